@@ -1,0 +1,41 @@
+# The same commands serve a person and CI. Each sets up .venv by itself.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+INSTALLED_BENCH := $(VENV)/.installed-bench
+
+.PHONY: demo test check bench format clean
+
+demo: $(INSTALLED)  ## learn SYN-SBM, score its communities, draw them
+	$(BIN)/python examples/communities.py
+
+test: $(INSTALLED)  ## run the tests
+	$(BIN)/python -m pytest -q
+
+check: $(INSTALLED)  ## format, lint, types, import contract
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(INSTALLED_BENCH)  ## measure what the issue asks for; tables on stdout
+	$(BIN)/python -m benchmarks
+
+format: $(INSTALLED)  ## mend what `make check` finds and can be mended
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "manela needs Python 3.11 or later")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+$(INSTALLED_BENCH): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	touch $@

@@ -1,0 +1,37 @@
+"""Vectors for the nodes of a network, learned by agents that each see only their own surroundings."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from manela.embedding import Embedding as Embedding
+    from manela.errors import ManelaError as ManelaError
+    from manela.errors import ManelaWarning as ManelaWarning
+    from manela.estimators.manela import Manela as Manela
+    from manela.formats.graphs import read_graph as read_graph
+    from manela.graph import Graph as Graph
+
+_HOMES = {
+    "Embedding": "manela.embedding",
+    "Graph": "manela.graph",
+    "Manela": "manela.estimators.manela",
+    "ManelaError": "manela.errors",
+    "ManelaWarning": "manela.errors",
+    "read_graph": "manela.formats.graphs",
+}
+__all__ = ["Embedding", "Graph", "Manela", "ManelaError", "ManelaWarning", "__version__", "read_graph"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: `import manela` loads neither Numba nor scikit-learn."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'manela' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,5 @@
+"""python -m manela."""
+
+from manela.cli.main import main
+
+main()

@@ -1,0 +1,1 @@
+"""The command `manela`: one file for each subcommand."""

@@ -1,0 +1,55 @@
+"""manela datasets: the catalogue of networks that have a name."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+datasets = typer.Typer(help="List, download and locate data sets.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A data set's name.")]
+
+
+@datasets.command("list")
+def list_all() -> None:
+    """List the data sets, and whether this machine has them."""
+    from manela.datasets.catalogue import DATASETS, locate
+
+    for dataset in DATASETS.values():
+        here = "generated" if dataset.generate else "here" if locate(dataset) else f"{dataset.size / 1e6:.1f} MB"
+        print(f"{dataset.name:<13}{dataset.nodes:>7,} nodes  {here:<10} {dataset.title}; {dataset.licence}")
+
+
+@datasets.command()
+def fetch(name: Name) -> None:
+    """Download a data set, if need be, and print where it is."""
+    from manela.datasets import catalogue
+
+    dataset = catalogue.find(name)
+    if not sys.stderr.isatty():
+        print(catalogue.fetch(dataset))
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bar
+
+    columns: tuple[Any, ...] = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(name, total=dataset.size)
+        path = catalogue.fetch(dataset, lambda have, size: bar.update(task, completed=have, total=size))
+    print(path)
+
+
+@datasets.command()
+def path(name: Name) -> None:
+    """Print where a data set's file is on this machine."""
+    from manela.datasets import catalogue
+    from manela.errors import DatasetError
+
+    dataset = catalogue.find(name)
+    found = catalogue.locate(dataset)
+    if found is None:
+        raise DatasetError(f"{name} is not on this machine: manela datasets fetch {name}")
+    print(found)

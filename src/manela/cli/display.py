@@ -1,0 +1,145 @@
+"""What the command shows: a progress bar on a terminal, tables of facts."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Any
+
+from manela.graph import Graph
+from manela.params import Settings
+from manela.progress import Progress
+
+
+class RunDisplay:
+    """A progress bar on stderr, if that is a terminal."""
+
+    def __init__(self, source: str, graph: Graph, quiet: bool) -> None:
+        self._bar: Any = None
+        self._task: Any = None
+        self._source, self._graph = source, graph
+        self._shown = sys.stderr.isatty() and not quiet
+
+    def __enter__(self) -> RunDisplay:
+        if self._shown:
+            from rich.console import Console
+            from rich.progress import BarColumn, TextColumn
+            from rich.progress import Progress as Bar
+
+            console = Console(stderr=True)
+            console.print(f"{self._source}: {describe(self._graph)}", highlight=False)
+            self._bar = Bar(
+                TextColumn("round {task.completed:.0f}/{task.total:.0f}"),
+                BarColumn(bar_width=None),
+                TextColumn(
+                    "{task.fields[speed]}  {task.fields[left]}  α {task.fields[rate]}  objective {task.fields[objective]}"
+                ),
+                console=console,
+                expand=True,
+            )
+            self._task = self._bar.add_task("", total=1, speed="", left="", rate="", objective="")
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    @property
+    def report(self) -> Any:
+        """What to call with the progress, None if nobody looks."""
+        return self._report if self._shown else None
+
+    def finish(self, model: Any, output: Any) -> None:
+        """Say what was written."""
+        if self._shown:
+            pairs = model.provenance_["pairs_made"]
+            print(f"{output}: {len(model.nodes_):,} vectors after {pairs:,} update pairs", file=sys.stderr)
+
+    def _report(self, progress: Progress) -> None:
+        self._bar.update(
+            self._task,
+            completed=progress.round,
+            total=progress.rounds,
+            speed=f"{progress.pairs_per_second / 1e6:.1f} M pairs/s",
+            left=f"{format_seconds(progress.seconds_left)} left",
+            rate=f"{progress.learning_rate:.5f}",
+            objective=f"{progress.objective:.3f}",
+        )
+
+
+def describe(graph: Graph) -> str:
+    """The size of a network, and what was dropped from it, in a line."""
+    text = repr(graph)[len("Graph(") : -1]
+    dropped = [f"{n:,} {what}" for n, what in ((graph.self_loops, "self-loops"), (graph.duplicates, "duplicates")) if n]
+    return f"{text} ({' and '.join(dropped)} dropped)" if dropped else text
+
+
+def facts_of(graph: Graph) -> dict[str, Any]:
+    """Size, components and degrees."""
+    import numpy as np
+    from scipy.sparse.csgraph import connected_components
+
+    degrees = graph.degrees
+    components, membership = connected_components(graph.to_scipy(), directed=graph.directed, connection="weak")
+    return {
+        "nodes": graph.number_of_nodes,
+        "edges": graph.number_of_edges,
+        "directed": graph.directed,
+        "weighted": graph.is_weighted,
+        "self-loops dropped": graph.self_loops,
+        "duplicates dropped": graph.duplicates,
+        "components": int(components),
+        "largest component": int(np.bincount(membership).max()),
+        "isolated nodes": int(np.count_nonzero(degrees == 0)),
+        "degree, mean": round(float(degrees.mean()), 2),
+        "degree, median": float(np.median(degrees)),
+        "degree, largest": int(degrees.max()),
+    }
+
+
+def estimate_facts(graph: Graph, settings: Settings) -> dict[str, Any]:
+    """Update pairs, time and memory of a run."""
+    from manela.engines.estimate import estimate
+
+    reckoned = estimate(graph, settings)
+    return {
+        "update pairs": reckoned.pairs,
+        "rounds": reckoned.rounds,
+        "threads": settings.jobs,
+        "estimated seconds": round(reckoned.seconds, 1),
+        "estimated peak memory, MB": round(reckoned.bytes / 1e6, 1),
+    }
+
+
+def show_graph(source: str, graph: Graph) -> None:
+    """Print the facts of a network."""
+    print_facts({"network": source, **facts_of(graph)})
+
+
+def show_estimate(graph: Graph, settings: Settings) -> None:
+    """Print what a run would take."""
+    print_facts(estimate_facts(graph, settings))
+
+
+def print_facts(facts: dict[str, Any]) -> None:
+    """A name and a value a line."""
+    for name, value in facts.items():
+        if isinstance(value, bool):
+            shown = "yes" if value else "no"
+        elif isinstance(value, int | float):
+            shown = f"{value:,}"
+        else:
+            shown = str(value)
+        print(f"{name:<27}{shown}")
+
+
+def format_seconds(seconds: float) -> str:
+    """90 as 1:30."""
+    if seconds == float("inf"):
+        return "-:--"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

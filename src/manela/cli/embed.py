@@ -1,0 +1,125 @@
+"""manela embed: graph in, vectors out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from manela.cli import options as o
+from manela.cli.options import default
+from manela.errors import ParameterError
+
+
+def embed(
+    graph: o.GraphArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where the vectors go: .npz .npy .txt .emb .bin .csv .tsv .parquet"),
+    ] = None,
+    dimensions: o.Dimensions = default("dimensions"),
+    window: o.Window = default("window"),
+    ratios: o.Ratios = default("ratios"),
+    negatives: o.Negatives = default("negatives"),
+    learning_rate: o.LearningRate = default("learning_rate"),
+    context: o.Context = default("context"),
+    pairs: o.Pairs = default("pairs"),
+    updates: o.Updates = default("updates"),
+    max_seconds: o.MaxSeconds = default("max_seconds"),
+    rounds: o.Rounds = default("rounds"),
+    apply: o.Apply = default("apply"),
+    unweighted: o.Unweighted = False,
+    directed: o.Directed = False,
+    matfile_variable: o.MatfileVariable = "network",
+    random_state: o.RandomState = default("random_state"),
+    jobs: o.Jobs = default("n_jobs"),
+    engine: o.Engine = default("engine"),
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Save the run here, so that it can be resumed.")
+    ] = None,
+    checkpoint_every: Annotated[float, typer.Option(metavar="SECONDS", help="How often to save.")] = 60.0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, if there is one.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what the run would take.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no notes.")] = False,
+) -> None:
+    """Learn a vector for each node of GRAPH and write them to OUT.
+
+    \b
+    manela embed friends.csv -o vectors.npz
+    manela embed blogcatalog -o vectors.npz --ratios 0.7,0.3 --checkpoint run/
+    """
+    parameters: dict[str, Any] = {
+        "dimensions": dimensions,
+        "window": window,
+        "ratios": o.parse_ratios(ratios),
+        "negatives": negatives,
+        "learning_rate": learning_rate,
+        "context": context,
+        "pairs": pairs,
+        "updates": updates,
+        "max_seconds": max_seconds,
+        "rounds": rounds,
+        "apply": apply,
+        "random_state": random_state,
+        "n_jobs": jobs,
+        "engine": engine,
+    }
+    if output is None and not dry_run:
+        raise ParameterError("say where the vectors go, as in -o vectors.npz")
+    if resume and checkpoint is None:
+        raise ParameterError("--resume needs --checkpoint DIR, the folder of the run to go on with")
+    if not checkpoint_every >= 0:
+        raise ParameterError(f"--checkpoint-every must be at least 0 seconds, got {checkpoint_every}")
+    _embed(
+        graph, output, parameters,
+        {"directed": directed, "unweighted": unweighted, "matfile_variable": matfile_variable},
+        checkpoint, checkpoint_every, resume, dry_run, quiet,
+    )  # fmt: skip
+
+
+def _embed(
+    source: str,
+    output: Path | None,
+    parameters: dict[str, Any],
+    reading: dict[str, Any],
+    folder: Path | None,
+    every: float,
+    resume: bool,
+    dry_run: bool,
+    quiet: bool,
+) -> None:
+    import warnings
+
+    from manela.cli.display import RunDisplay, show_estimate, show_graph
+    from manela.datasets.loading import load_graph
+    from manela.engines.checkpoint import Checkpoint
+    from manela.errors import ManelaWarning
+    from manela.estimators.manela import Manela
+    from manela.formats.embeddings import check_output
+    from manela.params import check_all
+
+    if quiet:
+        warnings.simplefilter("ignore", ManelaWarning)
+    settings = check_all(parameters)
+    if output is not None:
+        check_output(output)
+    graph = load_graph(source, **reading)
+    if dry_run:
+        show_graph(source, graph)
+        show_estimate(graph, settings)
+        return
+    model = Manela(**parameters)
+    checkpoint = None if folder is None else Checkpoint(folder, every, resume)
+    with RunDisplay(source, graph, quiet) as display:
+        try:
+            model.fit(graph, progress=display.report, checkpoint=checkpoint)
+        except KeyboardInterrupt:
+            if checkpoint is not None:
+                print(f"stopped; go on with --checkpoint {folder} --resume", file=sys.stderr)
+            raise
+    model.save(output)  # type: ignore[arg-type]
+    if checkpoint is not None:
+        checkpoint.remove()
+    display.finish(model, output)

@@ -1,0 +1,36 @@
+"""manela info: what a network is, and what learning from it would take."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from manela.cli import options as o
+from manela.cli.options import default
+
+
+def info(
+    graph: o.GraphArgument,
+    dimensions: o.Dimensions = default("dimensions"),
+    unweighted: o.Unweighted = False,
+    directed: o.Directed = False,
+    matfile_variable: o.MatfileVariable = "network",
+    jobs: o.Jobs = default("n_jobs"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """Show size, components and degrees of GRAPH, and the time and memory that `manela embed` would take."""
+    import json
+
+    from manela.cli.display import estimate_facts, facts_of, print_facts
+    from manela.datasets.loading import load_graph
+    from manela.params import PARAMETERS, check_all
+
+    defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
+    settings = check_all({**defaults, "dimensions": dimensions, "n_jobs": jobs})
+    network = load_graph(graph, directed=directed, unweighted=unweighted, matfile_variable=matfile_variable)
+    facts = {"network": graph, **facts_of(network), **estimate_facts(network, settings)}
+    if as_json:
+        print(json.dumps(facts, ensure_ascii=False))
+    else:
+        print_facts(facts)

@@ -1,0 +1,97 @@
+"""Where the command begins and how it ends: 0 done, 2 for what the user can mend, 130 on Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import warnings
+from typing import Annotated, Any
+
+import typer
+
+from manela import __version__
+from manela.cli.datasets import datasets
+from manela.cli.embed import embed
+from manela.cli.info import info
+from manela.cli.similar import similar
+from manela.errors import ManelaError, ManelaWarning
+
+app = typer.Typer(
+    name="manela",
+    help="Learn a vector for every node of a network.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+app.command()(embed)
+app.command()(info)
+app.command()(similar)
+app.add_typer(datasets, name="datasets")
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        typer.echo(f"manela {__version__}")
+        raise typer.Exit
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came; what holds for Ctrl-C holds here."""
+
+
+def main() -> None:
+    """Run the command and exit with its status."""
+    warnings.showwarning = _show_warning  # type: ignore[assignment]
+    warnings.simplefilter("always", ManelaWarning)
+    signal.signal(signal.SIGTERM, _terminate)
+    sys.exit(run(sys.argv[1:] or ["--help"]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command with these arguments; returns the exit status."""
+    try:
+        status = app(arguments, standalone_mode=False)
+    except typer.TyperException as error:
+        return _fail(_one_line(error))
+    except ManelaError as error:
+        return _fail(str(error))
+    except MemoryError:
+        return _fail("not enough memory; `manela info GRAPH` says how much a run needs")
+    except Terminated:
+        return 128 + signal.SIGTERM
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return int(status or 0)
+
+
+def _one_line(error: Any) -> str:
+    message = " ".join(error.format_message().split())
+    cause = error.__cause__
+    if hasattr(cause, "errors"):
+        message += f", got {cause.errors()[0]['input']!r}"
+    context = getattr(error, "ctx", None)
+    return f"{message} (see `{context.command_path} --help`)" if context is not None else message
+
+
+def _fail(message: str) -> int:
+    first, *rest = message.splitlines() or [""]
+    print(f"error: {first}{' …' if rest else ''}", file=sys.stderr)
+    return 2
+
+
+def _terminate(*_: object) -> None:
+    raise Terminated
+
+
+def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+    if issubclass(category, ManelaWarning):
+        print(f"note: {message}", file=sys.stderr)
+    else:
+        print(warnings.formatwarning(message, category, filename, lineno), end="", file=sys.stderr)

@@ -1,0 +1,1 @@
+"""Networks by name: the paper's, and generated ones."""

@@ -1,0 +1,42 @@
+"""Generated networks."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.errors import ParameterError
+from manela.graph import Graph
+
+
+def draw_blocks(
+    nodes: int = 1024, communities: int = 3, inside: float = 0.1, between: float = 0.01, seed: int = 0
+) -> tuple[Graph, npt.NDArray[np.int64]]:
+    """A stochastic block model; by default SYN-SBM of the paper.
+
+    Each node belongs to a random community; two nodes have an edge with probability `inside` if they share it and
+    `between` if not.
+
+    Returns
+    -------
+    graph : Graph
+        Ids are 0 … nodes - 1.
+    communities : array of int, shape (nodes,)
+    """
+    for name, value in (("inside", inside), ("between", between)):
+        if not 0 <= value <= 1:
+            raise ParameterError(f"{name} must be a probability, got {value!r}.")
+    random = np.random.default_rng(seed)
+    community = random.integers(communities, size=nodes)
+    rows, columns = np.triu_indices(nodes, k=1)
+    chance = np.where(community[rows] == community[columns], inside, between)
+    chosen = random.random(len(rows)) < chance
+    return Graph.from_arcs(rows[chosen], columns[chosen], None, np.arange(nodes)), community
+
+
+def draw_random(nodes: int, edges: int, seed: int = 0) -> Graph:
+    """A uniformly random network of about this many edges (duplicates and self-loops are dropped)."""
+    random = np.random.default_rng(seed)
+    kind = np.int32 if nodes < 2**31 else np.int64
+    ends = random.integers(nodes, size=(2, edges), dtype=kind)
+    return Graph.from_arcs(ends[0], ends[1], None, np.arange(nodes))

@@ -1,0 +1,102 @@
+"""Checkpoints: the state of a run in a folder, from which it goes on with the same bits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manela.engines.state import State, allocate
+from manela.errors import CheckpointError, FormatError, OutputError
+from manela.formats.arrays import read_arrays, write_arrays
+from manela.formats.files import replace_file
+
+VERSION = 1
+_FILE = "checkpoint.npz"
+_NOTES = "run"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where and how often a run is saved.
+
+    Attributes
+    ----------
+    folder : Path
+        Made if it is not there.
+    every : float
+        Seconds between two savings.
+    resume : bool
+        Whether to go on from what the folder holds; otherwise it must hold nothing.
+    """
+
+    folder: Path
+    every: float = 60.0
+    resume: bool = False
+
+    @property
+    def file(self) -> Path:
+        """The file that holds the state."""
+        return Path(self.folder) / _FILE
+
+    def prepare(self) -> None:
+        """Make the folder; refuse one that holds a run that is not to be resumed."""
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"{self.folder}: cannot be made: {error.strerror or error}") from error
+        if self.file.exists() and not self.resume:
+            raise CheckpointError(
+                f"{self.file}: holds a run that was not finished; resume it (--resume), or remove it to begin anew"
+            )
+
+    def save(self, state: State, identity: Mapping[str, Any], pairs: int) -> None:
+        """Write the state; the file before stays until the new one is whole."""
+        arrays = {"vectors": state.vectors}
+        if state.context is not None:
+            arrays["context"] = state.context
+        notes = {"version": VERSION, "identity": identity, "round": state.round, "made": state.pairs, "pairs": pairs}
+        with replace_file(self.file) as file:
+            write_arrays(file, arrays, notes, _NOTES)
+
+    def load(self, identity: Mapping[str, Any]) -> tuple[State, int] | None:
+        """The state saved and the update pairs of its whole run; None where nothing was saved yet."""
+        if not self.file.exists():
+            return None
+        try:
+            arrays, notes = read_arrays(self.file, _NOTES)
+            version, saved = notes["version"], notes["identity"]
+            if version != VERSION:
+                raise CheckpointError(f"{self.file}: must be of version {VERSION}, got {version}")
+            self._compare(saved, identity)
+            names = ["vectors", "context"] if identity["context"] else ["vectors"]
+            state = State([], arrays["vectors"].shape[1], int(notes["round"]), int(notes["made"]))
+            for name in names:
+                table = allocate(*arrays[name].shape)
+                table[:, : state.dimensions] = arrays.pop(name)
+                state.tables.append(table)
+            return state, int(notes["pairs"])
+        except FormatError as error:
+            raise CheckpointError(str(error)) from error
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise CheckpointError(f"{self.file}: is damaged: {error!r}") from error
+
+    def remove(self) -> None:
+        """Forget the run: its result is safe elsewhere."""
+        self.file.unlink(missing_ok=True)
+
+    def _compare(self, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+        differing = [
+            f"{name} is {_plain(wanted.get(name))} and was {_plain(saved.get(name))}"
+            for name in sorted(set(saved) | set(wanted))
+            if _plain(wanted.get(name)) != _plain(saved.get(name))
+        ]
+        if differing:
+            raise CheckpointError(f"{self.file}: belongs to another run: {'; '.join(differing)}")
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple | list | np.ndarray) else value

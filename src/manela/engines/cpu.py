@@ -1,0 +1,136 @@
+"""The CPU engine: rounds on threads of this process."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.engines.state import State, allocate
+from manela.graph import Graph
+from manela.kernels import cpu as kernels
+from manela.params import Settings
+from manela.randomness import ROUNDS, derive, derive_key
+from manela.schedule import Schedule
+
+_PIECES_PER_THREAD = 8
+_LONGEST_PIECE = 100_000
+"""Update pairs in a piece of work at most: a few hundredths of a second, which is how soon a run can stop."""
+
+
+class CpuEngine:
+    """Moves a state through the rounds; `stop` may be set from any thread and ends a round unfinished."""
+
+    def __init__(self, graph: Graph, settings: Settings, state: State) -> None:
+        self.state = state
+        self.stop = threading.Event()
+        self._settings = settings
+        self._walks = np.array(settings.walks, dtype=np.int64)
+        self.arcs = prepare_arcs(graph)
+        self._kernel = kernels.advance if settings.apply == "iteration" else kernels.advance_singly
+        self._key = derive_key(settings.seed, ROUNDS)
+        self._room = [allocate(0, state.dimensions) for _ in state.tables]
+        self._threads = ThreadPoolExecutor(max(1, settings.jobs - 1), thread_name_prefix="manela")
+
+    def __enter__(self) -> CpuEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._threads.shutdown()
+
+    def advance(self, schedule: Schedule) -> bool:
+        """Do the next round; False if it was stopped, and then nothing has moved."""
+        number = self.state.round
+        counts = schedule.counts(number)
+        nodes = np.flatnonzero(counts)
+        counts = counts[nodes]
+        pairs = self._compute(nodes, counts, number, schedule.rate(number))
+        if self.stop.is_set():
+            return False
+        pieces = cut(np.ones(len(nodes), dtype=np.int64), self._settings.jobs, len(nodes))
+
+        def commit(first: int, last: int) -> None:
+            for table, moved in zip(self.state.tables, self._room, strict=True):
+                kernels.commit(nodes[first:last], moved[first:last], table)
+
+        self._share(commit, pieces)
+        self.state.round += 1
+        self.state.pairs += pairs
+        return True
+
+    def measure(self, schedule: Schedule, seconds: float) -> float:
+        """Update pairs a second, tried on nodes of the first rounds for about this long; moves nothing."""
+        self._compute(np.arange(1), np.ones(1, dtype=np.int64), 0, 0.0)
+        begun, pairs = time.perf_counter(), 0
+        for number in itertools.count():
+            counts = schedule.counts(number % schedule.rounds)
+            nodes = np.flatnonzero(counts)
+            step = max(1, len(nodes) * 2 * _LONGEST_PIECE // max(1, int(counts.sum()) * int(self._walks.sum())))
+            nodes = nodes[number * step % max(1, len(nodes)) :][:step]
+            pairs += self._compute(nodes, counts[nodes], number, 0.0)
+            elapsed = time.perf_counter() - begun
+            if elapsed >= seconds or self.stop.is_set():
+                return pairs / elapsed
+        raise AssertionError
+
+    def _compute(self, nodes: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], number: int, rate: float) -> int:
+        """Write where the nodes go in this round into the room beside the tables; returns the update pairs."""
+        tables = self.state.tables
+        if len(self._room[0]) < len(nodes):
+            self._room = [allocate(0, self.state.dimensions) for _ in tables]
+            self._room = [allocate(len(nodes), self.state.dimensions) for _ in tables]
+        key = np.uint64(derive(self._key, number))
+        pieces = cut(counts, self._settings.jobs, _LONGEST_PIECE // max(1, int(self._walks.sum())))
+
+        def move(first: int, last: int) -> int:
+            pairs = 0
+            if self.stop.is_set():
+                return pairs
+            for own, room in enumerate(self._room):
+                pairs = self._kernel(
+                    nodes[first:last], counts[first:last], tables[own], tables[len(tables) - 1 - own],
+                    room[first:last], *self.arcs, key, np.float32(rate), self._walks, self._settings.negatives,
+                )  # fmt: skip
+            return pairs
+
+        return sum(self._share(move, pieces))
+
+    def _share(self, work: Callable[[int, int], Any], pieces: npt.NDArray[np.int64]) -> list[Any]:
+        """Do all pieces, each thread taking the next one as it comes free."""
+        results: list[Any] = []
+        ahead = itertools.count()
+
+        def take() -> None:
+            while (place := next(ahead)) < len(pieces) - 1:
+                results.append(work(int(pieces[place]), int(pieces[place + 1])))
+
+        helpers = [self._threads.submit(take) for _ in range(min(self._settings.jobs, len(pieces) - 1) - 1)]
+        take()
+        for helper in helpers:
+            helper.result()
+        return results
+
+
+def cut(work: npt.NDArray[np.int64], jobs: int, longest: int) -> npt.NDArray[np.int64]:
+    """Borders of pieces of about the same work, several a thread, none much longer than `longest`."""
+    done = np.cumsum(work)
+    total = int(done[-1]) if len(done) else 0
+    count = max(jobs * _PIECES_PER_THREAD if jobs > 1 else 1, -(-total // max(1, longest)))
+    borders = np.searchsorted(done, np.arange(1, count) * (total / count)) + 1
+    return np.unique(np.concatenate(([0], borders, [len(work)])))
+
+
+def prepare_arcs(graph: Graph) -> tuple[Any, Any, Any, Any]:
+    """indptr, indices, thresholds and aliases, as the kernels take them."""
+    if graph.weights is None:
+        return graph.indptr, graph.indices, None, None
+    thresholds = np.empty(len(graph.indices), dtype=np.uint32)
+    aliases = np.empty(len(graph.indices), dtype=np.int32)
+    kernels.build_aliases(graph.indptr, graph.weights, thresholds, aliases)
+    return graph.indptr, graph.indices, thresholds, aliases

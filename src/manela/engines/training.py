@@ -1,0 +1,188 @@
+"""The one loop over rounds: runs an engine, reports, saves, stops."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.engines.checkpoint import Checkpoint
+from manela.engines.cpu import CpuEngine
+from manela.engines.objective import Objective
+from manela.engines.state import State, begin
+from manela.errors import DivergenceError, ManelaWarning
+from manela.graph import Graph
+from manela.kernels.reference import Arcs
+from manela.params import Settings
+from manela.progress import Progress, Reporter
+from manela.schedule import Schedule, count_pairs, plan
+
+_REPORT_EVERY = 0.5
+_CALIBRATION = 0.05
+"""Share of a running time that is spent on finding out how fast this machine is."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run learned, and what it was in the end."""
+
+    state: State
+    settings: Settings
+    schedule: Schedule
+    pairs: int
+
+
+def train(
+    graph: Graph,
+    settings: Settings,
+    *,
+    start: State | None = None,
+    share: npt.NDArray[np.float64] | None = None,
+    reporter: Reporter | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Run:
+    """Learn vectors for the nodes of a graph.
+
+    Begins at `start`, or at random. Ctrl-C ends it between two rounds with the state saved, if there is a checkpoint.
+    `share` scales the iterations of each node.
+    """
+    _warn_of_isolated(graph)
+    if checkpoint is not None:
+        checkpoint.prepare()
+    begun = time.perf_counter()
+    identity = {**settings.identity(), "graph": graph.digest} if checkpoint is not None else {}
+    saved = checkpoint.load(identity) if checkpoint is not None else None
+    state = saved[0] if saved else start or begin(
+        graph.number_of_nodes, settings.dimensions, settings.context, settings.seed
+    )  # fmt: skip
+    with CpuEngine(graph, settings, state) as engine:
+        if saved:
+            pairs = saved[1]
+        elif settings.max_seconds is not None:
+            pairs = _measure_budget(graph, settings, engine, begun)
+        else:
+            pairs = count_pairs(graph, settings)
+        schedule = plan(graph, settings, pairs, share)
+        loop = _Loop(engine, schedule, settings, reporter, checkpoint, identity, pairs)
+        if settings.max_seconds is not None:
+            loop.deadline = begun + settings.max_seconds
+        if reporter is not None:
+            loop.objective = Objective(graph, settings, Arcs(*engine.arcs))
+        loop.run()
+    return Run(state, settings, schedule, pairs)
+
+
+class _Loop:
+    """Rounds in a thread of their own, so that Ctrl-C, which Python delivers to the main thread, never cuts one short."""
+
+    def __init__(
+        self,
+        engine: CpuEngine,
+        schedule: Schedule,
+        settings: Settings,
+        reporter: Reporter | None,
+        checkpoint: Checkpoint | None,
+        identity: dict[str, Any],
+        pairs: int,
+    ) -> None:
+        self.engine, self.schedule, self.settings = engine, schedule, settings
+        self.reporter, self.checkpoint, self.identity, self.pairs = reporter, checkpoint, identity, pairs
+        self.objective: Objective | None = None
+        self.deadline = float("inf")
+
+    def run(self) -> None:
+        with ThreadPoolExecutor(1, thread_name_prefix="manela-rounds") as thread:
+            rounds = thread.submit(self._rounds)
+            try:
+                rounds.result()
+            except BaseException:
+                self.engine.stop.set()
+                rounds.exception()
+                raise
+
+    def _rounds(self) -> None:
+        state, rounds = self.engine.state, self.schedule.rounds
+        self.begun, self.first_round, self.first_pairs = time.perf_counter(), state.round, state.pairs
+        reported = saved = self.begun
+        while state.round < rounds and self.engine.advance(self.schedule):
+            now = time.perf_counter()
+            if now - reported >= _REPORT_EVERY or state.round == rounds:
+                self._check()
+                self._report(now)
+                reported = now
+            if self.checkpoint is not None and now - saved >= self.checkpoint.every:
+                self._save()
+                saved = time.perf_counter()
+            if now >= self.deadline and state.round < rounds:
+                warnings.warn(
+                    f"max_seconds was over after {state.round} of {rounds} rounds: the machine became slower",
+                    ManelaWarning,
+                    stacklevel=2,
+                )
+                break
+        self._check()
+        if self.checkpoint is not None:
+            self._save()
+
+    def _save(self) -> None:
+        self._check()
+        if self.checkpoint is not None:
+            self.checkpoint.save(self.engine.state, self.identity, self.pairs)
+
+    def _report(self, now: float) -> None:
+        if self.reporter is None or self.objective is None:
+            return
+        state, rounds = self.engine.state, self.schedule.rounds
+        seconds = now - self.begun
+        done = state.round - self.first_round
+        self.reporter(
+            Progress(
+                round=state.round,
+                rounds=rounds,
+                pairs=state.pairs - self.first_pairs,
+                seconds=seconds,
+                seconds_left=seconds / done * (rounds - state.round) if done else float("inf"),
+                learning_rate=self.schedule.rate(state.round - 1),
+                objective=self.objective.of(state),
+            )
+        )
+
+    def _check(self) -> None:
+        for table in self.engine.state.tables:
+            for first in range(0, len(table), 65536):
+                if not np.isfinite(table[first : first + 65536]).all():
+                    raise DivergenceError(
+                        f"vectors stopped being finite by round {self.engine.state.round} of {self.schedule.rounds}: "
+                        f"learning_rate must be smaller, got {self.settings.learning_rate:g}"
+                    )
+
+
+def measure_speed(graph: Graph, settings: Settings, seconds: float) -> float:
+    """Update pairs a second on this graph and machine, tried for about this long."""
+    state = begin(graph.number_of_nodes, settings.dimensions, settings.context, settings.seed)
+    with CpuEngine(graph, settings, state) as engine:
+        return engine.measure(plan(graph, settings, count_pairs(graph, settings)), seconds)
+
+
+def _measure_budget(graph: Graph, settings: Settings, engine: CpuEngine, begun: float) -> int:
+    """The update pairs that fit into the running time."""
+    limit = settings.max_seconds or 0.0
+    trial = plan(graph, settings, count_pairs(graph, replace(settings, max_seconds=None)))
+    speed = engine.measure(trial, _CALIBRATION * limit)
+    return max(1, int(speed * max(0.0, begun + limit - time.perf_counter()) * (1 - _CALIBRATION)))
+
+
+def _warn_of_isolated(graph: Graph) -> None:
+    isolated = int(np.count_nonzero(graph.degrees == 0))
+    if isolated:
+        warnings.warn(
+            f"{isolated:,} of {graph.number_of_nodes:,} nodes have no neighbour to learn from and keep the random "
+            "vectors they began with",
+            ManelaWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,78 @@
+"""Every error and warning that manela raises.
+
+ManelaError                       the user can mend it; the command ends with status 2 and this one line
+├── ParameterError (ValueError)   a parameter breaks its rule
+├── GraphError (ValueError)       what was given is not a network that can be learned from
+├── FormatError (ValueError)      a file does not hold what its format says
+├── UnknownNodeError (KeyError)   no node has this id
+├── CheckpointError               a checkpoint is damaged or belongs to another run
+├── DatasetError                  a data set is unknown, cannot be had, or is not the one that was published
+├── OutputError (OSError)         a file cannot be written
+├── MissingExtraError (ImportError)  an optional dependency is not installed
+└── DivergenceError (ArithmeticError)  vectors stopped being finite
+
+ManelaWarning (UserWarning)       worth knowing; the run goes on
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+class ManelaError(Exception):
+    """The base of all errors that the user can mend."""
+
+
+class ParameterError(ManelaError, ValueError):
+    """A parameter breaks its rule."""
+
+
+class GraphError(ManelaError, ValueError):
+    """What was given is not a network that can be learned from."""
+
+
+class FormatError(ManelaError, ValueError):
+    """A file does not hold what its format says."""
+
+
+class UnknownNodeError(ManelaError, KeyError):
+    """No node has this id."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class CheckpointError(ManelaError):
+    """A checkpoint is damaged or belongs to another run."""
+
+
+class DatasetError(ManelaError):
+    """A data set is unknown, cannot be had, or is not the one that was published."""
+
+
+class OutputError(ManelaError, OSError):
+    """A file cannot be written."""
+
+
+class MissingExtraError(ManelaError, ImportError):
+    """An optional dependency is not installed."""
+
+
+class DivergenceError(ManelaError, ArithmeticError):
+    """Vectors stopped being finite."""
+
+
+class ManelaWarning(UserWarning):
+    """Worth knowing; the run goes on."""
+
+
+def import_extra(module: str, extra: str, purpose: str) -> Any:
+    """Import an optional dependency, or say how to install it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise MissingExtraError(
+            f"{purpose} needs {package}, which is not installed: pip install 'manela[{extra}]'"
+        ) from error

@@ -1,0 +1,1 @@
+"""Estimators by scikit-learn's conventions."""

@@ -1,0 +1,277 @@
+"""Manela: the estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from manela import __version__
+from manela.datasets.loading import load_graph
+from manela.embedding import Embedding
+from manela.engines.checkpoint import Checkpoint
+from manela.engines.state import State, begin
+from manela.engines.training import Run, train
+from manela.errors import FormatError, ParameterError
+from manela.formats.embeddings import read_embedding, write_embedding
+from manela.graph import Graph
+from manela.params import PARAMETERS, check_all
+from manela.progress import Reporter
+
+Vectors = npt.NDArray[np.float32]
+
+
+def _default(name: str) -> Any:
+    return PARAMETERS[name].default
+
+
+class Manela(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Learn a vector for each node by the multi-agent algorithm MANELA.
+
+    Each node's agent draws targets a few hops away and random negatives, and moves its own vector towards the first
+    and away from the second. The vectors are the same bits for any number of threads.
+
+    Parameters
+    ----------
+    dimensions : int, default=128
+        Length of a vector (m).
+    window : int, default=10
+        Half the number of targets of an iteration (w).
+    ratios : sequence of float, default=(0.5, 0.5)
+        Share of the targets 1, 2, … s hops away (r); they sum to 1, and their number is s.
+    negatives : int, default=5
+        Random nodes for each target (κ).
+    learning_rate : float, default=0.025
+        Learning rate of the first round (α); falls linearly to 1e-4 of it.
+    context : bool, default=False
+        Keep a second vector for each node: nodes become alike by having alike neighbours rather than by being near.
+    pairs, updates, max_seconds : optional, at most one
+        The budget: update pairs in all (7,450 a node unless told), units of d(v)/w iterations for every node v, or a
+        running time, the paper's T.
+    rounds : int, optional
+        Rounds in all (R); 300 unless told, 1,000 from 100,000 nodes on.
+    apply : {"iteration", "single"}, default="iteration"
+        Whether the updates of an iteration count together, or singly in the paper's strict order.
+    random_state : int, NumPy generator or None, default=0
+        Seed; None for a new one, kept in `provenance_`.
+    n_jobs : int, optional
+        Threads; all cores unless told.
+    engine : {"auto", "cpu"}, default="auto"
+        Who runs the rounds.
+
+    Attributes
+    ----------
+    embedding_ : array of float32, shape (n, m)
+        Φ; row i is the vector of nodes_[i].
+    context_ : array of float32, shape (n, m), or None
+        Ψ, with `context=True`.
+    nodes_ : array, shape (n,)
+        Ids.
+    provenance_ : dict
+        Parameters, seed, network and version.
+
+    Examples
+    --------
+    >>> from manela import Manela
+    >>> from manela.datasets.generators import draw_blocks
+    >>> graph, communities = draw_blocks(nodes=60, inside=0.5, between=0.02, seed=1)
+    >>> model = Manela(dimensions=16, ratios=(0.5, 0.5), random_state=0).fit(graph)
+    >>> model.embedding_.shape
+    (60, 16)
+    >>> best, _ = model.most_similar(0, k=1)[0]
+    >>> bool(communities[best] == communities[0])
+    True
+    """
+
+    def __init__(
+        self,
+        dimensions: int = _default("dimensions"),
+        window: int = _default("window"),
+        ratios: Any = _default("ratios"),
+        negatives: int = _default("negatives"),
+        learning_rate: float = _default("learning_rate"),
+        context: bool = _default("context"),
+        pairs: int | None = _default("pairs"),
+        updates: float | None = _default("updates"),
+        max_seconds: float | None = _default("max_seconds"),
+        rounds: int | None = _default("rounds"),
+        apply: str = _default("apply"),
+        random_state: Any = _default("random_state"),
+        n_jobs: int | None = _default("n_jobs"),
+        engine: str = _default("engine"),
+    ) -> None:
+        self.dimensions = dimensions
+        self.window = window
+        self.ratios = ratios
+        self.negatives = negatives
+        self.learning_rate = learning_rate
+        self.context = context
+        self.pairs = pairs
+        self.updates = updates
+        self.max_seconds = max_seconds
+        self.rounds = rounds
+        self.apply = apply
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.engine = engine
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        progress: Reporter | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> Manela:
+        """Learn the vectors of a network.
+
+        Parameters
+        ----------
+        X : Graph, SciPy sparse matrix, NetworkX or igraph graph, edge_index, pandas frame, or path
+            The network.
+        y : ignored
+        progress : callable, optional
+            Called about twice a second with a `manela.progress.Progress`.
+        checkpoint : Checkpoint, optional
+            Where to save the run so that it can be resumed.
+
+        Returns
+        -------
+        self
+        """
+        settings = check_all(self.get_params())
+        graph = load_graph(X)
+        run = train(graph, settings, reporter=progress, checkpoint=checkpoint)
+        return self._keep(graph, run)
+
+    def partial_fit(self, X: Any, y: Any = None, *, progress: Reporter | None = None) -> Manela:
+        """Go on with a later state of the network, with new nodes and edges.
+
+        Nodes that were there start from their vectors, new ones from the mean of their neighbours'. Nodes that are gone
+        lose theirs. New nodes do the iterations of a full run, the others a tenth of them.
+
+        Parameters
+        ----------
+        X : as for `fit`
+            The whole network as it is now.
+        """
+        if not hasattr(self, "embedding_"):
+            return self.fit(X, y, progress=progress)
+        settings = check_all(self.get_params())
+        graph = load_graph(X)
+        state, is_new = self._carry_over(graph, settings.seed)
+        share = np.where(is_new, 1.0, _SHARE_OF_KNOWN)
+        run = train(graph, settings, start=state, share=share, reporter=progress)
+        return self._keep(graph, run)
+
+    def transform(self, X: Any) -> Vectors:
+        """The vectors of the nodes of X, which were all there when fitting.
+
+        Parameters
+        ----------
+        X : as for `fit`
+
+        Returns
+        -------
+        array of float32, shape (nodes of X, m)
+        """
+        check_is_fitted(self)
+        embedding = self._embedding()
+        return self.embedding_[[embedding.row(node) for node in load_graph(X).nodes.tolist()]]
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Vectors:
+        """Learn the vectors of a network and return them, shape (n, m)."""
+        return self.fit(X, y, **fit_params).embedding_
+
+    def __getitem__(self, node: Hashable) -> Vectors:
+        """The vector of a node, by the id that the user gave."""
+        check_is_fitted(self)
+        return self._embedding()[node]
+
+    def most_similar(self, node: Hashable, k: int = 10) -> list[tuple[Hashable, float]]:
+        """The k nodes whose vectors have the largest cosine with this node's, most similar first."""
+        check_is_fitted(self)
+        return self._embedding().most_similar(node, k)
+
+    def save(self, path: str | Path) -> None:
+        """Write ids, vectors and provenance, in the format that the ending of path names."""
+        check_is_fitted(self)
+        write_embedding(self._embedding(), Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Manela:
+        """The fitted estimator that was saved at path; needs a .npz file, the one format that keeps all of it."""
+        embedding = read_embedding(Path(path))
+        parameters = embedding.provenance.get("parameters")
+        if not isinstance(parameters, dict) or set(parameters) != set(PARAMETERS):
+            raise FormatError(f"{path}: does not say the parameters of a Manela; read it as a manela.Embedding")
+        model = cls(**{**parameters, "ratios": tuple(parameters["ratios"])})
+        return model._keep_embedding(embedding)
+
+    def _carry_over(self, graph: Graph, seed: int) -> tuple[State, npt.NDArray[np.bool_]]:
+        """The state to go on from, and which nodes are new."""
+        dimensions = self.embedding_.shape[1]
+        if self.dimensions != dimensions or bool(self.context) != (self.context_ is not None):
+            raise ParameterError("dimensions and context must be those of the first fit")
+        known = self._embedding()._positions
+        rows = np.array([known.get(node, -1) for node in graph.nodes.tolist()], dtype=np.int64)
+        is_new = rows < 0
+        state = begin(graph.number_of_nodes, dimensions, bool(self.context), seed)
+        for table, old in zip(state.tables, (self.embedding_, self.context_), strict=False):
+            if old is not None:
+                table[~is_new, :dimensions] = old[rows[~is_new]]
+            start_from_neighbours(graph, table, is_new)
+        return state, is_new
+
+    def _keep(self, graph: Graph, run: Run) -> Manela:
+        parameters = {**self.get_params(), "ratios": list(run.settings.ratios), "random_state": run.settings.seed}
+        provenance = {
+            "method": "manela",
+            "version": __version__,
+            "parameters": parameters,
+            "graph": {
+                "nodes": graph.number_of_nodes,
+                "edges": graph.number_of_edges,
+                "weighted": graph.is_weighted,
+                "directed": graph.directed,
+                "sha256": graph.digest,
+            },
+            "budget": run.pairs,
+            "rounds": run.schedule.rounds,
+            "rounds_done": run.state.round,
+            "pairs_made": run.state.pairs,
+        }
+        return self._keep_embedding(Embedding(graph.nodes, run.state.vectors, run.state.context, provenance))
+
+    def _keep_embedding(self, embedding: Embedding) -> Manela:
+        self.nodes_ = embedding.nodes
+        self.embedding_ = embedding.vectors
+        self.context_ = embedding.context
+        self.provenance_ = dict(embedding.provenance)
+        self._kept = embedding
+        return self
+
+    def _embedding(self) -> Embedding:
+        return self._kept
+
+
+_SHARE_OF_KNOWN = 0.1
+
+
+def start_from_neighbours(graph: Graph, table: Vectors, is_new: npt.NDArray[np.bool_]) -> None:
+    """Put each new node at the mean of its neighbours that have a place, nearest first; without any it stays put."""
+    placed = ~is_new
+    adjacency = graph.to_scipy()
+    while not placed.all():
+        counts = adjacency @ placed.astype(np.float64)
+        ready = ~placed & (counts > 0)
+        if not ready.any():
+            return
+        sums = adjacency[ready] @ np.where(placed[:, None], table, 0.0)
+        table[ready] = sums / counts[ready, None]
+        placed |= ready

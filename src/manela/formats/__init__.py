@@ -1,0 +1,1 @@
+"""Files: readers of networks, readers and writers of embeddings."""

@@ -1,0 +1,191 @@
+"""Readers of edge lists and adjacency lists."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.errors import FormatError
+from manela.graph import COLUMN_NAMES, Graph
+
+Bytes = npt.NDArray[np.uint8]
+
+_PIECE = 1 << 22
+_FIRST_BYTES = 1 << 16
+
+
+def read_edge_list(path: Path, *, directed: bool = False, unweighted: bool = False) -> Graph:
+    """The network of a file with an edge a line: two ids, and a weight or not.
+
+    Fields are separated by commas in a .csv, tabs in a .tsv, and otherwise by white space or, where the first line has
+    none, commas. Lines that begin with # or % are comments. A first line such as `source,target,weight` is a heading.
+    Ids are integers if all of them are written so, otherwise strings.
+    """
+    from manela.kernels import text as kernels
+
+    data = read_bytes(path)
+    separator, data, skipped = _find_separator(path, data)
+    lines = int(np.count_nonzero(data == ord("\n"))) + 1
+    error, line, sources, targets, weights, unread, starts, lengths = kernels.scan_edges(
+        data, separator, not unweighted, lines
+    )
+    if error:
+        raise _explain(path, line + skipped, error, _line(data, line))
+    if len(weights):
+        _read_rest(path, data, weights, unread, skipped)
+    nodes, codes = _read_ids(path, data, starts, lengths)
+    if codes is not None:
+        sources, targets = codes[sources], codes[targets]
+    return Graph.from_arcs(sources, targets, weights if len(weights) else None, nodes, directed=directed)
+
+
+def read_adjacency_list(path: Path, *, directed: bool = False) -> Graph:
+    """The network of a file with a node and its neighbours a line, separated by white space; # and % are comments."""
+    from manela.kernels import text as kernels
+
+    data = read_bytes(path)
+    fields = int(np.count_nonzero((data == ord(" ")) | (data == ord("\t")) | (data == ord("\n")))) + 1
+    error, line, sources, targets, starts, lengths = kernels.scan_adjacency(data, 0, fields)
+    if error:
+        raise _explain(path, line, error, _line(data, line))
+    nodes, codes = _read_ids(path, data, starts, lengths)
+    if codes is not None:
+        sources, targets = codes[sources], codes[targets]
+    return Graph.from_arcs(sources, targets, None, nodes, directed=directed)
+
+
+def read_bytes(path: Path) -> Bytes:
+    """The bytes of a text file, unpacked if it ends in .gz, without a byte-order mark."""
+    if path.suffix.lower() == ".gz":
+        unpacked = bytearray()
+        try:
+            with gzip.open(path, "rb") as stream:
+                while piece := stream.read(_PIECE):
+                    unpacked += piece
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise FormatError(f"{path}: must be a whole gzip file, but it is damaged or cut off: {error}") from error
+        data: Bytes = np.frombuffer(unpacked, dtype=np.uint8)
+    else:
+        data = np.fromfile(path, dtype=np.uint8)
+    if data[:3].tobytes() == b"\xef\xbb\xbf":
+        data = data[3:]
+    if len(data) == 0:
+        raise FormatError(f"{path}: must hold a network, but it is empty")
+    if np.any(data == 0):
+        raise FormatError(f"{path}: must be text, but it holds bytes of zero")
+    return data
+
+
+def _find_separator(path: Path, data: Bytes) -> tuple[int, Bytes, int]:
+    """The separator (0 for white space), and the data without a heading, and how many lines that left out."""
+    name = path.name.lower().removesuffix(".gz")
+    beginning = data[:_FIRST_BYTES].tobytes()
+    lines = beginning.split(b"\n")
+    number = next((i for i, line in enumerate(lines) if line.strip() and line.lstrip()[:1] not in b"#%"), None)
+    first = lines[number] if number is not None else b""
+    if name.endswith(".csv"):
+        separator = ord(";") if b";" in first and b"," not in first else ord(",")
+    elif name.endswith(".tsv"):
+        separator = ord("\t")
+    else:
+        separator = ord(",") if b"," in first and not first.strip().count(b" ") and b"\t" not in first else 0
+    fields = [f.strip().strip(b'"').lower() for f in (first.split(bytes([separator])) if separator else first.split())]
+    headings = {(source.encode(), target.encode()) for source, target in COLUMN_NAMES}
+    if number is not None and tuple(fields[:2]) in headings:
+        skipped = number + 1
+        offset = sum(len(line) + 1 for line in lines[:skipped])
+        return separator, data[offset:], skipped
+    return separator, data, 0
+
+
+def _read_rest(
+    path: Path, data: Bytes, weights: npt.NDArray[np.float64], unread: list[tuple[int, int, int]], skipped: int
+) -> None:
+    """Read the weights that are not plain decimals, and check all."""
+    for edge, start, end in unread:
+        text = data[start:end].tobytes()
+        try:
+            weights[edge] = float(text)
+        except ValueError:
+            line = _line_of_byte(data, start) + skipped
+            shown = text.decode(errors="replace")
+            raise FormatError(f"{path}:{line}: a weight must be a number, got {shown!r}") from None
+    bad = np.flatnonzero(~((weights > 0) & np.isfinite(weights)))
+    if len(bad):
+        line = _line_of_edge(data, int(bad[0])) + skipped
+        raise FormatError(f"{path}:{line}: a weight must be finite and above 0, got {weights[bad[0]]:g}")
+
+
+def _read_ids(
+    path: Path, data: Bytes, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64] | None]:
+    """The ids; integers are put in order, and then the new number of each old one comes with them."""
+    from manela.kernels import text as kernels
+
+    values = np.empty(len(starts), dtype=np.int64)
+    if kernels.parse_integers(data, starts, lengths, values):
+        order = np.argsort(values)
+        codes = np.empty(len(order), dtype=np.int64)
+        codes[order] = np.arange(len(order))
+        return values[order], codes
+    raw = data.tobytes()
+    nodes = np.empty(len(starts), dtype=object)
+    try:
+        nodes[:] = [
+            raw[start : start + length].decode().replace('""', '"')
+            for start, length in zip(starts.tolist(), lengths.tolist(), strict=True)
+        ]
+    except UnicodeDecodeError as error:
+        line = _line_of_byte(data, _first_undecodable(raw, starts, lengths))
+        raise FormatError(f"{path}:{line}: an id must be UTF-8 text, got {error.object[:40]!r}") from error
+    return nodes, None
+
+
+def _first_undecodable(raw: bytes, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int32]) -> int:
+    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+        try:
+            raw[start : start + length].decode()
+        except UnicodeDecodeError:
+            return int(start)
+    return 0
+
+
+def _explain(path: Path, line: int, error: int, text: str) -> FormatError:
+    from manela.kernels import text as kernels
+
+    rules = {
+        kernels.TOO_FEW: "a line must have two columns, or three with a weight, but this has one",
+        kernels.TOO_MANY: "a line must have two columns, or three with a weight (--unweighted ignores the rest)",
+        kernels.UNEVEN: "either every line or none must have a weight, unlike the lines before",
+        kernels.EMPTY: "a field must not be empty",
+        kernels.QUOTE: "a quotation mark must be closed on the same line",
+        kernels.LONG: f"an id must not be longer than {kernels.LONGEST} bytes",
+    }
+    return FormatError(f"{path}:{line}: {rules[error]}, got {text!r}")
+
+
+def _line(data: Bytes, number: int) -> str:
+    """The text of a line, shortened."""
+    ends = np.flatnonzero(data == ord("\n"))
+    first = int(ends[number - 2]) + 1 if number >= 2 else 0
+    return data[first:][:80].tobytes().split(b"\n")[0].decode(errors="replace").strip()
+
+
+def _line_of_byte(data: Bytes, place: int) -> int:
+    return int(np.count_nonzero(data[:place] == ord("\n"))) + 1
+
+
+def _line_of_edge(data: Bytes, edge: int) -> int:
+    """The line of an edge, counted again because nothing keeps it while all is well."""
+    for number, line in enumerate(data.tobytes().split(b"\n"), start=1):
+        text = line.strip()
+        if text and text[:1] not in b"#%":
+            if edge == 0:
+                return number
+            edge -= 1
+    return 0

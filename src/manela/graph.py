@@ -1,0 +1,438 @@
+"""Graph: a network as frozen arrays in compressed sparse rows, with the ids that the user gave."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from manela.errors import GraphError, ManelaWarning, UnknownNodeError
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """A network: undirected unless told, weighted or not.
+
+    Build one with a `from_…` method, or with `Graph.of`, which takes whatever it is given.
+
+    Attributes
+    ----------
+    indptr : array of int64, shape (n + 1,)
+        Where the neighbours of each node begin in `indices`.
+    indices : array of int32 or int64, shape (arcs,)
+        The neighbours, as positions; an edge stands here twice.
+    weights : array of float64, shape (arcs,), or None
+        Weights of the arcs; None where all are the same.
+    nodes : array, shape (n,)
+        The ids, integers or objects.
+    directed : bool
+        Whether arcs are followed as given.
+    self_loops, duplicates : int
+        How many were dropped.
+
+    Examples
+    --------
+    >>> graph = Graph.from_edges(["ann", "bob", "ann"], ["bob", "cem", "bob"])
+    >>> graph
+    Graph(3 nodes, 2 edges)
+    >>> graph.duplicates, list(graph.neighbours("bob"))
+    (1, ['ann', 'cem'])
+    """
+
+    indptr: Integers
+    indices: npt.NDArray[np.integer]
+    weights: npt.NDArray[np.float64] | None
+    nodes: npt.NDArray[Any]
+    directed: bool = False
+    self_loops: int = 0
+    duplicates: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.nodes) < 2 or len(self.indices) == 0:
+            edges = len(self.indices) // (1 if self.directed else 2)
+            raise GraphError(
+                "a network must have at least two nodes and an edge between different nodes, "
+                f"got {len(self.nodes):,} node(s) and {edges:,} edge(s)"
+            )
+        for array in (self.indptr, self.indices, self.weights, self.nodes):
+            if array is not None:
+                array.flags.writeable = False
+
+    def __repr__(self) -> str:
+        words = ["directed"] * self.directed + ["weighted"] * self.is_weighted
+        sizes = f"{self.number_of_nodes:,} nodes, {self.number_of_edges:,} {'arcs' if self.directed else 'edges'}"
+        return f"Graph({', '.join([sizes, *words])})"
+
+    @property
+    def number_of_nodes(self) -> int:
+        """|V|."""
+        return len(self.nodes)
+
+    @property
+    def number_of_edges(self) -> int:
+        """|E|; arcs where the network is directed."""
+        return len(self.indices) // (1 if self.directed else 2)
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether edges have different weights."""
+        return self.weights is not None
+
+    @property
+    def degrees(self) -> Integers:
+        """d(v) of each node."""
+        return np.diff(self.indptr)
+
+    @property
+    def strengths(self) -> npt.NDArray[np.float64]:
+        """The sum of the weights of each node's edges; its degree where there are none."""
+        if self.weights is None:
+            return self.degrees.astype(np.float64)
+        strengths = np.zeros(self.number_of_nodes)
+        joined = self.degrees > 0
+        strengths[joined] = np.add.reduceat(self.weights, self.indptr[:-1][joined])
+        return strengths
+
+    @cached_property
+    def positions(self) -> dict[Hashable, int]:
+        """The row of each id."""
+        return {node: row for row, node in enumerate(self.nodes.tolist())}
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the network, ids included."""
+        sha = hashlib.sha256(f"{self.directed} {self.number_of_nodes}".encode())
+        for array in (self.indptr, self.indices.astype(np.int64, copy=False), self.weights):
+            sha.update(b"|" if array is None else np.ascontiguousarray(array).data)
+        for first in range(0, len(self.nodes), 65536):
+            sha.update("\n".join(map(repr, self.nodes[first : first + 65536].tolist())).encode())
+        return sha.hexdigest()
+
+    def neighbours(self, node: Hashable) -> npt.NDArray[Any]:
+        """The ids of a node's neighbours."""
+        if node not in self.positions:
+            raise UnknownNodeError(f"no node has the id {node!r}")
+        row = self.positions[node]
+        found: npt.NDArray[Any] = self.nodes[self.indices[self.indptr[row] : self.indptr[row + 1]]]
+        return found
+
+    def without_weights(self) -> Graph:
+        """The same network, every edge counting alike."""
+        return self if self.weights is None else replace(self, weights=None)
+
+    def to_scipy(self) -> sp.csr_array:
+        """The adjacency matrix; the network's own arrays, not copies."""
+        data = np.ones(len(self.indices)) if self.weights is None else self.weights
+        shape = (self.number_of_nodes, self.number_of_nodes)
+        return sp.csr_array((data, self.indices, self.indptr), shape=shape, copy=False)
+
+    @classmethod
+    def of(cls, data: Any, *, directed: bool = False) -> Graph:
+        """The network in whatever this is.
+
+        Takes a Graph, a SciPy sparse matrix, a NetworkX or igraph graph, a pandas frame of edges, or a PyG-style
+        edge_index: an integer array of shape (2, number of arcs). Files are read by `manela.read_graph`.
+        """
+        if isinstance(data, cls):
+            return data
+        if sp.issparse(data):
+            return cls.from_scipy(data, directed=directed)
+        library = type(data).__module__.partition(".")[0]
+        if hasattr(data, "is_directed") and hasattr(data, "adj"):
+            return cls.from_networkx(data, directed=directed)
+        if library == "igraph":
+            return cls.from_igraph(data, directed=directed)
+        if library == "pandas":
+            return cls.from_pandas(data, directed=directed)
+        if library == "torch" or isinstance(data, np.ndarray):
+            return cls.from_edge_index(data, directed=directed)
+        raise GraphError(
+            "a network must be a Graph, a SciPy sparse matrix, a NetworkX or igraph graph, a pandas frame, "
+            f"an edge_index array of shape (2, arcs) or the path of a file, got {type(data).__name__}"
+        )
+
+    @classmethod
+    def from_edges(
+        cls,
+        sources: Iterable[Hashable] | npt.ArrayLike,
+        targets: Iterable[Hashable] | npt.ArrayLike,
+        weights: npt.ArrayLike | None = None,
+        *,
+        nodes: Sequence[Hashable] | None = None,
+        directed: bool = False,
+    ) -> Graph:
+        """The network of these edges, sources[i] with targets[i].
+
+        Ids may be of any hashable type. Integer ids are put in order, others stand in order of first appearance;
+        `nodes` gives the order instead, and may name nodes without edges.
+        """
+        sources, targets = _as_ids(sources), _as_ids(targets)
+        if sources.shape != targets.shape:
+            raise GraphError(f"as many sources as targets are needed, got {len(sources):,} and {len(targets):,}")
+        codes, found = _number(np.concatenate((sources, targets)))
+        if nodes is not None:
+            known = _as_ids(nodes)
+            places = {node: place for place, node in enumerate(known.tolist())}
+            if len(places) != len(known):
+                raise GraphError("nodes must not name a node twice")
+            missing = [node for node in found.tolist() if node not in places]
+            if missing:
+                raise GraphError(f"nodes must name every node of the edges, {missing[0]!r} is missing")
+            codes = np.array([places[node] for node in found.tolist()], dtype=np.int64)[codes]
+            found = known
+        half = len(sources)
+        return cls.from_arcs(codes[:half], codes[half:], weights, found, directed=directed)
+
+    @classmethod
+    def from_arcs(
+        cls,
+        rows: npt.NDArray[np.integer],
+        columns: npt.NDArray[np.integer],
+        weights: npt.ArrayLike | None,
+        nodes: npt.NDArray[Any],
+        *,
+        directed: bool = False,
+    ) -> Graph:
+        """The network of edges between positions in `nodes`; self-loops and duplicates are dropped, weights added."""
+        size = len(nodes)
+        kind = np.int32 if size < 2**31 else np.int64
+        data = _check_weights(weights, len(rows))
+        loops = rows == columns
+        self_loops = int(np.count_nonzero(loops))
+        if self_loops:
+            rows, columns = rows[~loops], columns[~loops]
+            data = None if data is None else data[~loops]
+        given = len(rows)
+        if not directed:
+            rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
+        rows, columns = rows.astype(kind, copy=False), columns.astype(kind, copy=False)
+        ones = np.ones(given, dtype=bool) if data is None else data
+        matrix = sp.coo_array((ones, (rows, columns)), shape=(size, size)).tocsr()
+        duplicates = given - matrix.nnz
+        if not directed:
+            matrix = matrix + matrix.T.tocsr()
+        matrix.sort_indices()
+        return cls(
+            indptr=matrix.indptr.astype(np.int64),
+            indices=matrix.indices.astype(kind, copy=False),
+            weights=None if data is None else _drop_if_equal(matrix.data.astype(np.float64, copy=False)),
+            nodes=nodes,
+            directed=directed,
+            self_loops=self_loops,
+            duplicates=duplicates,
+        )
+
+    @classmethod
+    def from_scipy(cls, matrix: Any, *, nodes: Sequence[Hashable] | None = None, directed: bool = False) -> Graph:
+        """The network of a square adjacency matrix; ids are 0 … n - 1 unless given."""
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise GraphError(f"an adjacency matrix must be square, got shape {tuple(matrix.shape)}")
+        if np.issubdtype(matrix.dtype, np.complexfloating):
+            raise GraphError(f"an adjacency matrix must be real, got {matrix.dtype}")
+        ids = np.arange(matrix.shape[0]) if nodes is None else _as_ids(nodes)
+        if len(ids) != matrix.shape[0]:
+            raise GraphError(f"as many nodes as rows are needed, got {len(ids):,} nodes and {matrix.shape[0]:,} rows")
+        triples = sp.coo_array(matrix)
+        rows, columns = triples.coords
+        weights = triples.data.astype(np.float64)
+        kept = weights != 0
+        rows, columns, weights = rows[kept], columns[kept], weights[kept]
+        if not directed:
+            rows, columns, weights = _merge_mirrored(rows, columns, weights, matrix)
+        return cls.from_arcs(rows, columns, weights, ids, directed=directed)
+
+    @classmethod
+    def from_edge_index(
+        cls,
+        edge_index: Any,
+        weights: npt.ArrayLike | None = None,
+        *,
+        number_of_nodes: int | None = None,
+        directed: bool = False,
+    ) -> Graph:
+        """The network of a PyG-style edge_index, an integer array or tensor of shape (2, arcs); ids are 0 … n - 1."""
+        array = np.asarray(edge_index.cpu() if hasattr(edge_index, "cpu") else edge_index)
+        if array.ndim != 2 or array.shape[0] != 2 or not np.issubdtype(array.dtype, np.integer):
+            raise GraphError(
+                f"an edge_index must be integers of shape (2, arcs), got {array.dtype} of shape {array.shape}; "
+                "for an adjacency matrix give a SciPy sparse matrix"
+            )
+        if array.size and array.min() < 0:
+            raise GraphError(f"an edge_index must not be negative, got {array.min()}")
+        size = (int(array.max()) + 1 if array.size else 0) if number_of_nodes is None else number_of_nodes
+        if array.size and array.max() >= size:
+            raise GraphError(f"an edge_index must be below number_of_nodes = {size:,}, got {array.max()}")
+        if array.size and size > 1000 + 100 * array.size:
+            raise GraphError(f"an edge_index of {array.shape[1]:,} arcs cannot name {size:,} nodes; renumber its nodes")
+        data = np.ones(array.shape[1]) if weights is None else _check_weights(weights, array.shape[1])
+        return cls.from_scipy(sp.coo_array((data, (array[0], array[1])), shape=(size, size)), directed=directed)
+
+    @classmethod
+    def from_networkx(cls, graph: Any, *, weight: str = "weight", directed: bool = False) -> Graph:
+        """The network of a NetworkX graph; edges without the weight attribute count 1."""
+        nodes = _as_ids(graph.nodes)
+        places = {node: place for place, node in enumerate(graph.nodes)}
+        edges = [(places[u], places[v], w) for u, v, w in graph.edges(data=weight, default=1.0)]
+        return cls._from_library(edges, nodes, graph.is_directed(), directed)
+
+    @classmethod
+    def from_igraph(cls, graph: Any, *, weight: str = "weight", directed: bool = False) -> Graph:
+        """The network of an igraph graph; ids are the vertices' names where they have them."""
+        names = graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount())
+        weights = graph.es[weight] if weight in graph.es.attributes() else [1.0] * graph.ecount()
+        edges = [(u, v, w) for (u, v), w in zip(graph.get_edgelist(), weights, strict=True)]
+        return cls._from_library(edges, _as_ids(names), graph.is_directed(), directed)
+
+    @classmethod
+    def _from_library(
+        cls, edges: list[tuple[int, int, Any]], nodes: npt.NDArray[Any], is_directed: bool, directed: bool
+    ) -> Graph:
+        if is_directed and not directed:
+            _say_directed()
+        ends = np.array([edge[:2] for edge in edges], dtype=np.int64).reshape(-1, 2)
+        weights = [edge[2] for edge in edges]
+        if directed and not is_directed:
+            ends, weights = np.concatenate((ends, ends[:, ::-1])), weights + weights
+        return cls.from_arcs(ends[:, 0], ends[:, 1], weights, nodes, directed=directed)
+
+    @classmethod
+    def from_pandas(
+        cls,
+        frame: Any,
+        *,
+        source: str | None = None,
+        target: str | None = None,
+        weight: str | None = None,
+        directed: bool = False,
+    ) -> Graph:
+        """The network of a frame with an edge a row; columns as for `from_columns`."""
+        columns = {str(name): frame[name].to_numpy() for name in frame.columns}
+        return cls.from_columns(columns, source=source, target=target, weight=weight, directed=directed)
+
+    @classmethod
+    def from_columns(
+        cls,
+        columns: Mapping[str, npt.NDArray[Any]],
+        *,
+        source: str | None = None,
+        target: str | None = None,
+        weight: str | None = None,
+        directed: bool = False,
+    ) -> Graph:
+        """The network of named columns with an edge in each place.
+
+        Columns that are not given are found by name (source and target, src and dst, from and to, u and v; weight);
+        without such names they are the first two, and the third where there are three.
+        """
+        names = list(columns)
+        if len(names) < 2:
+            raise GraphError(f"a table of edges must have at least two columns, got {len(names)}")
+        found = find_columns(names) or (names[0], names[1], names[2] if len(names) == 3 else None)
+        chosen = [given or name for given, name in zip((source, target, weight), found, strict=True)]
+        for name in chosen:
+            if name is not None and name not in columns:
+                raise GraphError(f"a table of edges has no column {name!r}, only {', '.join(names)}")
+        sources, targets, weights = (None if name is None else columns[name] for name in chosen)
+        for ids in (sources, targets):
+            if ids is not None and _has_gaps(ids):
+                raise GraphError("a table of edges must not have missing ids")
+        return cls.from_edges(sources, targets, weights, directed=directed)  # type: ignore[arg-type]
+
+
+COLUMN_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"))
+
+
+def find_columns(names: Sequence[str]) -> tuple[str, str, str | None] | None:
+    """The names of the source, target and weight columns, if these are names of such columns."""
+    lower = {name.strip().lower(): name for name in names}
+    for source, target in COLUMN_NAMES:
+        if source in lower and target in lower:
+            return lower[source], lower[target], lower.get("weight")
+    return None
+
+
+def _as_ids(values: Any) -> npt.NDArray[Any]:
+    """Ids as an array of int64 or of objects, each with the type that it came with."""
+    if isinstance(values, np.ndarray) and values.ndim == 1:
+        if np.issubdtype(values.dtype, np.integer) and values.dtype != np.uint64:
+            return values.astype(np.int64)
+        if values.dtype != object:
+            values = values.tolist()
+    items = list(values)
+    if items and all(type(item) is int and -(2**63) <= item < 2**63 for item in items):
+        return np.array(items, dtype=np.int64)
+    ids = np.empty(len(items), dtype=object)
+    for place, item in enumerate(items):
+        if not isinstance(item, Hashable):
+            raise GraphError(f"an id must be hashable, got {type(item).__name__}")
+        ids[place] = item.item() if isinstance(item, np.generic) else item
+    return ids
+
+
+def _number(ids: npt.NDArray[Any]) -> tuple[Integers, npt.NDArray[Any]]:
+    """A number for each id, and the ids in the order of their numbers."""
+    if ids.dtype != object:
+        found, codes = np.unique(ids, return_inverse=True)
+        return codes.astype(np.int64, copy=False), found
+    numbers: dict[Hashable, int] = {}
+    codes = np.fromiter((numbers.setdefault(node, len(numbers)) for node in ids), dtype=np.int64, count=len(ids))
+    found = np.empty(len(numbers), dtype=object)
+    found[:] = list(numbers)
+    return codes, found
+
+
+def _check_weights(weights: npt.ArrayLike | None, count: int) -> npt.NDArray[np.float64] | None:
+    """Weights as float64, or None where there are none or all are the same."""
+    if weights is None:
+        return None
+    try:
+        data = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise GraphError(f"weights must be numbers: {error}") from error
+    if data.shape != (count,):
+        raise GraphError(f"one weight for each edge is needed, got {data.shape} for {count:,} edges")
+    bad = np.flatnonzero(~((data > 0) & np.isfinite(data)))
+    if len(bad):
+        raise GraphError(f"a weight must be finite and above 0, got {data[bad[0]]:g} for edge number {bad[0] + 1:,}")
+    return data
+
+
+def _drop_if_equal(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
+    if not np.isfinite(weights).all():
+        raise GraphError("weights of duplicate edges must have a finite sum")
+    return None if len(weights) == 0 or bool(np.all(weights == weights[0])) else weights
+
+
+def _merge_mirrored(
+    rows: npt.NDArray[Any], columns: npt.NDArray[Any], weights: npt.NDArray[np.float64], matrix: Any
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np.float64]]:
+    """Of a symmetric matrix the upper half; of another all arcs, with a notice."""
+    square = sp.csr_array(matrix)
+    if abs(square - square.T).nnz:
+        _say_directed()
+        return rows, columns, weights
+    upper = rows <= columns
+    return rows[upper], columns[upper], weights[upper]
+
+
+def _has_gaps(values: npt.NDArray[Any]) -> bool:
+    if np.issubdtype(values.dtype, np.integer):
+        return False
+    return any(value is None or value != value for value in values.tolist())
+
+
+def _say_directed() -> None:
+    warnings.warn(
+        "the network is directed and is read as undirected; directed=True (--directed) follows its arcs as given",
+        ManelaWarning,
+        stacklevel=4,
+    )

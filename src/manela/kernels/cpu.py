@@ -1,0 +1,202 @@
+"""The rounds on processors, compiled by Numba: `advance` moves some nodes through one round.
+
+Everything that Numba compiles for the rounds is in this file and in `simd`, because its cache looks at the changes of
+one file only. The definition is `reference`; read that first.
+"""
+
+# mypy: ignore-errors
+
+import numpy as np
+from numba import njit
+
+from manela.kernels.simd import AHEAD, BLOCK, absorb_block, absorb_one, prefetch_row, scale_to
+from manela.randomness import FIRST_FACTOR, GOLDEN, SECOND_FACTOR
+
+_GOLDEN = np.uint64(GOLDEN)
+_FIRST_FACTOR = np.uint64(FIRST_FACTOR)
+_SECOND_FACTOR = np.uint64(SECOND_FACTOR)
+
+
+@njit(cache=True, nogil=True)
+def advance(
+    nodes, counts, own, others, moved, indptr, indices, thresholds, aliases, key, learning_rate, walks, negatives
+):
+    """Move each of nodes by its iterations of this round, every iteration applied at once.
+
+    Reads own[nodes] and rows of others, both (n, m) with m a multiple of 16, and writes moved, (len(nodes), m).
+    `counts` are the iterations of each node, `walks` the number of targets 1, 2, … s hops away, `key` the round's.
+    `thresholds` and `aliases` are None on a network without weights. Returns the number of update pairs.
+    """
+    rows, labels, keys, places = _room(walks, negatives)
+    x, y = np.empty(own.shape[1], np.float32), np.empty(own.shape[1], np.float32)
+    pairs = 0
+    for i in range(len(nodes)):
+        node = nodes[i]
+        node_key = _derive(key, node)
+        _copy(own[node], x)
+        for iteration in range(counts[i]):
+            iteration_key = _derive(node_key, iteration)
+            used = _draw(
+                node, iteration_key, walks, negatives, others, indptr, indices, thresholds, aliases, keys, places, rows
+            )
+            _copy(x, y)
+            for first in range(0, used, BLOCK):
+                absorb_block(x, y, others, rows, labels, learning_rate, first, used)
+            x, y = y, x
+            pairs += used // (1 + negatives)
+        _copy(x, moved[i])
+    return pairs
+
+
+@njit(cache=True, nogil=True)
+def advance_singly(
+    nodes, counts, own, others, moved, indptr, indices, thresholds, aliases, key, learning_rate, walks, negatives
+):
+    """The same in the paper's strict order: each single update is applied before the next is computed."""
+    rows, labels, keys, places = _room(walks, negatives)
+    x = np.empty(own.shape[1], np.float32)
+    pairs = 0
+    for i in range(len(nodes)):
+        node = nodes[i]
+        node_key = _derive(key, node)
+        _copy(own[node], x)
+        for iteration in range(counts[i]):
+            iteration_key = _derive(node_key, iteration)
+            used = _draw(
+                node, iteration_key, walks, negatives, others, indptr, indices, thresholds, aliases, keys, places, rows
+            )
+            for row in range(used):
+                absorb_one(x, x, others, rows, labels, learning_rate, row, used)
+            pairs += used // (1 + negatives)
+        _copy(x, moved[i])
+    return pairs
+
+
+@njit(cache=True, nogil=True)
+def commit(nodes, moved, table):
+    """table[nodes] ← moved."""
+    for i in range(len(nodes)):
+        _copy(moved[i], table[nodes[i]])
+
+
+@njit(cache=True, nogil=True)
+def build_aliases(indptr, weights, thresholds, aliases):
+    """Write the alias tables by which a step goes to neighbour j with probability weights_j / Σ weights.
+
+    Of a list of d neighbours one place is drawn uniformly; the walk takes the neighbour there if a further draw of 32
+    bits is below its threshold, and otherwise the neighbour at aliases[place], counted from the list's beginning.
+    """
+    widest = 0
+    for node in range(len(indptr) - 1):
+        widest = max(widest, indptr[node + 1] - indptr[node])
+    shares, small, large = np.empty(widest), np.empty(widest, np.int64), np.empty(widest, np.int64)
+    for node in range(len(indptr) - 1):
+        first, degree = indptr[node], indptr[node + 1] - indptr[node]
+        total = 0.0
+        for j in range(degree):
+            total += weights[first + j]
+        smalls = larges = 0
+        for j in range(degree):
+            shares[j] = weights[first + j] * degree / total
+            if shares[j] < 1.0:
+                small[smalls] = j
+                smalls += 1
+            else:
+                large[larges] = j
+                larges += 1
+        while smalls > 0 and larges > 0:
+            smalls -= 1
+            poor, rich = small[smalls], large[larges - 1]
+            thresholds[first + poor] = np.uint32(shares[poor] * 4294967295.0)
+            aliases[first + poor] = rich
+            shares[rich] -= 1.0 - shares[poor]
+            if shares[rich] < 1.0:
+                larges -= 1
+                small[smalls] = rich
+                smalls += 1
+        for left, count in ((small, smalls), (large, larges)):
+            for k in range(count):
+                thresholds[first + left[k]] = np.uint32(4294967295)
+                aliases[first + left[k]] = left[k]
+
+
+@njit(nogil=True)
+def _copy(source, target):
+    for i in range(len(source)):
+        target[i] = source[i]
+
+
+@njit(inline="always")
+def _mix(z):
+    z = (z ^ (z >> np.uint64(30))) * _FIRST_FACTOR
+    z = (z ^ (z >> np.uint64(27))) * _SECOND_FACTOR
+    return z ^ (z >> np.uint64(31))
+
+
+@njit(inline="always")
+def _derive(key, number):
+    return _mix(key + _GOLDEN * (np.uint64(number) + np.uint64(1)))
+
+
+@njit(nogil=True)
+def _room(walks, negatives):
+    """Rows of an iteration with room for a last block and for what is fetched ahead; labels: 1 for target, 0 for not."""
+    targets = 0
+    for hop in range(len(walks)):
+        targets += walks[hop]
+    size = targets * (1 + negatives) + AHEAD + 2 * BLOCK
+    rows = np.zeros(size, np.int64)
+    labels = np.zeros(size, np.float32)
+    for first in range(0, size, 1 + negatives):
+        labels[first] = 1.0
+    return rows, labels, np.empty(targets, np.uint64), np.empty(targets, np.int64)
+
+
+@njit(nogil=True)
+def _draw(node, key, walks, negatives, table, indptr, indices, thresholds, aliases, keys, places, rows):
+    """Write the rows of one iteration, each target before its negatives; returns how many there are."""
+    _walk(node, key, walks, negatives, indptr, indices, thresholds, aliases, keys, places)
+    nodes = np.uint64(len(table))
+    used = 0
+    for j in range(len(places)):
+        place = places[j]
+        if place == node or place < 0:
+            continue
+        rows[used] = place
+        number = j * (1 + negatives) + 1
+        for k in range(negatives):
+            rows[used + 1 + k] = scale_to(_derive(key, number + k), nodes)
+        if used < AHEAD:
+            for k in range(1 + negatives):
+                prefetch_row(table, rows[used + k])
+        used += 1 + negatives
+    return used
+
+
+@njit(nogil=True)
+def _walk(node, key, walks, negatives, indptr, indices, thresholds, aliases, keys, places):
+    """Write where each walk of an iteration ends, −1 for one that met a node without neighbours.
+
+    All walks take a step before any takes the next, so that their waits for memory overlap.
+    """
+    for j in range(len(keys)):
+        keys[j] = _derive(key, j * (1 + negatives))
+        places[j] = node
+    begun = 0
+    for hop in range(len(walks)):
+        for j in range(begun, len(keys)):
+            place = places[j]
+            if place < 0:
+                continue
+            first = indptr[place]
+            degree = indptr[place + 1] - first
+            if degree == 0:
+                places[j] = -1
+                continue
+            draw = _derive(keys[j], hop)
+            arc = first + np.int64(scale_to(draw, np.uint64(degree)))
+            if thresholds is not None:
+                if np.uint32((draw * np.uint64(degree)) >> np.uint64(32)) >= thresholds[arc]:
+                    arc = first + np.int64(aliases[arc])
+            places[j] = indices[arc]
+        begun += walks[hop]

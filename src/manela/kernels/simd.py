@@ -1,0 +1,232 @@
+"""Vector instructions for the Numba kernels, written as LLVM IR.
+
+Numba's own loops over a gathered row vectorise only when LLVM can prove that nothing aliases, and then in an order of
+additions that depends on the processor. Here the order is fixed: a dot product is `LANES` partial sums that are folded
+in halves and then pairwise, and every multiply-add is fused. The bits are therefore the same on every processor, and
+whether rows are taken four or eight at a time.
+"""
+
+# mypy: ignore-errors
+
+import llvmlite.binding
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from manela.kernels.layout import LANES
+
+BLOCK = 8
+AHEAD = 16
+
+_FLOAT = ir.FloatType()
+_WORD = ir.IntType(64)
+_INT = ir.IntType(32)
+_WIDE = ir.VectorType(_FLOAT, LANES)
+_EIGHT = ir.VectorType(_FLOAT, BLOCK)
+
+
+def _has_wide_registers():
+    """Whether this processor has 32 registers of 16 floats, so that eight rows fit at once."""
+    return bool(llvmlite.binding.get_host_cpu_features().get("avx512f"))
+
+
+_ROWS_AT_ONCE = BLOCK if _has_wide_registers() else 4
+
+
+@intrinsic
+def scale_to(typing_context, draw, size):
+    """The high half of the 128-bit product: a draw of 64 bits scaled to 0 … size - 1."""
+
+    def generate(context, builder, signature, arguments):
+        wide = ir.IntType(128)
+        product = builder.mul(builder.zext(arguments[0], wide), builder.zext(arguments[1], wide))
+        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), _WORD)
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
+@intrinsic
+def prefetch_row(typing_context, table, row):
+    """Ask for the cache lines of table[row], whose length is a multiple of `LANES`, without waiting for them."""
+
+    def generate(context, builder, signature, arguments):
+        base, stride = _table(context, builder, signature.args[0], arguments[0])
+        start = _row(builder, base, stride, arguments[1])
+        with cgutils.for_range_slice(builder, _WORD(0), stride, _WORD(LANES), _WORD) as (i, _):
+            _prefetch(builder, builder.gep(start, [i]))
+        return context.get_dummy_value()
+
+    return types.void(table, types.int64), generate
+
+
+@intrinsic
+def absorb_block(typing_context, x, moved, table, rows, labels, learning_rate, first, used):
+    """Moved += learning_rate · Σ (labels_j − σ(x·u_j))·u_j over the rows u_j = table[rows[j]], j = first … first + 7.
+
+    Rows from `used` on count for nothing. Meanwhile the rows `AHEAD` places further on are fetched into the cache, so
+    `rows` holds valid rows up to first + AHEAD + 7.
+    """
+    signature = types.void(x, moved, table, rows, labels, types.float32, types.int64, types.int64)
+    return signature, _generate_absorb(BLOCK, AHEAD)
+
+
+@intrinsic
+def absorb_one(typing_context, x, moved, table, rows, labels, learning_rate, first, used):
+    """The same for the one row j = first, fetching nothing ahead; x and moved may be the same array."""
+    signature = types.void(x, moved, table, rows, labels, types.float32, types.int64, types.int64)
+    return signature, _generate_absorb(1, 0)
+
+
+def _generate_absorb(count, ahead):
+    def generate(context, builder, signature, arguments):
+        x = _data(context, builder, signature.args[0], arguments[0])
+        moved = _data(context, builder, signature.args[1], arguments[1])
+        base, stride = _table(context, builder, signature.args[2], arguments[2])
+        rows, labels = (
+            builder.gep(_data(context, builder, kind, value), [arguments[6]])
+            for kind, value in zip(signature.args[3:5], arguments[3:5], strict=True)
+        )
+        starts = _starts(builder, base, stride, rows, range(count))
+        later = _starts(builder, base, stride, rows, range(ahead, ahead + count)) if ahead else starts
+        products = []
+        for first in range(0, count, _ROWS_AT_ONCE):
+            some = slice(first, first + _ROWS_AT_ONCE)
+            products += _dot(builder, x, starts[some], stride, later[some] if ahead else [])
+        error = builder.fsub(_load_some(builder, labels, count), _sigmoid(builder, _fold(builder, products)))
+        rates = _rates(builder, arguments[5], builder.sub(arguments[7], arguments[6]))
+        _add_rows(builder, moved, starts, builder.fmul(rates, error), stride)
+        return context.get_dummy_value()
+
+    return generate
+
+
+def _dot(builder, x, starts, stride, later):
+    """The partial sums, `LANES` each, of x·u for the rows that begin at starts; fetches the rows at later."""
+    zeros = ir.Constant(_WIDE, [0.0] * LANES)
+    sums = [cgutils.alloca_once(builder, _WIDE) for _ in starts]
+    for total in sums:
+        builder.store(zeros, total)
+    with cgutils.for_range_slice(builder, _WORD(0), stride, _WORD(LANES), _WORD) as (i, _):
+        part = _load_wide(builder, x, i)
+        for start in later:
+            _prefetch(builder, builder.gep(start, [i]))
+        for total, start in zip(sums, starts, strict=True):
+            builder.store(_fma(builder, part, _load_wide(builder, start, i), builder.load(total)), total)
+    return [builder.load(total) for total in sums]
+
+
+def _rates(builder, learning_rate, left):
+    """The learning rate in the first `left` of eight places, zero behind them."""
+    words = ir.VectorType(_WORD, BLOCK)
+    places = ir.Constant(words, list(range(BLOCK)))
+    counted = builder.icmp_signed("<", places, _splat(builder, left, words))
+    return builder.select(counted, _splat(builder, learning_rate, _EIGHT), ir.Constant(_EIGHT, [0.0] * BLOCK))
+
+
+def _fold(builder, sums):
+    """One vector of `BLOCK` totals from partial sums: halves first, then neighbours, then pairs, then fours."""
+    zero = ir.Constant(_EIGHT, [0.0] * BLOCK)
+    level = [
+        builder.fadd(_shuffle(builder, s, s, range(BLOCK)), _shuffle(builder, s, s, range(BLOCK, 2 * BLOCK)))
+        for s in sums
+    ]
+    level += [zero] * (BLOCK - len(level))
+    for left, right in (
+        ((0, 8, 2, 10, 4, 12, 6, 14), (1, 9, 3, 11, 5, 13, 7, 15)),
+        ((0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)),
+        ((0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)),
+    ):
+        level = [
+            builder.fadd(_shuffle(builder, a, b, left), _shuffle(builder, a, b, right))
+            for a, b in zip(level[::2], level[1::2], strict=True)
+        ]
+    return level[0]
+
+
+def _sigmoid(builder, z):
+    """1/(1 + e^−z) of eight values, z held within ±30; a NaN stays one."""
+
+    def constant(value):
+        return ir.Constant(_EIGHT, [float(np.float32(value))] * BLOCK)
+
+    for bound, relation in ((30.0, ">"), (-30.0, "<")):
+        z = builder.select(builder.fcmp_ordered(relation, z, constant(bound)), constant(bound), z)
+    # e^-z = 2^k · e^r; adding 1.5 · 2^23 rounds to a whole number and leaves k in the low bits.
+    shifter = constant(1.5 * 2.0**23)
+    shifted = _fma(builder, z, constant(-1 / np.log(2)), shifter)
+    whole = builder.fsub(shifted, shifter)
+    rest = builder.fsub(builder.fmul(whole, constant(-np.log(2))), z)
+    series = constant(1 / 5040)
+    for term in (1 / 720, 1 / 120, 1 / 24, 1 / 6, 1 / 2, 1.0, 1.0):
+        series = _fma(builder, series, rest, constant(term))
+    integers = ir.VectorType(_INT, BLOCK)
+    exponent = builder.add(builder.bitcast(shifted, integers), ir.Constant(integers, [127] * BLOCK))
+    power = builder.bitcast(builder.shl(exponent, ir.Constant(integers, [23] * BLOCK)), _EIGHT)
+    return builder.fdiv(constant(1.0), _fma(builder, series, power, constant(1.0)))
+
+
+def _add_rows(builder, moved, starts, coefficients, stride):
+    """Moved += Σ c_j·u_j, the rows in their order."""
+    wide = [_shuffle(builder, coefficients, coefficients, [j] * LANES) for j in range(len(starts))]
+    with cgutils.for_range_slice(builder, _WORD(0), stride, _WORD(LANES), _WORD) as (i, _):
+        part = _load_wide(builder, moved, i)
+        for coefficient, start in zip(wide, starts, strict=True):
+            part = _fma(builder, coefficient, _load_wide(builder, start, i), part)
+        place = builder.bitcast(builder.gep(moved, [i]), _WIDE.as_pointer())
+        builder.store(part, place, align=4)
+
+
+def _fma(builder, a, b, c):
+    """a·b + c with one rounding; llvmlite's own method takes scalars only."""
+    name = f"llvm.fma.v{a.type.count}f32"
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(a.type, [a.type] * 3), name)
+    return builder.call(function, [a, b, c])
+
+
+def _load_wide(builder, start, i):
+    return builder.load(builder.bitcast(builder.gep(start, [i]), _WIDE.as_pointer()), align=4)
+
+
+def _load_some(builder, start, count):
+    """The first `count` values at start in a vector of `BLOCK`, zeros behind them."""
+    if count == BLOCK:
+        return builder.load(builder.bitcast(start, _EIGHT.as_pointer()), align=4)
+    vector = ir.Constant(_EIGHT, [0.0] * BLOCK)
+    for j in range(count):
+        vector = builder.insert_element(vector, builder.load(builder.gep(start, [_WORD(j)])), _INT(j))
+    return vector
+
+
+def _splat(builder, value, kind):
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, _INT(0))
+    return _shuffle(builder, first, first, [0] * kind.count)
+
+
+def _prefetch(builder, place):
+    kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, _INT, _INT, _INT])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(function, [builder.bitcast(place, cgutils.voidptr_t), _INT(0), _INT(3), _INT(1)])
+
+
+def _shuffle(builder, a, b, order):
+    order = list(order)
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_INT, len(order)), order))
+
+
+def _data(context, builder, kind, value):
+    return context.make_array(kind)(context, builder, value).data
+
+
+def _table(context, builder, kind, value):
+    array = context.make_array(kind)(context, builder, value)
+    return array.data, cgutils.unpack_tuple(builder, array.shape)[1]
+
+
+def _starts(builder, base, stride, rows, places):
+    return [_row(builder, base, stride, builder.load(builder.gep(rows, [_WORD(j)]))) for j in places]
+
+
+def _row(builder, base, stride, row):
+    return builder.gep(base, [builder.mul(row, stride)])
