@@ -1,4 +1,4 @@
-"""The rules for parameters, in one table: the estimator checks by it, the command line takes flags and defaults from it.
+"""The rules for parameters, in one table: estimators check by it, the command line takes its flags from it.
 
 NumPy is imported late here: `manela --help` needs the table and not NumPy.
 """
@@ -153,6 +153,11 @@ class Settings:
         return {name: value for name, value in asdict(self).items() if name not in ("jobs", "engine")}
 
 
+def default(name: str) -> Any:
+    """The default of a parameter."""
+    return PARAMETERS[name].default
+
+
 def check(name: str, value: Any) -> None:
     """Raise ParameterError unless the parameter's rule holds for value."""
     parameter = PARAMETERS[name]
@@ -197,8 +202,8 @@ def check_all(values: Mapping[str, Any]) -> Settings:
     )
     if sum(settings.walks) == 0:
         raise ParameterError(
-            f"window and ratios must give at least one target, got window {settings.window} and ratios {_show(ratios)}: "
-            "every share of 2w targets rounds to 0."
+            f"window and ratios must give at least one target, got window {settings.window}, ratios {_show(ratios)}, "
+            "of which every share of 2w rounds to 0."
         )
     return settings
 

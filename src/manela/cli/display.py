@@ -32,7 +32,8 @@ class RunDisplay:
                 TextColumn("round {task.completed:.0f}/{task.total:.0f}"),
                 BarColumn(bar_width=None),
                 TextColumn(
-                    "{task.fields[speed]}  {task.fields[left]}  α {task.fields[rate]}  objective {task.fields[objective]}"
+                    "{task.fields[speed]}  {task.fields[left]}  "
+                    "α {task.fields[rate]}  objective {task.fields[objective]}"
                 ),
                 console=console,
                 expand=True,

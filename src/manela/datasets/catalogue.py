@@ -121,7 +121,7 @@ def fetch(dataset: Dataset, progress: DownloadReporter | None = None) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         _download(dataset, part, progress)
         _verify(part, dataset, mend="fetch it again")
-        os.replace(part, target)
+        part.replace(target)
     except (OSError, urllib.error.URLError) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
         raise DatasetError(

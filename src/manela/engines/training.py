@@ -78,7 +78,7 @@ def train(
 
 
 class _Loop:
-    """Rounds in a thread of their own, so that Ctrl-C, which Python delivers to the main thread, never cuts one short."""
+    """Rounds in a thread of their own: Ctrl-C, which Python delivers to the main thread, never cuts one short."""
 
     def __init__(
         self,

@@ -20,14 +20,10 @@ from manela.engines.training import Run, train
 from manela.errors import FormatError, ParameterError
 from manela.formats.embeddings import read_embedding, write_embedding
 from manela.graph import Graph
-from manela.params import PARAMETERS, check_all
+from manela.params import PARAMETERS, check_all, default
 from manela.progress import Reporter
 
 Vectors = npt.NDArray[np.float32]
-
-
-def _default(name: str) -> Any:
-    return PARAMETERS[name].default
 
 
 class Manela(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -90,20 +86,20 @@ class Manela(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        dimensions: int = _default("dimensions"),
-        window: int = _default("window"),
-        ratios: Any = _default("ratios"),
-        negatives: int = _default("negatives"),
-        learning_rate: float = _default("learning_rate"),
-        context: bool = _default("context"),
-        pairs: int | None = _default("pairs"),
-        updates: float | None = _default("updates"),
-        max_seconds: float | None = _default("max_seconds"),
-        rounds: int | None = _default("rounds"),
-        apply: str = _default("apply"),
-        random_state: Any = _default("random_state"),
-        n_jobs: int | None = _default("n_jobs"),
-        engine: str = _default("engine"),
+        dimensions: int = default("dimensions"),
+        window: int = default("window"),
+        ratios: Any = default("ratios"),
+        negatives: int = default("negatives"),
+        learning_rate: float = default("learning_rate"),
+        context: bool = default("context"),
+        pairs: int | None = default("pairs"),
+        updates: float | None = default("updates"),
+        max_seconds: float | None = default("max_seconds"),
+        rounds: int | None = default("rounds"),
+        apply: str = default("apply"),
+        random_state: Any = default("random_state"),
+        n_jobs: int | None = default("n_jobs"),
+        engine: str = default("engine"),
     ) -> None:
         self.dimensions = dimensions
         self.window = window
@@ -123,7 +119,7 @@ class Manela(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit(
         self,
         X: Any,
-        y: Any = None,
+        y: Any = None,  # noqa: ARG002
         *,
         progress: Reporter | None = None,
         checkpoint: Checkpoint | None = None,

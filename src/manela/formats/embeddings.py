@@ -158,7 +158,7 @@ def _read_sizes(path: Path, line: bytes) -> tuple[int, int]:
 
 
 def _write_table(separator: str) -> Callable[[Embedding, BinaryIO, Path], None]:
-    def write(embedding: Embedding, file: BinaryIO, path: Path) -> None:
+    def write(embedding: Embedding, file: BinaryIO, _: Path) -> None:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
         table = csv.writer(text, delimiter=separator, lineterminator="\n")
         table.writerow(["node", *(f"d{i}" for i in range(embedding.vectors.shape[1]))])

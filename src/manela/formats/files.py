@@ -22,8 +22,8 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(path)
         temporary = None
         _sync_folder(path.parent)
     except OSError as error:
@@ -46,7 +46,7 @@ def check_writable(path: Path) -> None:
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
     os.close(handle)
-    os.unlink(name)
+    Path(name).unlink()
 
 
 def _umask() -> int:

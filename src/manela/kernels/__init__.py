@@ -1,0 +1,1 @@
+"""Every compiled line: arrays in, arrays out."""

@@ -140,7 +140,7 @@ def _derive(key, number):
 
 @njit(nogil=True)
 def _room(walks, negatives):
-    """Rows of an iteration with room for a last block and for what is fetched ahead; labels: 1 for target, 0 for not."""
+    """Rows of an iteration, with room for a last block and for what is fetched ahead; labels; room for its walks."""
     targets = 0
     for hop in range(len(walks)):
         targets += walks[hop]
@@ -195,7 +195,7 @@ def _walk(node, key, walks, negatives, indptr, indices, thresholds, aliases, key
                 continue
             draw = _derive(keys[j], hop)
             arc = first + np.int64(scale_to(draw, np.uint64(degree)))
-            if thresholds is not None:
+            if thresholds is not None:  # noqa: SIM102, a branch of its own is left out when compiling
                 if np.uint32((draw * np.uint64(degree)) >> np.uint64(32)) >= thresholds[arc]:
                     arc = first + np.int64(aliases[arc])
             places[j] = indices[arc]

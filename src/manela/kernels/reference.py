@@ -15,6 +15,7 @@ its negatives have the κ numbers behind; step h of a walk is draw h under the w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -105,7 +106,7 @@ def build_aliases(indptr: Integers, weights: Floats) -> tuple[npt.NDArray[np.uin
     its alias is taken, counted from the node's first arc.
     """
     thresholds, aliases = np.empty(len(weights), np.uint32), np.empty(len(weights), np.int32)
-    for first, last in zip(indptr[:-1], indptr[1:], strict=True):
+    for first, last in pairwise(indptr):
         total = 0.0
         for weight in weights[first:last]:
             total += weight

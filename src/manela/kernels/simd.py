@@ -63,7 +63,7 @@ def prefetch_row(typing_context, table, row):
 
 @intrinsic
 def absorb_block(typing_context, x, moved, table, rows, labels, learning_rate, first, used):
-    """Moved += learning_rate · Σ (labels_j − σ(x·u_j))·u_j over the rows u_j = table[rows[j]], j = first … first + 7.
+    """moved += learning_rate · Σ (labels_j − σ(x·u_j))·u_j over the rows u_j = table[rows[j]], j = first … first + 7.
 
     Rows from `used` on count for nothing. Meanwhile the rows `AHEAD` places further on are fetched into the cache, so
     `rows` holds valid rows up to first + AHEAD + 7.
