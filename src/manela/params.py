@@ -85,7 +85,7 @@ PARAMETERS: dict[str, Parameter] = {
         None,
         "a whole number of at least 1, or None",
         _optional(_whole(1, 2**62)),
-        f"Update pairs in all; {PAIRS_PER_NODE} a node unless told.",
+        f"Update pairs in all, with those dropped because the target is the node; {PAIRS_PER_NODE} a node unless told.",
     ),
     "updates": Parameter(
         None,

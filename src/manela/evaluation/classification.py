@@ -32,6 +32,7 @@ def classify(
     train_ratio: float = 0.5,
     shuffles: int = 10,
     random_state: Any = 0,
+    test: npt.NDArray[np.bool_] | None = None,
 ) -> Scores:
     """Learn labels from the vectors of a random part of the nodes and predict those of the rest.
 
@@ -46,18 +47,24 @@ def classify(
         Part of the nodes to train on.
     shuffles : int
         How often to split anew.
+    test : array of bool, shape (n,), optional
+        Predict the labels of these nodes from all others, once, instead of splitting at random.
     """
     truth: Labels = np.asarray(labels.todense() if sp.issparse(labels) else labels).astype(bool)
     kept = truth.any(axis=1)
     features, truth = np.asarray(vectors)[kept], truth[kept]
-    random = np.random.default_rng(seed_of(random_state))
+    if test is not None:
+        chosen = np.asarray(test)[kept]
+        splits = [(np.flatnonzero(~chosen), np.flatnonzero(chosen))]
+    else:
+        random = np.random.default_rng(seed_of(random_state))
+        orders = [random.permutation(len(truth)) for _ in range(shuffles)]
+        splits = [tuple(np.split(order, [round(train_ratio * len(order))])) for order in orders]
     micro, macro = [], []
-    for _ in range(shuffles):
-        order = random.permutation(len(truth))
-        first = round(train_ratio * len(order))
-        predicted = _predict(features, truth, order[:first], order[first:])
-        micro.append(f1_score(truth[order[first:]], predicted, average="micro", zero_division=0))
-        macro.append(f1_score(truth[order[first:]], predicted, average="macro", zero_division=0))
+    for train_part, test_part in splits:
+        predicted = _predict(features, truth, train_part, test_part)
+        micro.append(f1_score(truth[test_part], predicted, average="micro", zero_division=0))
+        macro.append(f1_score(truth[test_part], predicted, average="macro", zero_division=0))
     return Scores(np.array(micro), np.array(macro))
 
 

@@ -31,7 +31,7 @@ def write_arrays(file: BinaryIO, arrays: Mapping[str, npt.NDArray[Any]], notes: 
 def read_arrays(path: Path, name: str) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
     """Read what `write_arrays` wrote; every array is checked against its SHA-256."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             if name not in archive.files:
                 raise FormatError(f"{path}: must hold {name!r}, got {', '.join(archive.files) or 'nothing'}")
             notes = json.loads(str(archive[name]))

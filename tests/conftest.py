@@ -1,0 +1,51 @@
+"""What tests share: where the real networks are, and Hypothesis's profile."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+from manela.datasets import catalogue
+
+settings.register_profile(
+    "manela",
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate, Phase.shrink],
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("manela")
+
+_BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture
+def real(monkeypatch):
+    """A function that gives the path of a published network, or skips the test where no folder has it."""
+    given = os.environ.get("MANELA_DATA")
+    folders = [Path(given)] if given else []
+    folders += [_BESIDE, catalogue.cache_folder()]
+
+    def find(name):
+        dataset = catalogue.find(name)
+        for folder in folders:
+            if (folder / dataset.file).is_file():
+                monkeypatch.setenv("MANELA_DATA", str(folder))
+                return folder / dataset.file
+        return pytest.skip(f"{dataset.file} is neither in MANELA_DATA, nor in ../shared/data, nor in the cache")
+
+    return find
+
+
+@pytest.fixture
+def manela():
+    """The command, in a process of its own; returns the finished process."""
+
+    def run(*arguments, **options):
+        command = [sys.executable, "-m", "manela", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+
+    return run

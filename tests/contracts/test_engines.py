@@ -1,0 +1,153 @@
+"""What must hold for every engine: its rounds are those of `kernels/reference.py`."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manela.engines.cpu import CpuEngine
+from manela.engines.state import begin
+from manela.graph import Graph
+from manela.kernels import reference
+from manela.params import PARAMETERS, check_all
+from manela.randomness import ROUNDS, derive, derive_key
+from manela.schedule import plan
+
+ENGINES = {"cpu": CpuEngine}
+
+
+@pytest.fixture(params=sorted(ENGINES), scope="module")
+def engine_class(request):
+    return ENGINES[request.param]
+
+
+def settings_of(**parameters):
+    defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
+    return check_all({**defaults, **parameters})
+
+
+def run_engine(engine_class, graph, parameters, pairs, rounds):
+    """The state after some rounds of an engine; vectors start large, so that updates are large too."""
+    wanted = settings_of(**parameters)
+    state = begin(graph.number_of_nodes, wanted.dimensions, wanted.context, wanted.seed)
+    for table in state.tables:
+        table *= wanted.dimensions
+    schedule = plan(graph, wanted, pairs)
+    with engine_class(graph, wanted, state) as engine:
+        for _ in range(rounds):
+            assert engine.advance(schedule)
+    return state
+
+
+def run_reference(graph, parameters, pairs, rounds):
+    """The same in double precision."""
+    wanted = settings_of(**parameters)
+    state = begin(graph.number_of_nodes, wanted.dimensions, wanted.context, wanted.seed)
+    tables = [wanted.dimensions * table[:, : wanted.dimensions].astype(np.float64) for table in state.tables]
+    schedule = plan(graph, wanted, pairs)
+    aliases = reference.build_aliases(graph.indptr, graph.weights) if graph.is_weighted else ()
+    arcs = reference.Arcs(graph.indptr, graph.indices, *aliases)
+    for number in range(rounds):
+        tables = reference.advance(
+            tables,
+            arcs,
+            schedule.counts(number),
+            int(derive(derive_key(wanted.seed, ROUNDS), number)),
+            schedule.rate(number),
+            wanted.walks,
+            wanted.negatives,
+            singly=wanted.apply == "single",
+        )
+    return tables
+
+
+@st.composite
+def graphs(draw):
+    """Random networks, stars and chains; isolated nodes, weights and arcs that are followed one way."""
+    n = draw(st.integers(2, 24))
+    shape = draw(st.sampled_from(["random", "star", "chain"]))
+    if shape == "star":
+        edges = [(0, v) for v in range(1, n)]
+    elif shape == "chain":
+        edges = [(v, v + 1) for v in range(n - 1)]
+    else:
+        node = st.integers(0, n - 1)
+        edges = [(0, 1), *draw(st.lists(st.tuples(node, node), max_size=60))]
+    weights = None
+    if draw(st.booleans()):
+        weights = draw(st.lists(st.floats(0.01, 100.0), min_size=len(edges), max_size=len(edges)))
+    isolated = draw(st.integers(0, 2))
+    u, v = zip(*edges, strict=True)
+    return Graph.from_edges(u, v, weights, nodes=range(n + isolated), directed=draw(st.booleans()))
+
+
+@st.composite
+def parameters(draw):
+    walks = draw(st.lists(st.integers(0, 6), min_size=1, max_size=4).filter(lambda w: sum(w) > 0 and sum(w) % 2 == 0))
+    return {
+        "dimensions": draw(st.integers(1, 40)),
+        "window": sum(walks) // 2,
+        "ratios": tuple(count / sum(walks) for count in walks),
+        "negatives": draw(st.integers(0, 10)),
+        "context": draw(st.booleans()),
+        "apply": draw(st.sampled_from(["iteration", "single"])),
+        "random_state": draw(st.integers(0, 2**64 - 1)),
+        "learning_rate": draw(st.floats(0.001, 0.05)),
+        "rounds": 3,
+        "n_jobs": draw(st.integers(1, 3)),
+    }
+
+
+@settings(max_examples=150)
+@given(graph=graphs(), parameters=parameters())
+def test_rounds_are_those_of_the_reference(engine_class, graph, parameters):
+    pairs = 30 * graph.number_of_nodes
+    state = run_engine(engine_class, graph, parameters, pairs, rounds=3)
+    expected = run_reference(graph, parameters, pairs, rounds=3)
+    m = parameters["dimensions"]
+    for table, wanted in zip(state.tables, expected, strict=True):
+        np.testing.assert_allclose(table[:, :m], wanted, rtol=2e-5, atol=2e-5)
+        assert not table[:, m:].any()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("apply", ["iteration", "single"])
+@pytest.mark.parametrize("context", [False, True])
+def test_every_number_of_threads_gives_the_same_bits(engine_class, weighted, apply, context):
+    rng = np.random.default_rng(8)
+    ends = rng.integers(400, size=(2, 3000))
+    graph = Graph.from_edges(ends[0], ends[1], rng.uniform(0.1, 9, 3000) if weighted else None)
+    states = [
+        run_engine(
+            engine_class,
+            graph,
+            {"dimensions": 20, "apply": apply, "context": context, "n_jobs": jobs, "rounds": 5},
+            pairs=200 * 400,
+            rounds=5,
+        )
+        for jobs in (1, 2, 3)
+    ]
+    for state in states[1:]:
+        assert state.pairs == states[0].pairs > 0
+        for table, first in zip(state.tables, states[0].tables, strict=True):
+            np.testing.assert_array_equal(table, first)
+
+
+def test_a_stopped_round_moves_nothing(engine_class):
+    graph = Graph.from_edges([0, 1], [1, 2])
+    wanted = settings_of(dimensions=8, rounds=4)
+    state = begin(3, 8, False, 0)
+    before = state.tables[0].copy()
+    with engine_class(graph, wanted, state) as engine:
+        engine.stop.set()
+        assert not engine.advance(plan(graph, wanted, 1000))
+    np.testing.assert_array_equal(state.tables[0], before)
+    assert state.round == 0
+
+
+def test_a_node_without_neighbours_keeps_its_vector(engine_class):
+    graph = Graph.from_edges([0, 1], [1, 2], nodes=range(4))
+    state = run_engine(engine_class, graph, {"dimensions": 8, "rounds": 5}, 2000, 5)
+    start = begin(4, 8, False, 0)
+    np.testing.assert_array_equal(state.vectors[3], 8 * start.vectors[3])
+    assert not np.array_equal(state.vectors[:3], 8 * start.vectors[:3])

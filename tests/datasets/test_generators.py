@@ -1,0 +1,27 @@
+import numpy as np
+import pytest
+
+from manela.datasets.generators import draw_blocks, draw_random
+from manela.errors import ParameterError
+
+
+def test_the_block_model_has_the_papers_size_and_probabilities():
+    graph, communities = draw_blocks()
+    assert graph.number_of_nodes == 1024
+    assert 20_000 < graph.number_of_edges < 22_000
+    same = communities[:, None] == communities[None, :]
+    matrix = graph.to_scipy().toarray()
+    np.fill_diagonal(same, False)
+    assert matrix[same].mean() == pytest.approx(0.1, abs=0.005)
+    assert matrix[communities[:, None] != communities[None, :]].mean() == pytest.approx(0.01, abs=0.001)
+
+
+def test_the_same_seed_gives_the_same_network():
+    assert draw_blocks(nodes=50, seed=3)[0].digest == draw_blocks(nodes=50, seed=3)[0].digest
+    assert draw_blocks(nodes=50, seed=3)[0].digest != draw_blocks(nodes=50, seed=4)[0].digest
+    assert draw_random(100, 300, 1).digest == draw_random(100, 300, 1).digest
+
+
+def test_what_is_no_probability_is_refused():
+    with pytest.raises(ParameterError, match="inside must be a probability, got 1.5"):
+        draw_blocks(inside=1.5)

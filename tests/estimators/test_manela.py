@@ -1,0 +1,184 @@
+import numpy as np
+import networkx as nx
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from manela import Graph, Manela
+from manela.datasets.generators import draw_blocks
+from manela.datasets.loading import load_graph
+from manela.errors import FormatError, ManelaWarning, ParameterError, UnknownNodeError
+from manela.estimators.manela import start_from_neighbours
+from manela.evaluation.classification import classify
+from manela.evaluation.separation import measure_separation
+from manela.params import PARAMETERS
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    return draw_blocks(nodes=240, inside=0.25, between=0.02, seed=4)
+
+
+@pytest.fixture(scope="module")
+def model(blocks):
+    return Manela(dimensions=24, pairs=500_000).fit(blocks[0])
+
+
+def test_parameters_and_defaults_are_those_of_the_table():
+    assert Manela().get_params() == {name: parameter.default for name, parameter in PARAMETERS.items()}
+
+
+def test_init_only_assigns_and_fit_checks():
+    broken = Manela(dimensions=0, ratios="nonsense")
+    assert broken.get_params()["dimensions"] == 0
+    with pytest.raises(ParameterError, match="dimensions must be a whole number from 1 to 65536, got 0"):
+        broken.fit(Graph.from_edges([0], [1]))
+    assert not hasattr(broken, "embedding_")
+
+
+def test_fitting_changes_no_parameter(blocks):
+    ratios = [0.6, 0.4]
+    model = Manela(dimensions=8, pairs=1000, ratios=ratios, random_state=None)
+    before = dict(model.get_params())
+    model.fit(blocks[0])
+    assert model.get_params() == before
+    assert model.ratios is ratios
+
+
+def test_clone_and_set_params(model):
+    twin = clone(model).set_params(negatives=2)
+    assert twin.get_params() == {**model.get_params(), "negatives": 2}
+    assert not hasattr(twin, "embedding_")
+
+
+def test_unfitted_says_so():
+    for call in (
+        lambda m: m["a"],
+        lambda m: m.most_similar("a"),
+        lambda m: m.save("x.npz"),
+        lambda m: m.transform(None),
+    ):
+        with pytest.raises(NotFittedError):
+            call(Manela())
+
+
+def test_works_in_a_pipeline(blocks):
+    graph, communities = blocks
+    pipeline = make_pipeline(Manela(dimensions=16, pairs=300_000), LogisticRegression(max_iter=1000))
+    assert pipeline.fit(graph, communities).score(graph, communities) > 0.95
+    assert clone(pipeline).get_params()["manela__dimensions"] == 16
+
+
+def test_communities_separate(model, blocks):
+    assert measure_separation(model.embedding_, blocks[1]).accuracy > 0.95
+
+
+def test_vectors_are_found_by_id_and_similar_ones_share_the_community(blocks):
+    graph, communities = blocks
+    names = [f"n{i}" for i in range(graph.number_of_nodes)]
+    network = nx.relabel_nodes(nx.from_scipy_sparse_array(graph.to_scipy()), dict(enumerate(names)))
+    model = Manela(dimensions=16, pairs=300_000).fit(network)
+    assert model.nodes_.tolist() == names
+    np.testing.assert_array_equal(model["n7"], model.embedding_[7])
+    found = [communities[int(name[1:])] == communities[7] for name, _ in model.most_similar("n7", k=20)]
+    assert np.mean(found) > 0.8
+    with pytest.raises(UnknownNodeError, match="no node has the id 'n999'"):
+        model.most_similar("n999")
+
+
+def test_transform_gives_the_vectors_of_the_nodes_of_a_part(model, blocks):
+    part = Graph.from_edges([5, 9], [9, 200])
+    np.testing.assert_array_equal(model.transform(part), model.embedding_[[5, 9, 200]])
+    with pytest.raises(UnknownNodeError, match="777"):
+        model.transform(Graph.from_edges([5], [777]))
+
+
+@pytest.mark.parametrize("context", [False, True])
+def test_save_and_load_give_the_same_model(blocks, tmp_path, context):
+    model = Manela(dimensions=8, pairs=20_000, context=context, ratios=(0.7, 0.3)).fit(blocks[0])
+    model.save(tmp_path / "m.npz")
+    loaded = Manela.load(tmp_path / "m.npz")
+    assert loaded.get_params() == model.get_params()
+    np.testing.assert_array_equal(loaded.embedding_, model.embedding_)
+    assert loaded.provenance_ == model.provenance_
+    assert loaded.provenance_["graph"]["sha256"] == blocks[0].digest
+    loaded.partial_fit(blocks[0])
+    assert loaded.embedding_.shape == model.embedding_.shape
+
+
+def test_load_refuses_what_does_not_say_the_parameters(model, tmp_path):
+    model.save(tmp_path / "m.txt")
+    with pytest.raises(FormatError, match="does not say the parameters"):
+        Manela.load(tmp_path / "m.txt")
+
+
+def test_fits_a_file_a_matrix_and_a_name(tmp_path):
+    (tmp_path / "g.txt").write_text("a b\nb c\nc a\n")
+    model = Manela(dimensions=4, pairs=100)
+    assert model.fit(tmp_path / "g.txt").nodes_.tolist() == ["a", "b", "c"]
+    assert model.fit(str(tmp_path / "g.txt")).embedding_.shape == (3, 4)
+    assert model.fit(sp.csr_array(np.ones((3, 3)) - np.eye(3))).embedding_.shape == (3, 4)
+    assert model.fit("sbm").embedding_.shape == (1024, 4)
+
+
+def test_new_nodes_start_at_the_mean_of_their_neighbours_nearest_first():
+    graph = Graph.from_edges([0, 1, 2, 2, 3], [1, 2, 0, 3, 4], nodes=range(6))
+    table = np.array([[1.0, 0], [0, 1], [9, 9], [9, 9], [9, 9], [7, 7]], dtype=np.float32)
+    start_from_neighbours(graph, table, np.array([False, False, True, True, True, True]))
+    np.testing.assert_allclose(table[2:], [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [7, 7]])
+
+
+def test_partial_fit_keeps_the_places_of_old_nodes_and_gives_new_ones_theirs(blocks):
+    graph, communities = blocks
+    matrix = graph.to_scipy()
+    early = Graph.from_scipy(matrix[:200, :200])
+    model = Manela(dimensions=24, pairs=500_000).fit(early)
+    before = model.embedding_.copy()
+    model.partial_fit(graph)
+    assert model.embedding_.shape == (240, 24)
+    cosines = np.einsum("ij,ij->i", before, model.embedding_[:200])
+    cosines /= np.linalg.norm(before, axis=1) * np.linalg.norm(model.embedding_[:200], axis=1)
+    assert np.median(cosines) > 0.9
+    assert measure_separation(model.embedding_, communities).accuracy > 0.95
+
+
+def test_partial_fit_without_fit_is_fit(blocks):
+    one, two = Manela(dimensions=8, pairs=2000), Manela(dimensions=8, pairs=2000)
+    np.testing.assert_array_equal(one.fit(blocks[0]).embedding_, two.partial_fit(blocks[0]).embedding_)
+
+
+def test_partial_fit_refuses_other_dimensions(model, blocks):
+    other = clone(model)
+    other.set_params(pairs=1000).fit(blocks[0])
+    with pytest.raises(ParameterError, match="dimensions and context must be those of the first fit"):
+        other.set_params(dimensions=5).partial_fit(blocks[0])
+
+
+def test_isolated_nodes_are_told(blocks):
+    with pytest.warns(ManelaWarning, match="1 of 4 nodes"):
+        Manela(dimensions=4, pairs=100).fit(Graph.from_edges([0, 1], [1, 2], nodes=range(4)))
+
+
+@pytest.mark.filterwarnings("ignore:.*have no neighbour")
+def test_nodes_that_come_later_to_blogcatalog_are_nearly_as_good_as_in_a_full_run(real):
+    labels = scipy.io.loadmat(real("blogcatalog"))["group"]
+    graph = load_graph("blogcatalog")
+    n = graph.number_of_nodes
+    late = np.random.default_rng(0).random(n) < 0.1
+    kept = np.flatnonzero(~late)
+    early = Graph.from_scipy(graph.to_scipy()[kept][:, kept], nodes=kept.tolist())
+    full = Manela(ratios=(0.7, 0.3)).fit(graph)
+    grown = Manela(ratios=(0.7, 0.3)).fit(early)
+    grown.partial_fit(graph)
+    assert grown.provenance_["pairs_made"] < 0.25 * full.provenance_["pairs_made"]
+    scores = [score_of_some(model.embedding_, labels, late) for model in (full, grown)]
+    assert scores[1] > scores[0] - 0.03
+
+
+def score_of_some(vectors, labels, test):
+    """Micro-F1 on these nodes of a classifier trained on the others."""
+    return classify(vectors, labels, test=test).micro.mean()

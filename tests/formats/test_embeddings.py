@@ -1,0 +1,127 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manela.embedding import Embedding
+from manela.errors import FormatError, ManelaError, OutputError
+from manela.formats.embeddings import read_embedding, write_embedding
+
+ENDINGS = [".npz", ".npy", ".txt", ".emb", ".bin", ".csv", ".tsv", ".parquet"]
+
+
+def make(ids, context=False):
+    nodes = np.array(ids, dtype=np.int64) if all(type(i) is int for i in ids) else np.empty(len(ids), dtype=object)
+    nodes[:] = ids
+    vectors = np.random.default_rng(0).normal(size=(len(ids), 5)).astype(np.float32)
+    return Embedding(nodes, vectors, vectors * 2 if context else None, {"method": "manela", "seed": 7})
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ids", [[3, 1, -2], ["x", "Åsa", "7"]])
+def test_ids_with_their_types_and_every_bit_come_back(tmp_path, ending, ids):
+    written = make(ids)
+    write_embedding(written, tmp_path / f"out{ending}")
+    read = read_embedding(tmp_path / f"out{ending}")
+    assert read.nodes.tolist() == ids
+    np.testing.assert_array_equal(read.vectors, written.vectors)
+    assert read.vectors.dtype == np.float32
+    if ending in (".npz", ".npy", ".parquet"):
+        assert dict(read.provenance) == {"method": "manela", "seed": 7}
+
+
+def test_npz_keeps_context_and_ids_of_other_types(tmp_path):
+    ids = [("a", 1), None, 2.5, True, "s", ("b", ("c",))]
+    written = make(ids, context=True)
+    write_embedding(written, tmp_path / "out.npz")
+    read = read_embedding(tmp_path / "out.npz")
+    assert read.nodes.tolist() == ids
+    np.testing.assert_array_equal(read.context, written.context)
+
+
+def test_npz_is_plain_numpy_without_pickles_and_the_same_bytes_each_time(tmp_path):
+    for name in ("one.npz", "two.npz"):
+        write_embedding(make(["a", "b"]), tmp_path / name)
+    assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
+    with np.load(tmp_path / "one.npz", allow_pickle=False) as arrays:
+        assert arrays["nodes"].tolist() == ["a", "b"]
+        assert arrays["vectors"].shape == (2, 5)
+        assert json.loads(str(arrays["provenance"]))["seed"] == 7
+
+
+def test_word2vec_text_is_what_others_read(tmp_path):
+    write_embedding(make([4, 2]), tmp_path / "out.txt")
+    first, second, _ = (tmp_path / "out.txt").read_text().splitlines()
+    assert first == "2 5"
+    assert second.split()[0] == "4"
+    assert len(second.split()) == 6
+
+
+def test_ids_that_a_format_cannot_hold_are_refused_and_leave_nothing(tmp_path):
+    with pytest.raises(OutputError, match="white space"):
+        write_embedding(make(["a b", "c"]), tmp_path / "out.txt")
+    with pytest.raises(OutputError, match="got frozenset"):
+        write_embedding(make([frozenset({1}), "c"]), tmp_path / "out.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [("out.doc", "must be one of"), ("none/out.npz", "no folder"), (".", "folder|must be one of")],
+)
+def test_an_output_that_cannot_be_written_is_refused(tmp_path, path, message):
+    with pytest.raises(OutputError, match=message):
+        write_embedding(make([1, 2]), tmp_path / path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_write_keeps_the_file_before(tmp_path):
+    path = tmp_path / "out.txt"
+    write_embedding(make(["a", "b"]), path)
+    before = path.read_bytes()
+    with pytest.raises(OutputError):
+        write_embedding(make(["a", "b c"]), path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_changed_byte_is_noticed(tmp_path):
+    path = tmp_path / "out.npz"
+    write_embedding(make(list(range(50))), path)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(FormatError, match="damaged"):
+        read_embedding(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("e.txt", "2 3\na 1 2 3\nb 1 2\n", r"e\.txt:3: a line must be an id and 3 numbers"),
+        ("e.txt", "words\n", r"e\.txt:1: must be the number of nodes"),
+        ("e.txt", "99999999 99999999\n", "cannot be in a file of this size"),
+        ("e.csv", "node,d0\na,1\nb\n", r"e\.csv:3: a line must have 2 fields, got 1"),
+        ("e.csv", "node,d0\na,x\n", "not a readable .csv"),
+        ("e.csv", "", "must hold a vector for each node"),
+        ("e.npy", "", "needs its ids beside it"),
+        ("e.npz", "nonsense", "damaged or not a file of manela"),
+        ("e.pdf", "", "must be one of"),
+    ],
+)
+def test_what_is_no_embedding_is_refused_with_the_file(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(FormatError, match=message):
+        read_embedding(tmp_path / name)
+
+
+@given(st.binary(max_size=200), st.sampled_from([".npz", ".txt", ".bin", ".csv", ".tsv", ".parquet"]))
+def test_no_bytes_make_a_reader_fail_other_than_by_our_errors(tmp_path_factory, data, ending):
+    path = tmp_path_factory.mktemp("fuzz") / f"e{ending}"
+    path.write_bytes(data)
+    try:
+        read_embedding(path)
+    except ManelaError as error:
+        assert str(path) in str(error)

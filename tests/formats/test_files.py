@@ -1,0 +1,59 @@
+import os
+import stat
+
+import pytest
+
+from manela.errors import OutputError
+from manela.formats.files import check_writable, replace_file
+
+
+def test_a_file_appears_when_the_block_ends_well(tmp_path):
+    with replace_file(tmp_path / "out") as file:
+        file.write(b"whole")
+        assert not (tmp_path / "out").exists()
+    assert (tmp_path / "out").read_bytes() == b"whole"
+
+
+def test_permissions_are_those_of_any_new_file(tmp_path):
+    (tmp_path / "plain").touch()
+    with replace_file(tmp_path / "out"):
+        pass
+    modes = {stat.S_IMODE(os.stat(tmp_path / name).st_mode) for name in ("plain", "out")}
+    assert len(modes) == 1
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt()])
+def test_nothing_is_left_when_the_block_fails(tmp_path, error):
+    def fail():
+        with replace_file(tmp_path / "out") as file:
+            file.write(b"half")
+            raise error
+
+    with pytest.raises(type(error)):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_our_error_and_keeps_the_file_before(tmp_path):
+    path = tmp_path / "out"
+    path.write_bytes(b"before")
+
+    def fill():
+        with replace_file(path):
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OutputError, match=r"out: cannot be written: No space left on device"):
+        fill()
+    assert path.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_could_not_be_written_is_known_before(tmp_path):
+    check_writable(tmp_path / "out")
+    with pytest.raises(OutputError, match="there is no folder"):
+        check_writable(tmp_path / "none" / "out")
+    with pytest.raises(OutputError, match="it is a folder"):
+        check_writable(tmp_path)
+    with pytest.raises(OutputError, match="cannot be written"):
+        check_writable(type(tmp_path)("/proc/out.npz"))
+    assert list(tmp_path.iterdir()) == []

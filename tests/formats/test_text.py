@@ -1,0 +1,206 @@
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manela.errors import FormatError, ManelaError
+from manela.formats.graphs import read_graph
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text, name="graph.txt"):
+        path = tmp_path / name
+        data = text if isinstance(text, bytes) else text.encode()
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        return path
+
+    return write
+
+
+def edges_of(graph):
+    matrix = graph.to_scipy().tocoo()
+    return {
+        frozenset((graph.nodes[i], graph.nodes[j])): float(w)
+        for i, j, w in zip(*matrix.coords, matrix.data, strict=True)
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("g.txt", "a b\nb c\n"),
+        ("g.txt", "# comment\n% other\n\n  a\tb  \r\nb   c"),
+        ("g.edgelist", "a,b\nb,c\n"),
+        ("g.csv", "a,b\nb, c\n"),
+        ("g.csv", "source,target\na,b\nb,c\n"),
+        ("g.csv", 'Source;Target\n"a";"b"\nb;c\n'),
+        ("g.tsv", "a\tb\nb\tc\n"),
+        ("g.txt.gz", "a b\nb c\n"),
+        ("g.txt", "\ufeffa b\nb c\n"),
+        ("g.adjlist", "a b\nb a c\n# none\nc\n"),
+    ],
+)
+def test_every_way_to_write_a_b_c_reads_the_same(write, name, text):
+    graph = read_graph(write(text, name))
+    assert edges_of(graph) == {frozenset("ab"): 1.0, frozenset("bc"): 1.0}
+    assert all(type(node) is str for node in graph.nodes)
+
+
+def test_integers_are_integers_only_if_all_are_written_so(write):
+    assert read_graph(write("10 2\n-3 10\n")).nodes.tolist() == [-3, 2, 10]
+    assert read_graph(write("10 2\n007 10\n")).nodes.tolist() == ["10", "2", "007"]
+    assert read_graph(write("1 2\n2 99999999999999999999\n")).nodes.tolist() == ["1", "2", "99999999999999999999"]
+    assert read_graph(write("-0 2\n")).nodes.tolist() == ["-0", "2"]
+
+
+def test_ids_may_hold_spaces_and_marks_in_csv_and_any_letters(write):
+    graph = read_graph(write('"Ann Lee","B ""Bo"" O"\nÅsa,"x,y"\n', "g.csv"))
+    assert graph.nodes.tolist() == ["Ann Lee", 'B "Bo" O', "Åsa", "x,y"]
+
+
+@pytest.mark.parametrize("text", ["1.5", "1e3", "0.1234567890123456789", "+2", ".5", "5.", "12345678901234567890"])
+def test_weights_are_read_as_python_reads_them(write, text):
+    graph = read_graph(write(f"a b {text}\nb c 77\n"))
+    assert edges_of(graph)[frozenset("ab")] == float(text)
+
+
+def test_unweighted_leaves_out_every_further_column(write):
+    graph = read_graph(write("a b 3 17:00 x\nb c 4 18:00\n"), unweighted=True)
+    assert not graph.is_weighted
+    assert graph.number_of_edges == 2
+
+
+def test_directed_follows_lines_as_given(write):
+    graph = read_graph(write("0 1\n1 2\n"), directed=True)
+    assert graph.degrees.tolist() == [1, 1, 0]
+
+
+def test_an_adjacency_list_may_name_nodes_without_neighbours(write):
+    graph = read_graph(write("0 1 2\n3\n", "g.adj"))
+    assert graph.degrees.tolist() == [2, 1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "rule", "value"),
+    [
+        ("a b\nc\n", 2, "two columns", "'c'"),
+        ("a b 1\nb c heavy\n", 2, "a weight must be a number", "'heavy'"),
+        ("# c\na b 1\n\nb c -2\n", 4, "finite and above 0", "-2"),
+        ("a b 0\n", 1, "finite and above 0", "0"),
+        ("a b 1\nb c inf\n", 2, "finite and above 0", "inf"),
+        ("a b nan\n", 1, "finite and above 0", "nan"),
+        ("a b 1\nb c 1e999\n", 2, "finite and above 0", "inf"),
+        ("a b 1\nb c\n", 2, "either every line or none", "'b c'"),
+        ("a b 1 2\n", 1, "--unweighted", "'a b 1 2'"),
+        ("a b\n" + "x" * 2000 + " b\n", 2, "longer than 1024", "xxx"),
+        (b"a b\nc \xff\xfe\n", 2, "UTF-8", "xff"),
+    ],
+)
+def test_a_bad_line_is_named_with_its_number_the_rule_and_the_value(write, text, line, rule, value):
+    path = write(text)
+    with pytest.raises(FormatError) as caught:
+        read_graph(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}:{line}: ")
+    assert rule in message
+    assert value in message
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "rule"),
+    [
+        ("a,b\n,c\n", 2, "must not be empty"),
+        ('a,b\n"c,d\n', 2, "quotation mark must be closed"),
+        ("source,target,weight\na,b,1\nb,c,x\n", 3, "must be a number"),
+    ],
+)
+def test_a_bad_line_of_csv_is_named(write, text, line, rule):
+    with pytest.raises(FormatError, match=rule) as caught:
+        read_graph(write(text, "g.csv"))
+    assert f"g.csv:{line}:" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "rule"),
+    [
+        (b"", "g.txt", "it is empty"),
+        (b"# only a comment\n", "g.txt", "at least two nodes"),
+        (b"a a\n", "g.txt", "at least two nodes"),
+        (b"a b\x00\n", "g.txt", "must be text"),
+        (gzip.compress(b"a b\n" * 1000)[:-20], "g.cut.gz", "format"),
+    ],
+)
+def test_a_bad_file_is_named(write, data, name, rule):
+    with pytest.raises(ManelaError, match=rule) as caught:
+        read_graph(write(data, name))
+    assert name in str(caught.value)
+
+
+def test_a_gzip_file_that_is_cut_off_is_named(tmp_path):
+    path = tmp_path / "g.txt.gz"
+    path.write_bytes(gzip.compress(np.random.default_rng(0).bytes(5000).hex().encode())[:-20])
+    with pytest.raises(FormatError, match="damaged or cut off"):
+        read_graph(path)
+
+
+names = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zs", "Zl", "Zp")), min_size=1, max_size=8).filter(
+    lambda name: name[0] not in "#%" and not set(name) & set(',;"')
+)
+
+
+@given(st.lists(st.tuples(names, names, st.floats(1e-9, 1e9)), min_size=1, max_size=40))
+def test_what_is_written_is_read_back(tmp_path_factory, edges):
+    edges = [("start", "end", 1.0), *edges]
+    path = tmp_path_factory.mktemp("edges") / "g.tsv"
+    path.write_text("".join(f"{u}\t{v}\t{w!r}\n" for u, v, w in edges), encoding="utf-8")
+    graph = read_graph(path)
+    wanted = {}
+    for u, v, w in edges:
+        if u != v:
+            wanted[frozenset((u, v))] = wanted.get(frozenset((u, v)), 0) + w
+    found = edges_of(graph)
+    assert set(found) == set(wanted)
+    if graph.is_weighted:
+        assert found == pytest.approx(wanted)
+
+
+@given(
+    st.binary(max_size=300) | st.text('ab01 ,;\t\n"#%.-+e', max_size=300).map(str.encode),
+    st.sampled_from(["g.txt", "g.csv", "g.tsv", "g.adjlist", "g.txt.gz", "g.mat", "g.npz", "g.gml", "g.graphml"]),
+)
+def test_no_bytes_make_a_reader_fail_other_than_by_our_errors(tmp_path_factory, data, name):
+    path = tmp_path_factory.mktemp("fuzz") / name
+    path.write_bytes(data)
+    try:
+        graph = read_graph(path)
+    except ManelaError as error:
+        assert str(path) in str(error)
+        assert "\n" not in str(error)
+    else:
+        assert graph.number_of_edges > 0
+
+
+@given(st.binary(max_size=200), st.integers(0, 60))
+def test_no_damage_to_a_gzip_file_makes_the_reader_fail_other_than_by_our_errors(tmp_path_factory, noise, cut):
+    path = tmp_path_factory.mktemp("fuzz") / "g.txt.gz"
+    whole = gzip.compress(b"a b\nb c\n" * 50)
+    path.write_bytes(whole[: len(whole) - cut] + noise)
+    try:
+        read_graph(path)
+    except ManelaError as error:
+        assert str(path) in str(error)
+
+
+def test_a_long_edge_list_of_strings_is_the_network_that_was_written(tmp_path):
+    rng = np.random.default_rng(0)
+    ends = rng.integers(50_000, size=(200_000, 2))
+    path = tmp_path / "long.txt"
+    path.write_text("".join(f"user-{u} user-{v}\n" for u, v in ends.tolist()))
+    graph = read_graph(path)
+    wanted = {(min(u, v), max(u, v)) for u, v in ends.tolist() if u != v}
+    assert graph.number_of_edges == len(wanted)
+    u, v = next(iter(wanted))
+    assert f"user-{v}" in graph.neighbours(f"user-{u}")

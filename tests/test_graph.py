@@ -1,0 +1,186 @@
+import igraph
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manela.errors import GraphError, ManelaWarning, UnknownNodeError
+from manela.graph import Graph
+
+
+def edges_of(graph):
+    """Edges as a set of (smaller id, larger id, weight), by the ids."""
+    matrix = graph.to_scipy().tocoo()
+    return {
+        (graph.nodes[i], graph.nodes[j], float(w))
+        for i, j, w in zip(*matrix.coords, matrix.data, strict=True)
+        if graph.directed or i < j
+    }
+
+
+def test_ids_of_any_hashable_type_come_back_with_their_type():
+    ids = [1, "1", (2, "x"), 2.5, None, frozenset({3})]
+    graph = Graph.from_edges(ids[:-1], ids[1:])
+    assert list(graph.nodes) == ids
+    assert [type(node) for node in graph.nodes.tolist()] == [type(node) for node in ids]
+    assert [type(n) for n in Graph.from_edges(["a"], ["b"]).nodes.tolist()] == [str, str]
+    assert [type(n) for n in Graph.from_edges(np.array([5]), np.array([3])).nodes.tolist()] == [int, int]
+
+
+def test_integer_ids_are_in_order_and_others_as_they_appear():
+    assert list(Graph.from_edges([30, 7], [7, -1]).nodes) == [-1, 7, 30]
+    assert list(Graph.from_edges(["z", "b"], ["b", "a"]).nodes) == ["z", "b", "a"]
+
+
+def test_self_loops_and_duplicates_are_dropped_and_counted_and_weights_added():
+    graph = Graph.from_edges([0, 1, 0, 2, 1], [1, 0, 1, 2, 2], [1.0, 2.0, 3.0, 9.0, 5.0])
+    assert (graph.self_loops, graph.duplicates) == (1, 2)
+    assert edges_of(graph) == {(0, 1, 6.0), (1, 2, 5.0)}
+
+
+def test_weights_that_are_all_the_same_are_no_weights():
+    assert not Graph.from_edges([0, 1], [1, 2], [3.0, 3.0]).is_weighted
+    assert Graph.from_edges([0, 1], [1, 2], [3.0, 4.0]).is_weighted
+
+
+def test_arrays_are_frozen():
+    graph = Graph.from_edges([0, 1], [1, 2], [1.0, 2.0])
+    for array in (graph.indptr, graph.indices, graph.weights, graph.nodes):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+triples = st.lists(
+    st.tuples(st.integers(0, 12), st.integers(0, 12), st.floats(0.1, 10)).filter(lambda e: e[0] != e[1]),
+    min_size=1,
+    max_size=60,
+)
+
+
+@given(triples)
+def test_csr_is_symmetric_sorted_and_holds_every_edge(edges):
+    sources, targets, weights = zip(*edges, strict=True)
+    graph = Graph.from_edges(sources, targets, weights)
+    matrix = graph.to_scipy()
+    assert (matrix != matrix.T).nnz == 0
+    expected = {}
+    for u, v, w in edges:
+        expected[min(u, v), max(u, v)] = expected.get((min(u, v), max(u, v)), 0) + w
+    assert graph.number_of_edges == len(expected)
+    assert graph.duplicates == len(edges) - len(expected)
+    if graph.is_weighted:
+        assert {(u, v): pytest.approx(w) for u, v, w in edges_of(graph)} == expected
+        np.testing.assert_allclose(graph.strengths, matrix.sum(axis=1))
+    for row in range(graph.number_of_nodes):
+        assert np.all(np.diff(graph.indices[graph.indptr[row] : graph.indptr[row + 1]]) > 0)
+
+
+def test_every_way_in_gives_the_same_network():
+    edges = [(0, 1, 2.0), (1, 2, 3.0), (0, 3, 1.5)]
+    u, v, w = map(list, zip(*edges, strict=True))
+    networkx = nx.Graph()
+    networkx.add_nodes_from(range(4))
+    networkx.add_weighted_edges_from(edges)
+    matrix = sp.coo_array((w + w, (u + v, v + u)), shape=(4, 4))
+    ways = [
+        Graph.from_edges(u, v, w),
+        Graph.of(networkx),
+        Graph.of(igraph.Graph(n=4, edges=list(zip(u, v, strict=True)), edge_attrs={"weight": w})),
+        Graph.of(matrix),
+        Graph.of(sp.csc_matrix(matrix)),
+        Graph.of(pd.DataFrame({"source": u, "target": v, "weight": w})),
+        Graph.of(pd.DataFrame({"weight": w, "dst": v, "src": u})),
+        Graph.from_edge_index(np.array([u + v, v + u]), w + w),
+    ]
+    for graph in ways:
+        assert edges_of(graph) == set(edges)
+        assert graph.digest == ways[0].digest
+    assert Graph.of(np.array([u + v, v + u])).digest == ways[0].without_weights().digest
+
+
+def test_ids_of_networkx_and_igraph_are_kept():
+    assert list(Graph.of(nx.Graph([("a", ("b", 1))])).nodes) == ["a", ("b", 1)]
+    assert list(Graph.of(igraph.Graph.TupleList([("x", "y")])).nodes) == ["x", "y"]
+
+
+def test_isolated_nodes_are_kept():
+    networkx = nx.path_graph(3)
+    networkx.add_node("alone")
+    graph = Graph.of(networkx)
+    assert graph.degrees.tolist() == [1, 2, 1, 0]
+    assert graph.strengths.tolist() == [1, 2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        nx.DiGraph([(0, 1), (1, 2)]),
+        sp.csr_array(([1, 1], ([0, 1], [1, 2])), shape=(3, 3)),
+        igraph.Graph(edges=[(0, 1), (1, 2)], directed=True),
+        np.array([[0, 1], [1, 2]]),
+    ],
+)
+def test_directed_input_is_undirected_with_a_notice_unless_told(data):
+    with pytest.warns(ManelaWarning, match="read as undirected"):
+        both_ways = Graph.of(data)
+    assert edges_of(both_ways) == {(0, 1, 1.0), (1, 2, 1.0)}
+    as_given = Graph.of(data, directed=True)
+    assert as_given.directed
+    assert edges_of(as_given) == {(0, 1, 1.0), (1, 2, 1.0)}
+    assert as_given.degrees.tolist() == [1, 1, 0]
+
+
+def test_an_undirected_library_graph_read_as_directed_has_both_arcs():
+    assert Graph.of(nx.path_graph(3), directed=True).degrees.tolist() == [1, 2, 1]
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, np.inf, np.nan])
+def test_a_weight_that_is_not_finite_and_positive_is_refused(weight):
+    with pytest.raises(GraphError, match="finite and above 0"):
+        Graph.from_edges([0, 1], [1, 2], [1.0, weight])
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Graph.from_edges([0], [0]), r"at least two nodes and an edge.*got 1 node\(s\) and 0 edge"),
+        (lambda: Graph.from_edges([], []), "at least two nodes"),
+        (lambda: Graph.from_edges([0], [1, 2]), "as many sources as targets"),
+        (lambda: Graph.from_edges([0], [1], ["heavy"]), "weights must be numbers"),
+        (lambda: Graph.from_edges([0], [1], [1, 2]), "one weight for each edge"),
+        (lambda: Graph.from_edges([[0]], [1]), "hashable"),
+        (lambda: Graph.from_edges(["a"], ["b"], nodes=["a"]), "'b' is missing"),
+        (lambda: Graph.from_edges(["a"], ["b"], nodes=["a", "b", "a"]), "twice"),
+        (lambda: Graph.of(sp.coo_array((2, 3))), "square"),
+        (lambda: Graph.of(np.zeros((3, 3))), r"shape \(2, arcs\)"),
+        (lambda: Graph.of(np.array([[0, -1], [1, 2]])), "negative"),
+        (lambda: Graph.of(np.array([[0], [10**12]])), "renumber"),
+        (lambda: Graph.of(pd.DataFrame({"a": [1]})), "two columns"),
+        (lambda: Graph.of(pd.DataFrame({"a": ["x", None], "b": ["y", "z"]})), "missing ids"),
+        (lambda: Graph.from_pandas(pd.DataFrame({"a": [1], "b": [2]}), weight="c"), "no column 'c'"),
+        (lambda: Graph.of(object()), "got object"),
+    ],
+)
+def test_what_is_not_a_network_is_refused(build, message):
+    with pytest.raises(GraphError, match=message):
+        build()
+
+
+def test_an_unknown_node_is_named():
+    with pytest.raises(UnknownNodeError, match="'zed'"):
+        Graph.from_edges(["a"], ["b"]).neighbours("zed")
+
+
+def test_the_digest_depends_on_edges_weights_ids_and_direction():
+    graphs = [
+        Graph.from_edges([0, 1], [1, 2]),
+        Graph.from_edges([0, 0], [1, 2]),
+        Graph.from_edges([0, 1], [1, 2], [1, 2]),
+        Graph.from_edges([0, 1], [1, 3]),
+        Graph.from_edges(["0", "1"], ["1", "2"]),
+        Graph.from_edges([0, 1], [1, 2], directed=True),
+    ]
+    assert len({graph.digest for graph in graphs}) == len(graphs)

@@ -1,0 +1,77 @@
+import math
+
+import numpy as np
+import pytest
+
+from manela.errors import ParameterError
+from manela.params import PARAMETERS, check_all, count_jobs
+
+DEFAULTS = {name: parameter.default for name, parameter in PARAMETERS.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("dimensions", 0),
+        ("dimensions", 1.5),
+        ("dimensions", True),
+        ("window", 0),
+        ("ratios", "0.5,0.5"),
+        ("ratios", ()),
+        ("ratios", (-0.5, 1.5)),
+        ("ratios", (math.nan, 1.0)),
+        ("ratios", 1.0),
+        ("negatives", -1),
+        ("learning_rate", math.nan),
+        ("learning_rate", math.inf),
+        ("learning_rate", 0.0),
+        ("context", 1),
+        ("pairs", 0),
+        ("updates", -1.0),
+        ("max_seconds", 0),
+        ("rounds", 0),
+        ("apply", "twice"),
+        ("random_state", -1),
+        ("random_state", "seed"),
+        ("n_jobs", 0),
+        ("engine", "abacus"),
+    ],
+)
+def test_a_value_that_breaks_its_rule_is_refused_with_name_rule_and_value(name, value):
+    with pytest.raises(ParameterError, match=f"^{name} must be ") as caught:
+        check_all({**DEFAULTS, name: value})
+    assert repr(value) in str(caught.value)
+    assert PARAMETERS[name].rule in str(caught.value)
+
+
+def test_ratios_that_do_not_sum_to_one_are_refused_with_their_sum():
+    with pytest.raises(ParameterError, match=r"ratios must sum to 1, got \(0.7, 0.7\) which sums to 1.4."):
+        check_all({**DEFAULTS, "ratios": (0.7, 0.7)})
+
+
+def test_two_budgets_are_refused():
+    with pytest.raises(ParameterError, match="at most one of pairs, updates and max_seconds"):
+        check_all({**DEFAULTS, "pairs": 5, "max_seconds": 1.0})
+
+
+def test_ratios_of_which_all_round_to_nothing_are_refused():
+    with pytest.raises(ParameterError, match="at least one target"):
+        check_all({**DEFAULTS, "window": 1, "ratios": (0.2,) * 5})
+
+
+def test_walks_are_rounded_to_the_nearest():
+    assert check_all({**DEFAULTS, "ratios": (0.33, 0.33, 0.34)}).walks == (7, 7, 7)
+    assert check_all({**DEFAULTS, "ratios": (1.0,)}).walks == (20,)
+    assert check_all({**DEFAULTS, "ratios": np.array([0.7, 0.3])}).walks == (14, 6)
+
+
+def test_identity_leaves_out_what_the_vectors_do_not_depend_on():
+    one, other = (check_all({**DEFAULTS, "n_jobs": jobs}).identity() for jobs in (1, 3))
+    assert one == other
+    assert one != check_all({**DEFAULTS, "random_state": 1}).identity()
+
+
+def test_negative_jobs_count_from_all_cores():
+    assert count_jobs(3) == 3
+    assert count_jobs(-1) == count_jobs(None) >= 1
+    assert count_jobs(-10_000) == 1
