@@ -33,8 +33,9 @@ class Embedding:
     Examples
     --------
     >>> vectors = np.array([[1, 0], [1, 0.1], [0, 1]], dtype=np.float32)
-    >>> Embedding(np.array(["a", "b", "c"], dtype=object), vectors).most_similar("a", k=1)
-    [('b', 0.9950371980667114)]
+    >>> embedding = Embedding(np.array(["a", "b", "c"], dtype=object), vectors)
+    >>> [(node, round(cosine, 3)) for node, cosine in embedding.most_similar("a", k=1)]
+    [('b', 0.995)]
     """
 
     nodes: npt.NDArray[Any]

@@ -152,6 +152,12 @@ class Settings:
         """The settings on which the vectors depend: all but the threads and the engine."""
         return {name: value for name, value in asdict(self).items() if name not in ("jobs", "engine")}
 
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the estimator that learns the same vectors, with the seed in full."""
+        values = self.identity()
+        seed = values.pop("seed")
+        return {**values, "ratios": list(self.ratios), "random_state": seed}
+
 
 def default(name: str) -> Any:
     """The default of a parameter."""

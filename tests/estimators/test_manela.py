@@ -1,5 +1,5 @@
-import numpy as np
 import networkx as nx
+import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp

@@ -1,4 +1,3 @@
-import os
 import stat
 
 import pytest
@@ -18,7 +17,7 @@ def test_permissions_are_those_of_any_new_file(tmp_path):
     (tmp_path / "plain").touch()
     with replace_file(tmp_path / "out"):
         pass
-    modes = {stat.S_IMODE(os.stat(tmp_path / name).st_mode) for name in ("plain", "out")}
+    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "out")}
     assert len(modes) == 1
 
 

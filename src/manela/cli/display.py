@@ -110,8 +110,8 @@ def estimate_facts(graph: Graph, settings: Settings) -> dict[str, Any]:
         "update pairs": reckoned.pairs,
         "rounds": reckoned.rounds,
         "threads": settings.jobs,
-        "estimated seconds": round(reckoned.seconds, 1),
-        "estimated peak memory, MB": round(reckoned.bytes / 1e6, 1),
+        "estimated seconds": round(reckoned.seconds, 2),
+        "estimated peak memory, MB": round(reckoned.bytes / 1e6, 2),
     }
 
 

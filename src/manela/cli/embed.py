@@ -92,11 +92,8 @@ def _embed(
 ) -> None:
     import warnings
 
-    from manela.cli.display import RunDisplay, show_estimate, show_graph
     from manela.datasets.loading import load_graph
-    from manela.engines.checkpoint import Checkpoint
     from manela.errors import ManelaWarning
-    from manela.estimators.manela import Manela
     from manela.formats.embeddings import check_output
     from manela.params import check_all
 
@@ -106,6 +103,12 @@ def _embed(
     if output is not None:
         check_output(output)
     graph = load_graph(source, **reading)
+
+    # what is slow to import comes after what can be wrong
+    from manela.cli.display import RunDisplay, show_estimate, show_graph
+    from manela.engines.checkpoint import Checkpoint
+    from manela.estimators.manela import Manela
+
     if dry_run:
         show_graph(source, graph)
         show_estimate(graph, settings)
@@ -115,7 +118,7 @@ def _embed(
     with RunDisplay(source, graph, quiet) as display:
         try:
             model.fit(graph, progress=display.report, checkpoint=checkpoint)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):
             if checkpoint is not None:
                 print(f"stopped; go on with --checkpoint {folder} --resume", file=sys.stderr)
             raise

@@ -39,10 +39,6 @@ def _options(
         raise typer.Exit
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM came; what holds for Ctrl-C holds here."""
-
-
 def main() -> None:
     """Run the command and exit with its status."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
@@ -61,10 +57,8 @@ def run(arguments: list[str]) -> int:
         return _fail(str(error))
     except MemoryError:
         return _fail("not enough memory; `manela info GRAPH` says how much a run needs")
-    except Terminated:
-        return 128 + signal.SIGTERM
     except (KeyboardInterrupt, typer.Abort):
-        return 130
+        return 128 + signal.SIGINT
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -87,7 +81,8 @@ def _fail(message: str) -> int:
 
 
 def _terminate(*_: object) -> None:
-    raise Terminated
+    """End as on Ctrl-C, with another status."""
+    sys.exit(128 + signal.SIGTERM)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:

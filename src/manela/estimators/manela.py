@@ -204,7 +204,7 @@ class Manela(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The fitted estimator that was saved at path; needs a .npz file, the one format that keeps all of it."""
         embedding = read_embedding(Path(path))
         parameters = embedding.provenance.get("parameters")
-        if not isinstance(parameters, dict) or set(parameters) != set(PARAMETERS):
+        if not isinstance(parameters, dict) or not set(parameters) < set(PARAMETERS):
             raise FormatError(f"{path}: does not say the parameters of a Manela; read it as a manela.Embedding")
         model = cls(**{**parameters, "ratios": tuple(parameters["ratios"])})
         return model._keep_embedding(embedding)
@@ -225,11 +225,10 @@ class Manela(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return state, is_new
 
     def _keep(self, graph: Graph, run: Run) -> Manela:
-        parameters = {**self.get_params(), "ratios": list(run.settings.ratios), "random_state": run.settings.seed}
         provenance = {
             "method": "manela",
             "version": __version__,
-            "parameters": parameters,
+            "parameters": run.settings.parameters(),
             "graph": {
                 "nodes": graph.number_of_nodes,
                 "edges": graph.number_of_edges,

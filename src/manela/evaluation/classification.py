@@ -59,7 +59,8 @@ def classify(
     else:
         random = np.random.default_rng(seed_of(random_state))
         orders = [random.permutation(len(truth)) for _ in range(shuffles)]
-        splits = [tuple(np.split(order, [round(train_ratio * len(order))])) for order in orders]
+        first = round(train_ratio * len(truth))
+        splits = [(order[:first], order[first:]) for order in orders]
     micro, macro = [], []
     for train_part, test_part in splits:
         predicted = _predict(features, truth, train_part, test_part)

@@ -1,0 +1,206 @@
+"""The command in processes of its own: what it prints, writes, and how it ends."""
+
+import gzip
+import json
+import re
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+from manela.embedding import Embedding
+from manela.formats.embeddings import read_embedding, write_embedding
+
+QUICK = ("--dimensions", "8", "--pairs", "20000", "--rounds", "20")
+
+
+@pytest.fixture
+def edges(tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "edges.txt"
+    path.write_text("".join(f"n{u} n{v}\n" for u, v in rng.integers(40, size=(200, 2))))
+    return path
+
+
+def test_embed_writes_vectors_with_provenance_and_is_quiet(manela, edges, tmp_path):
+    done = manela("embed", edges, "-o", tmp_path / "out.npz", *QUICK, "--ratios", "0.7,0.3")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    embedding = read_embedding(tmp_path / "out.npz")
+    assert embedding.vectors.shape == (40, 8)
+    provenance = embedding.provenance
+    assert provenance["parameters"]["ratios"] == [0.7, 0.3]
+    assert provenance["parameters"]["random_state"] == 0
+    assert len(provenance["graph"]["sha256"]) == 64
+    assert provenance["version"]
+    assert provenance["rounds_done"] == 20
+
+
+def test_the_same_command_writes_the_same_bytes_for_any_number_of_threads(manela, edges, tmp_path):
+    vectors = []
+    for jobs in (1, 2, 3):
+        manela("embed", edges, "-o", tmp_path / f"{jobs}.npy", *QUICK, "--jobs", jobs)
+        vectors.append((tmp_path / f"{jobs}.npy").read_bytes())
+    assert vectors[0] == vectors[1] == vectors[2]
+
+
+def test_similar_lists_ids_and_cosines(manela, tmp_path):
+    vectors = np.array([[1, 0], [1, 0.1], [0, 1]], dtype=np.float32)
+    for name, ids in (("s.npz", np.array(["a", "b", "c"], dtype=object)), ("i.txt", np.array([10, 20, 30]))):
+        write_embedding(Embedding(ids, vectors), tmp_path / name)
+    done = manela("similar", tmp_path / "s.npz", "a", "-k", 2)
+    assert done.stdout == "b\t0.9950\nc\t0.0000\n"
+    assert manela("similar", tmp_path / "i.txt", 10, "-k", 1).stdout == "20\t0.9950\n"
+
+
+def test_info_tells_size_and_what_a_run_would_take(manela, edges):
+    done = manela("info", edges, "--json")
+    facts = json.loads(done.stdout)
+    assert facts["nodes"] == 40
+    assert facts["components"] == 1
+    assert facts["update pairs"] == 40 * 7450
+    assert facts["estimated seconds"] > 0
+    assert facts["estimated peak memory, MB"] > 0
+    text = manela("info", edges).stdout
+    assert re.search(r"^nodes +40$", text, re.MULTILINE)
+    assert "estimated peak memory" in text
+
+
+def test_a_dry_run_tells_the_same_and_writes_nothing(manela, edges, tmp_path):
+    done = manela("embed", edges, "-o", tmp_path / "out.npz", "--dry-run", "--dimensions", 8)
+    assert done.returncode == 0
+    assert "estimated seconds" in done.stdout
+    assert not (tmp_path / "out.npz").exists()
+
+
+def test_datasets_are_listed_and_found(manela, real, tmp_path, monkeypatch):
+    listed = manela("datasets", "list").stdout
+    assert [line.split()[0] for line in listed.splitlines()] == ["blogcatalog", "ppi", "wikipedia", "sbm"]
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    path = real("ppi")
+    assert manela("datasets", "path", "ppi").stdout.strip() == str(path)
+    assert manela("datasets", "fetch", "ppi").stdout.strip() == str(path)
+
+
+def test_a_data_set_is_embedded_by_its_name(manela, real, tmp_path):
+    real("blogcatalog")
+    done = manela("embed", "blogcatalog", "-o", tmp_path / "x.npz", "--pairs", 100_000, "--dimensions", 8)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert read_embedding(tmp_path / "x.npz").vectors.shape == (10_312, 8)
+
+
+def test_notes_are_told_once_unless_quiet(manela, tmp_path):
+    (tmp_path / "g.adjlist").write_text("0 1\n1 2\n3\n")
+    done = manela("embed", tmp_path / "g.adjlist", "-o", tmp_path / "o.npz", *QUICK)
+    assert done.stderr.startswith("note: 1 of 4 nodes have no neighbour")
+    assert len(done.stderr.splitlines()) == 1
+    assert manela("embed", tmp_path / "g.adjlist", "-o", tmp_path / "o.npz", *QUICK, "--quiet").stderr == ""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], [], ["embed", "--help"], ["datasets", "--help"]])
+def test_help_helps(manela, arguments):
+    done = manela(*arguments)
+    assert done.returncode == 0
+    assert "Usage:" in done.stdout
+
+
+def test_help_of_embed_shows_every_parameter_with_its_default(manela):
+    from manela.params import PARAMETERS
+
+    text = manela("embed", "--help").stdout
+    for name in PARAMETERS:
+        assert f"--{'jobs' if name == 'n_jobs' else name.replace('_', '-')}" in text
+    assert "[default: 0.025]" in text
+
+
+def damaged_checkpoint(folder):
+    (folder / "run").mkdir()
+    (folder / "run" / "checkpoint.npz").write_bytes(b"damaged")
+
+
+FILES = {
+    "empty.txt": b"",
+    "one-column.txt": b"a b\nc\n",
+    "word-weight.txt": b"a b 1\nb c heavy\n",
+    "negative.txt": b"a b 1\nb c -1\n",
+    "zero.txt": b"a b 0\n",
+    "infinite.txt": b"a b inf\n",
+    "one-node.txt": b"a a\n",
+    "no-edges.adjlist": b"a\nb\n",
+    "good.txt": b"a b\nb c\n",
+    "strange.xyz": b"a b\n",
+    "cut.txt.gz": gzip.compress(bytes(range(32, 127)) * 100)[:-30],
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["none.txt"], ["none.txt", "no such file"]),
+        (["."], ["folder"]),
+        (["empty.txt"], ["empty.txt", "empty"]),
+        (["one-column.txt"], ["one-column.txt:2", "two columns", "'c'"]),
+        (["word-weight.txt"], ["word-weight.txt:2", "must be a number", "'heavy'"]),
+        (["negative.txt"], ["negative.txt:2", "above 0", "-1"]),
+        (["zero.txt"], ["zero.txt:1", "above 0", "0"]),
+        (["infinite.txt"], ["infinite.txt:1", "finite", "inf"]),
+        (["one-node.txt"], ["one-node.txt", "two nodes", "1 node"]),
+        (["no-edges.adjlist"], ["no-edges.adjlist", "an edge", "0 edge"]),
+        (["strange.xyz"], ["strange.xyz", "format must be one of", "'.xyz'"]),
+        (["other.mat"], ["other.mat", "variable 'network'", "it has other"]),
+        (["cut.txt.gz"], ["cut.txt.gz", "cut off"]),
+        (["good.txt", "--ratios", "0.7,0.7"], ["ratios must sum to 1", "1.4"]),
+        (["good.txt", "--ratios", "-0.5,1.5"], ["ratios must be", "-0.5"]),
+        (["good.txt", "--ratios", "a,b"], ["ratios must be numbers", "'a,b'"]),
+        (["good.txt", "--dimensions", "0"], ["dimensions must be", "got 0"]),
+        (["good.txt", "--dimensions", "x"], ["--dimensions", "integer", "'x'"]),
+        (["good.txt", "--learning-rate", "nan"], ["learning_rate must be", "nan"]),
+        (["good.txt", "--pairs", "5", "--updates", "1"], ["at most one of pairs, updates and max_seconds"]),
+        (["good.txt", "-o", "none/out.npz"], ["none/out.npz", "no folder"]),
+        (["good.txt", "-o", "/proc/out.npz"], ["/proc/out.npz", "cannot be written"]),
+        (["good.txt", "-o", "out.doc"], ["out.doc", "format must be one of", "'.doc'"]),
+        (["good.txt", "--checkpoint", "run"], ["run/checkpoint.npz", "--resume"]),
+        (["good.txt", "--checkpoint", "run", "--resume"], ["run/checkpoint.npz", "is damaged"]),
+        (["good.txt", "--resume"], ["--resume needs --checkpoint"]),
+        (["good.txt", "--learning-rate", "1e38"], ["stopped being finite", "learning_rate", "1e+38"]),
+        (["good.txt", "--engine", "abacus"], ["engine must be one of", "'abacus'"]),
+        (["good.txt", "--dimesions", "4"], ["No such option: --dimesions", "--dimensions"]),
+    ],
+)
+def test_bad_input_ends_with_status_2_one_line_and_no_output(manela, tmp_path, arguments, words):
+    for name, data in FILES.items():
+        (tmp_path / name).write_bytes(data)
+    scipy.io.savemat(tmp_path / "other.mat", {"other": sp.eye_array(3)})
+    damaged_checkpoint(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    done = manela("embed", *([] if "-o" in arguments else ["-o", "out.npz"]), *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("error: ")
+    for word in words:
+        assert word in done.stderr
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["similar", "e.npz", "zed"], ["e.npz", "no node has the id 'zed'"]),
+        (["similar", "none.npz", "a"], ["none.npz", "no such file"]),
+        (["similar", "e.npz", "a", "-k", "0"], ["k must be at least 1"]),
+        (["info", "none.txt"], ["none.txt", "no such file"]),
+        (["datasets", "fetch", "facebook"], ["no data set is called 'facebook'"]),
+        (["datasets"], ["Missing command"]),
+        (["embedd"], ["No such command 'embedd'"]),
+        (["embed"], ["Missing argument 'GRAPH'"]),
+        (["embed", "e.npz"], ["say where the vectors go"]),
+    ],
+)
+def test_other_mistakes_end_with_status_2_and_one_line(manela, tmp_path, arguments, words):
+    write_embedding(Embedding(np.array(["a", "b"], dtype=object), np.eye(2, dtype=np.float32)), tmp_path / "e.npz")
+    done = manela(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    for word in words:
+        assert word in done.stderr

@@ -1,0 +1,110 @@
+"""Real processes, killed for real."""
+
+import os
+import pty
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+RUN = (
+    "embed", "sbm", "--dimensions", "24", "--pairs", "25000000", "--rounds", "120",
+    "--checkpoint", "run", "--checkpoint-every", "0",
+)  # fmt: skip
+
+
+def start(folder, *arguments, **options):
+    command = [sys.executable, "-m", "manela", *arguments]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+def wait_for(path, seconds=60):
+    end = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < end, f"{path} did not appear"
+        time.sleep(0.01)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("undisturbed")
+    process = start(folder, *RUN, "-o", "out.npz")
+    assert process.wait(120) == 0, process.stderr.read()
+    process.communicate()
+    return (folder / "out.npz").read_bytes()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_that_was_killed_again_and_again_writes_the_same_bytes(undisturbed, tmp_path, seed):
+    moments = random.Random(seed)
+    kills = 0
+    while kills < 4:
+        process = start(tmp_path, *RUN, "-o", "out.npz", "--resume", "--jobs", str(moments.randint(1, 3)))
+        if kills == 0:
+            wait_for(tmp_path / "run" / "checkpoint.npz")
+        try:
+            process.communicate(timeout=moments.uniform(0.0, 2.0))
+            break
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            kills += 1
+            assert not (tmp_path / "out.npz").exists() or (tmp_path / "out.npz").read_bytes() == undisturbed
+    assert kills > 0
+    process = start(tmp_path, *RUN, "-o", "out.npz", "--resume")
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert (tmp_path / "out.npz").read_bytes() == undisturbed
+    assert not (tmp_path / "run" / "checkpoint.npz").exists()
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_stops_soon_saves_and_can_be_resumed(undisturbed, tmp_path, number, status):
+    process = start(tmp_path, *RUN, "-o", "out.npz")
+    wait_for(tmp_path / "run" / "checkpoint.npz")
+    process.send_signal(number)
+    begun = time.monotonic()
+    _, errors = process.communicate(timeout=30)
+    assert time.monotonic() - begun < 3
+    assert process.returncode == status
+    assert b"Traceback" not in errors
+    assert b"--checkpoint run --resume" in errors
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["checkpoint.npz"]
+    process = start(tmp_path, *RUN, "-o", "out.npz", "--resume")
+    process.communicate(timeout=120)
+    assert (tmp_path / "out.npz").read_bytes() == undisturbed
+
+
+def test_ctrl_c_without_a_checkpoint_leaves_nothing(tmp_path):
+    process = start(tmp_path, "embed", "sbm", "-o", "out.npz", "--pairs", "1000000000")
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert b"Traceback" not in errors
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_terminal_sees_rounds_speed_time_left_rate_and_objective(tmp_path):
+    master, slave = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "140"}
+    command = [sys.executable, "-m", "manela", "embed", "sbm", "-o", "out.npz", "--pairs", "4000000"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=slave, stderr=slave, env=environment)
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(master, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(master)
+    assert process.wait(60) == 0
+    text = shown.decode()
+    for word in ("1,024 nodes", "round 300/300", "pairs/s", "left", "α 0.00000", "objective -", "1,024 vectors"):
+        assert word in text
