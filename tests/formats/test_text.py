@@ -67,6 +67,13 @@ def test_weights_are_read_as_python_reads_them(write, text):
     assert edges_of(graph)[frozenset("ab")] == float(text)
 
 
+def test_many_weights_of_many_digits_are_read_exactly(write):
+    weights = np.random.default_rng(0).lognormal(size=5000).tolist()
+    graph = read_graph(write("".join(f"{i} {i + 1} {w!r}\n" for i, w in enumerate(weights))))
+    assert [edges_of(graph)[frozenset((i, i + 1))] for i in range(0, 5000, 500)] == weights[::500]
+    assert sorted(graph.weights[::1].tolist()) == sorted(weights + weights)
+
+
 def test_unweighted_leaves_out_every_further_column(write):
     graph = read_graph(write("a b 3 17:00 x\nb c 4 18:00\n"), unweighted=True)
     assert not graph.is_weighted

@@ -17,6 +17,7 @@ Bytes = npt.NDArray[np.uint8]
 
 _PIECE = 1 << 22
 _FIRST_BYTES = 1 << 16
+_WIDEST_NUMBER = 32
 
 
 def read_edge_list(path: Path, *, directed: bool = False, unweighted: bool = False) -> Graph:
@@ -31,17 +32,14 @@ def read_edge_list(path: Path, *, directed: bool = False, unweighted: bool = Fal
     data = read_bytes(path)
     separator, data, skipped = _find_separator(path, data)
     lines = int(np.count_nonzero(data == ord("\n"))) + 1
-    error, line, sources, targets, weights, unread, starts, lengths = kernels.scan_edges(
-        data, separator, not unweighted, lines
-    )
+    error, line, ends, weights, places = kernels.scan_edges(data, separator, not unweighted, lines)
     if error:
         raise _explain(path, line + skipped, error, _line(data, line))
     if len(weights):
-        _read_rest(path, data, weights, unread, skipped)
-    nodes, codes = _read_ids(path, data, starts, lengths)
-    if codes is not None:
-        sources, targets = codes[sources], codes[targets]
-    return Graph.from_arcs(sources, targets, weights if len(weights) else None, nodes, directed=directed)
+        _read_rest(path, data, weights, separator, skipped)
+    nodes, codes = _read_ids(path, data, places)
+    ends = ends if codes is None else codes[ends]
+    return Graph.from_arcs(ends[::2], ends[1::2], weights if len(weights) else None, nodes, directed=directed)
 
 
 def read_adjacency_list(path: Path, *, directed: bool = False) -> Graph:
@@ -49,14 +47,17 @@ def read_adjacency_list(path: Path, *, directed: bool = False) -> Graph:
     from manela.kernels import text as kernels
 
     data = read_bytes(path)
-    fields = int(np.count_nonzero((data == ord(" ")) | (data == ord("\t")) | (data == ord("\n")))) + 1
-    error, line, sources, targets, starts, lengths = kernels.scan_adjacency(data, 0, fields)
+    lines = int(np.count_nonzero(data == ord("\n"))) + 1
+    fields = int(np.count_nonzero((data == ord(" ")) | (data == ord("\t")))) + lines
+    error, line, numbers, counts, places = kernels.scan_adjacency(data, 0, lines, fields)
     if error:
         raise _explain(path, line, error, _line(data, line))
-    nodes, codes = _read_ids(path, data, starts, lengths)
-    if codes is not None:
-        sources, targets = codes[sources], codes[targets]
-    return Graph.from_arcs(sources, targets, None, nodes, directed=directed)
+    nodes, codes = _read_ids(path, data, places)
+    numbers = numbers if codes is None else codes[numbers]
+    counts = counts[counts > 0]
+    firsts = np.cumsum(counts) - counts
+    sources = np.repeat(numbers[firsts], counts - 1)
+    return Graph.from_arcs(sources, np.delete(numbers, firsts), None, nodes, directed=directed)
 
 
 def read_bytes(path: Path) -> Bytes:
@@ -103,56 +104,68 @@ def _find_separator(path: Path, data: Bytes) -> tuple[int, Bytes, int]:
     return separator, data, 0
 
 
-def _read_rest(
-    path: Path, data: Bytes, weights: npt.NDArray[np.float64], unread: list[tuple[int, int, int]], skipped: int
-) -> None:
-    """Read the weights that are not plain decimals, and check all."""
-    for edge, start, end in unread:
-        text = data[start:end].tobytes()
+def _read_rest(path: Path, data: Bytes, weights: npt.NDArray[np.float64], separator: int, skipped: int) -> None:
+    """Read the weights that are not plain positive decimals, and check them.
+
+    First many at a time; then one by one those that did not work out, to find which is wrong.
+    """
+    _read_many(data, weights, separator)
+    for edge in np.flatnonzero(weights < 0).tolist():
+        start = int(-1 - weights[edge])
+        line = data[start : start + _FIRST_BYTES].tobytes().split(b"\n")[0]
+        text = (line.split(bytes([separator])) if separator else line.split())[0].strip().rstrip(b'"')
         try:
             weights[edge] = float(text)
         except ValueError:
-            line = _line_of_byte(data, start) + skipped
-            shown = text.decode(errors="replace")
-            raise FormatError(f"{path}:{line}: a weight must be a number, got {shown!r}") from None
-    bad = np.flatnonzero(~((weights > 0) & np.isfinite(weights)))
-    if len(bad):
-        line = _line_of_edge(data, int(bad[0])) + skipped
-        raise FormatError(f"{path}:{line}: a weight must be finite and above 0, got {weights[bad[0]]:g}")
+            shown = text[:80].decode(errors="replace")
+            number = _line_of_byte(data, start) + skipped
+            raise FormatError(f"{path}:{number}: a weight must be a number, got {shown!r}") from None
+        if not (weights[edge] > 0 and np.isfinite(weights[edge])):
+            number = _line_of_byte(data, start) + skipped
+            raise FormatError(f"{path}:{number}: a weight must be finite and above 0, got {weights[edge]:g}")
+
+
+def _read_many(data: Bytes, weights: npt.NDArray[np.float64], separator: int) -> None:
+    """Read short fields that hold positive numbers; others stay as they are."""
+    unread = np.flatnonzero(weights < 0)
+    ends = np.frombuffer(bytes([separator]) if separator else b" \t\r", dtype=np.uint8)
+    for first in range(0, len(unread), _FIRST_BYTES):
+        edges = unread[first : first + _FIRST_BYTES]
+        places = (-1 - weights[edges]).astype(np.int64)[:, None] + np.arange(_WIDEST_NUMBER)
+        fields = np.where(places < len(data), data[np.minimum(places, len(data) - 1)], ord("\n"))
+        beyond = np.logical_or.accumulate(np.isin(fields, ends) | (fields == ord("\n")), axis=1)
+        edges, fields, beyond = (array[beyond[:, -1]] for array in (edges, fields, beyond))
+        texts = np.where(beyond, 0, fields).astype(np.uint8).view(f"S{_WIDEST_NUMBER}").ravel()
+        try:
+            numbers = texts.astype(np.float64)
+        except ValueError:
+            continue
+        good = (numbers > 0) & np.isfinite(numbers)
+        weights[edges[good]] = numbers[good]
 
 
 def _read_ids(
-    path: Path, data: Bytes, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int32]
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64] | None]:
+    path: Path, data: Bytes, places: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32] | None]:
     """The ids; integers are put in order, and then the new number of each old one comes with them."""
     from manela.kernels import text as kernels
 
-    values = np.empty(len(starts), dtype=np.int64)
-    if kernels.parse_integers(data, starts, lengths, values):
+    values = np.empty(len(places), dtype=np.int64)
+    if kernels.parse_integers(data, places, values):
         order = np.argsort(values)
-        codes = np.empty(len(order), dtype=np.int64)
+        codes = np.empty(len(order), dtype=np.int32)
         codes[order] = np.arange(len(order))
         return values[order], codes
-    raw = data.tobytes()
-    nodes = np.empty(len(starts), dtype=object)
-    try:
-        nodes[:] = [
-            raw[start : start + length].decode().replace('""', '"')
-            for start, length in zip(starts.tolist(), lengths.tolist(), strict=True)
-        ]
-    except UnicodeDecodeError as error:
-        line = _line_of_byte(data, _first_undecodable(raw, starts, lengths))
-        raise FormatError(f"{path}:{line}: an id must be UTF-8 text, got {error.object[:40]!r}") from error
-    return nodes, None
-
-
-def _first_undecodable(raw: bytes, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int32]) -> int:
-    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+    raw = memoryview(data)
+    nodes = np.empty(len(places), dtype=object)
+    for number, (start, length) in enumerate(places.tolist()):
+        text = bytes(raw[start : start + length])
         try:
-            raw[start : start + length].decode()
-        except UnicodeDecodeError:
-            return int(start)
-    return 0
+            nodes[number] = text.decode().replace('""', '"')
+        except UnicodeDecodeError as error:
+            line = _line_of_byte(data, start)
+            raise FormatError(f"{path}:{line}: an id must be UTF-8 text, got {text[:40]!r}") from error
+    return nodes, None
 
 
 def _explain(path: Path, line: int, error: int, text: str) -> FormatError:
@@ -178,14 +191,3 @@ def _line(data: Bytes, number: int) -> str:
 
 def _line_of_byte(data: Bytes, place: int) -> int:
     return int(np.count_nonzero(data[:place] == ord("\n"))) + 1
-
-
-def _line_of_edge(data: Bytes, edge: int) -> int:
-    """The line of an edge, counted again because nothing keeps it while all is well."""
-    for number, line in enumerate(data.tobytes().split(b"\n"), start=1):
-        text = line.strip()
-        if text and text[:1] not in b"#%":
-            if edge == 0:
-                return number
-            edge -= 1
-    return 0

@@ -12,7 +12,10 @@ quotation mark that is not closed, an id longer than `LONGEST`."""
 LONGEST = 1024
 
 _NEWLINE, _RETURN, _TAB, _SPACE, _QUOTE, _HASH, _PERCENT = 10, 13, 9, 32, 34, 35, 37
-_NOTHING = np.int64(-1)
+
+
+_BATCH = 512
+"""Ids that are looked up together, so that their waits for memory overlap."""
 
 
 @njit(cache=True, nogil=True)
@@ -20,25 +23,18 @@ def scan_edges(data, separator, take_weights, lines):
     """Number the ids of an edge list in order of first appearance and read its weights.
 
     `separator` is a byte, or 0 for white space; there are at most `lines` lines.
-    Returns error, line, sources, targets, weights, where unread weights lie, starts and lengths of the ids.
-    A weight that is not a plain decimal is left as NaN, and its place is listed for the caller to read.
+    Returns error, line, the two ends of each edge one after the other, weights, start and length of each id.
+    A weight that is not a plain positive decimal is left to the caller: −1 − its place in the data stands for it.
     """
-    sources, targets = np.empty(lines, np.int32), np.empty(lines, np.int32)
+    ends = np.empty(2 * lines + 2, np.int32)
     weights = np.empty(lines if take_weights else 0, np.float64)
-    unread = [(np.int64(0), np.int64(0), np.int64(0))]
-    unread.clear()
-    table = np.full(1 << 12, _NOTHING)
-    starts, lengths, hashes = np.empty(1 << 11, np.int64), np.empty(1 << 11, np.int32), np.empty(1 << 11, np.uint64)
-    known = edges = line = at = 0
-    columns_before = 0
+    known = _begin()
+    batch = np.empty((_BATCH + 2, 2), np.int64)
+    waiting = done = edges = line = at = columns_before = error = 0
     size = len(data)
-    error = 0
     while at < size:
         line += 1
-        at = _skip_blank(data, at, separator)
-        if at < size and (data[at] == _HASH or data[at] == _PERCENT):
-            while at < size and data[at] != _NEWLINE:
-                at += 1
+        at = _skip_to_fields(data, at, separator)
         columns = 0
         while at < size and data[at] != _NEWLINE:
             start, end, at, quote_open = _next_field(data, at, separator)
@@ -49,23 +45,12 @@ def scan_edges(data, separator, take_weights, lines):
             elif columns < 2:
                 if end - start > LONGEST:
                     error = LONG
-                else:
-                    if 2 * known >= len(table):
-                        table = _grow(table, hashes, known)
-                    if known == len(starts):
-                        starts, lengths, hashes = _double(starts), _double(lengths), _double(hashes)
-                    number, known = _look_up(data, start, end, table, starts, lengths, hashes, known)
-                    if columns == 0:
-                        sources[edges] = number
-                    else:
-                        targets[edges] = number
+                batch[waiting, 0], batch[waiting, 1] = start, end
+                waiting += 1
+            elif take_weights and columns == 2:
+                weights[edges] = _parse_number(data, start, end)
             elif take_weights:
-                if columns == 2:
-                    weights[edges], plain = _parse_number(data, start, end)
-                    if not plain:
-                        unread.append((np.int64(edges), np.int64(start), np.int64(end)))
-                else:
-                    error = TOO_MANY
+                error = TOO_MANY
             columns += 1
             if error:
                 break
@@ -78,30 +63,30 @@ def scan_edges(data, separator, take_weights, lines):
         if error:
             break
         edges += columns > 0
+        if waiting >= _BATCH or at + 1 >= size:
+            known = _look_up(data, batch[:waiting], known, ends[done:])
+            done += waiting
+            waiting = 0
         at += 1
     has_weights = take_weights and columns_before == 3
-    return (
-        error, line, sources[:edges], targets[:edges], weights[: edges if has_weights else 0], unread,
-        starts[:known], lengths[:known],
-    )  # fmt: skip
+    return error, line, ends[: 2 * edges], weights[: edges if has_weights else 0], known[1][: known[2]]
 
 
 @njit(cache=True, nogil=True)
-def scan_adjacency(data, separator, fields):
-    """The same for an adjacency list, whose lines are a node and its neighbours; at most `fields` fields."""
-    sources, targets = np.empty(fields, np.int32), np.empty(fields, np.int32)
-    table = np.full(1 << 12, _NOTHING)
-    starts, lengths, hashes = np.empty(1 << 11, np.int64), np.empty(1 << 11, np.int32), np.empty(1 << 11, np.uint64)
-    known = edges = line = at = 0
+def scan_adjacency(data, separator, lines, fields):
+    """The same for an adjacency list, whose lines are a node and its neighbours; at most `fields` fields.
+
+    Returns error, line, the number of the id in each field, the fields of each line, start and length of each id.
+    """
+    numbers, counts = np.empty(fields + 1, np.int32), np.zeros(lines + 1, np.int64)
+    known = _begin()
+    batch = np.empty((_BATCH, 2), np.int64)
+    waiting = done = line = at = error = 0
     size = len(data)
-    error = 0
     while at < size:
         line += 1
-        at = _skip_blank(data, at, separator)
-        if at < size and (data[at] == _HASH or data[at] == _PERCENT):
-            while at < size and data[at] != _NEWLINE:
-                at += 1
-        node = -1
+        at = _skip_to_fields(data, at, separator)
+        columns = 0
         while at < size and data[at] != _NEWLINE:
             start, end, at, quote_open = _next_field(data, at, separator)
             if quote_open:
@@ -112,28 +97,28 @@ def scan_adjacency(data, separator, fields):
                 error = LONG
             if error:
                 break
-            if 2 * known >= len(table):
-                table = _grow(table, hashes, known)
-            if known == len(starts):
-                starts, lengths, hashes = _double(starts), _double(lengths), _double(hashes)
-            number, known = _look_up(data, start, end, table, starts, lengths, hashes, known)
-            if node < 0:
-                node = number
-            else:
-                sources[edges] = node
-                targets[edges] = number
-                edges += 1
+            batch[waiting, 0], batch[waiting, 1] = start, end
+            waiting += 1
+            columns += 1
+            if waiting == _BATCH:
+                known = _look_up(data, batch, known, numbers[done:])
+                done += waiting
+                waiting = 0
         if error:
             break
+        counts[line] = columns
         at += 1
-    return error, line, sources[:edges], targets[:edges], starts[:known], lengths[:known]
+    if waiting and not error:
+        known = _look_up(data, batch[:waiting], known, numbers[done:])
+        done += waiting
+    return error, line, numbers[:done], counts, known[1][: known[2]]
 
 
 @njit(cache=True, nogil=True)
-def parse_integers(data, starts, lengths, out):
+def parse_integers(data, ids, out):
     """Write the ids as integers; False if one is not written as an integer is printed (007 is not)."""
-    for i in range(len(starts)):
-        at, end = starts[i], starts[i] + lengths[i]
+    for i in range(len(ids)):
+        at, end = ids[i, 0], ids[i, 0] + ids[i, 1]
         negative = data[at] == 45
         at += negative
         if at == end or end - at > 18 or (data[at] == 48 and (end - at > 1 or negative)):
@@ -147,6 +132,16 @@ def parse_integers(data, starts, lengths, out):
             at += 1
         out[i] = -value if negative else value
     return True
+
+
+@njit(nogil=True)
+def _skip_to_fields(data, at, separator):
+    """The first field of the line at this place, or its end where it is empty or a comment."""
+    at = _skip_blank(data, at, separator)
+    if at < len(data) and (data[at] == _HASH or data[at] == _PERCENT):
+        while at < len(data) and data[at] != _NEWLINE:
+            at += 1
+    return at
 
 
 @njit(nogil=True)
@@ -194,61 +189,99 @@ def _next_field(data, at, separator):
 
 
 @njit(nogil=True)
-def _look_up(data, start, end, table, starts, lengths, hashes, known):
-    """The number of the id data[start:end], a new one if it was not seen before; and how many are known then."""
+def _begin():
+    """Nothing known yet: slots of a hash and a number plus one, ids of a start and a length, how many there are."""
+    return np.zeros((1 << 12, 2), np.uint64), np.empty((1 << 10, 2), np.int64), 0
+
+
+@njit(nogil=True)
+def _look_up(data, batch, known, out):
+    """Write the number of each id data[start:end] of a batch, a new one if it was not seen; returns what is known then.
+
+    Each pass over the batch reads one place in memory for each id, so that none waits for another.
+    """
+    slots, ids, count = _make_room(known, len(batch))
+    codes = np.empty(len(batch), np.uint64)
+    likely = np.empty(len(batch), np.int64)
+    starts = np.empty(len(batch), np.int64)
+    mask = np.uint64(len(slots) - 1)
+    for i in range(len(batch)):
+        codes[i] = _hash(data, batch[i, 0], batch[i, 1])
+    for i in range(len(batch)):
+        slot = codes[i] & mask
+        likely[i] = np.int64(slots[slot, 1]) - 1 if slots[slot, 0] == codes[i] else -1
+    for i in range(len(batch)):
+        length = batch[i, 1] - batch[i, 0]
+        starts[i] = ids[likely[i], 0] if likely[i] >= 0 and ids[likely[i], 1] == length else -1
+    for i in range(len(batch)):
+        start, length = batch[i, 0], batch[i, 1] - batch[i, 0]
+        if starts[i] >= 0 and _equal(data, starts[i], start, length):
+            out[i] = likely[i]
+            continue
+        slot = codes[i] & mask
+        while True:
+            number = np.int64(slots[slot, 1]) - 1
+            if number < 0:
+                number = count
+                ids[number, 0], ids[number, 1] = start, length
+                slots[slot, 0], slots[slot, 1] = codes[i], np.uint64(number + 1)
+                count += 1
+                break
+            if slots[slot, 0] == codes[i] and ids[number, 1] == length and _equal(data, ids[number, 0], start, length):
+                break
+            slot = (slot + np.uint64(1)) & mask
+        out[i] = number
+    return slots, ids, count
+
+
+@njit(nogil=True)
+def _make_room(known, more):
+    """The same with room for this many more ids, slots at most half full."""
+    slots, ids, count = known
+    if count + more > len(ids):
+        larger = np.empty((2 * (count + more), 2), np.int64)
+        for i in range(count):
+            larger[i, 0], larger[i, 1] = ids[i, 0], ids[i, 1]
+        ids = larger
+    if 2 * (count + more) > len(slots):
+        size = len(slots)
+        while 2 * (count + more) > size:
+            size *= 4
+        old, slots = slots, np.zeros((size, 2), np.uint64)
+        mask = np.uint64(size - 1)
+        for i in range(len(old)):
+            if old[i, 1] != 0:
+                slot = old[i, 0] & mask
+                while slots[slot, 1] != 0:
+                    slot = (slot + np.uint64(1)) & mask
+                slots[slot, 0], slots[slot, 1] = old[i, 0], old[i, 1]
+    return slots, ids, count
+
+
+@njit(nogil=True)
+def _hash(data, start, end):
+    """FNV-1a, its high bits folded into the low ones."""
     code = np.uint64(0xCBF29CE484222325)
     for at in range(start, end):
         code = (code ^ np.uint64(data[at])) * np.uint64(0x100000001B3)
-    code ^= code >> np.uint64(29)
-    mask = np.uint64(len(table) - 1)
-    slot = code & mask
-    while table[slot] != _NOTHING:
-        number = table[slot]
-        if hashes[number] == code and lengths[number] == end - start:
-            same = True
-            for i in range(end - start):
-                if data[starts[number] + i] != data[start + i]:
-                    same = False
-                    break
-            if same:
-                return number, known
-        slot = (slot + np.uint64(1)) & mask
-    table[slot] = known
-    starts[known], lengths[known], hashes[known] = start, end - start, code
-    return known, known + 1
+    return code ^ (code >> np.uint64(29))
 
 
 @njit(nogil=True)
-def _grow(table, hashes, known):
-    """A table of four times the size with the same numbers in it."""
-    larger = np.full(4 * len(table), _NOTHING)
-    mask = np.uint64(len(larger) - 1)
-    for number in range(known):
-        slot = hashes[number] & mask
-        while larger[slot] != _NOTHING:
-            slot = (slot + np.uint64(1)) & mask
-        larger[slot] = number
-    return larger
-
-
-@njit(nogil=True)
-def _double(array):
-    larger = np.empty(2 * len(array), array.dtype)
-    larger[: len(array)] = array
-    return larger
+def _equal(data, one, other, length):
+    for i in range(length):  # noqa: SIM110, Numba has no generators
+        if data[one + i] != data[other + i]:
+            return False
+    return True
 
 
 @njit(nogil=True)
 def _parse_number(data, start, end):
-    """A decimal of up to 15 digits, exactly; otherwise NaN and False."""
-    at = start
-    negative = data[at] == 45
-    if negative or data[at] == 43:
-        at += 1
+    """A positive decimal of up to 15 digits, exactly; otherwise −1 − start."""
     digits = behind = 0
     value = np.int64(0)
     point = False
-    while at < end:
+    for at in range(start, end):
         byte = data[at]
         if 48 <= byte <= 57:
             value = value * 10 + np.int64(byte - 48)
@@ -257,9 +290,8 @@ def _parse_number(data, start, end):
         elif byte == 46 and not point:
             point = True
         else:
-            return np.nan, False
-        at += 1
-    if digits == 0 or digits > 15:
-        return np.nan, False
-    number = np.float64(value) / 10.0**behind
-    return -number if negative else number, True
+            digits = 0
+            break
+    if digits == 0 or digits > 15 or value == 0:
+        return -1.0 - start
+    return np.float64(value) / 10.0**behind

@@ -1,0 +1,51 @@
+"""Peak memory of a run, above a process that only imported what it needs; kernels were compiled before."""
+
+import json
+import subprocess
+import sys
+
+from benchmarks.table import table
+
+CHILD = """
+import json, sys, warnings
+from manela import Manela
+import manela.datasets.loading, manela.datasets.generators, manela.kernels.cpu
+warnings.simplefilter("ignore")
+def status(name):
+    with open("/proc/self/status") as file:
+        return 1024 * next(int(line.split()[1]) for line in file if line.startswith(name))
+which, parameters = sys.argv[1], json.loads(sys.argv[2])
+with open("/proc/self/clear_refs", "w") as file:
+    file.write("5")
+before = status("VmRSS")
+if which == "blogcatalog":
+    graph = manela.datasets.loading.load_graph(which)
+else:
+    graph = manela.datasets.generators.draw_random(1_000_000, 5_000_000)
+built = status("VmHWM")
+model = Manela(**parameters).fit(graph)
+arrays = model.embedding_.nbytes + graph.indptr.nbytes + graph.indices.nbytes
+print(json.dumps({"peak": status("VmHWM") - before, "arrays": arrays, "built": built - before}))
+"""
+RUNS = [
+    ("BlogCatalog, m = 128, default budget", "blogcatalog", {"ratios": [0.7, 0.3]}),
+    ("random, 1 M nodes, 5 M edges, m = 64", "random", {"dimensions": 64, "pairs": 7_450_000_000 // 25, "rounds": 40}),
+]
+
+
+def main() -> None:
+    with table(
+        "run", "vectors and CSR, MB", "peak, MB", "peak / (vectors and CSR)", "of it building the graph, MB"
+    ) as rows:
+        for label, which, parameters in RUNS:
+            for _ in range(2):
+                done = subprocess.run(
+                    [sys.executable, "-c", CHILD, which, json.dumps(parameters)],
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                )
+            sizes = json.loads(done.stdout)
+            megabytes = [f"{sizes[name] / 1e6:.1f}" for name in ("arrays", "peak", "built")]
+            rows.row(label, megabytes[0], megabytes[1], f"{sizes['peak'] / sizes['arrays']:.2f}", megabytes[2])
+    print("\nThe run on 1 M nodes does the first 1/25 of the default budget, at its rate of rounds.")
