@@ -24,27 +24,45 @@ def advance(
     """Move each of nodes by its iterations of this round, every iteration applied at once.
 
     Reads own[nodes] and rows of others, both (n, m) with m a multiple of 16, and writes moved, (len(nodes), m).
-    `counts` are the iterations of each node, `walks` the number of targets 1, 2, … s hops away, `key` the round's.
-    `thresholds` and `aliases` are None on a network without weights. Returns the number of update pairs.
+    `counts` are the iterations of each node, at least 1; `walks` the number of targets 1, 2, … s hops away; `key` the
+    round's. `thresholds` and `aliases` are None on a network without weights. Returns the number of update pairs.
+
+    The rows of an iteration are drawn while the one before it has yet to be computed, so that they can be fetched.
     """
-    rows, labels, keys, places = _room(walks, negatives)
+    rows, labels, draws, places = _room(walks, negatives)
+    later_rows = np.zeros(len(rows), np.int64)
     x, y = np.empty(own.shape[1], np.float32), np.empty(own.shape[1], np.float32)
-    pairs = 0
-    for i in range(len(nodes)):
-        node = nodes[i]
-        node_key = _derive(key, node)
-        _copy(own[node], x)
-        for iteration in range(counts[i]):
-            iteration_key = _derive(node_key, iteration)
-            used = _draw(
-                node, iteration_key, walks, negatives, others, indptr, indices, thresholds, aliases, keys, places, rows
-            )
-            _copy(x, y)
-            for first in range(0, used, BLOCK):
-                absorb_block(x, y, others, rows, labels, learning_rate, first, used)
-            x, y = y, x
-            pairs += used // (1 + negatives)
-        _copy(x, moved[i])
+    pairs = i = iteration = used = 0
+    if len(nodes) > 0:
+        used = _draw(
+            nodes[0], _derive(_derive(key, nodes[0]), 0),
+            walks, negatives, len(others), indptr, indices, thresholds, aliases, draws, places, rows,
+        )  # fmt: skip
+        _copy(own[nodes[0]], x)
+    while i < len(nodes):
+        later, later_iteration, later_used = i, iteration + 1, 0
+        if later_iteration == counts[i]:
+            later, later_iteration = i + 1, 0
+        if later < len(nodes):
+            node = nodes[later]
+            prefetch_row(own, node)
+            later_used = _draw(
+                node, _derive(_derive(key, node), later_iteration),
+                walks, negatives, len(others), indptr, indices, thresholds, aliases, draws, places, later_rows,
+            )  # fmt: skip
+            for j in range(AHEAD + BLOCK):
+                rows[used + j] = later_rows[j]
+        _copy(x, y)
+        for first in range(0, used, BLOCK):
+            absorb_block(x, y, others, rows, labels, learning_rate, first, used)
+        x, y = y, x
+        pairs += used // (1 + negatives)
+        if later != i:
+            _copy(x, moved[i])
+            if later < len(nodes):
+                _copy(own[nodes[later]], x)
+        i, iteration, used = later, later_iteration, later_used
+        rows, later_rows = later_rows, rows
     return pairs
 
 
@@ -53,7 +71,7 @@ def advance_singly(
     nodes, counts, own, others, moved, indptr, indices, thresholds, aliases, key, learning_rate, walks, negatives
 ):
     """The same in the paper's strict order: each single update is applied before the next is computed."""
-    rows, labels, keys, places = _room(walks, negatives)
+    rows, labels, draws, places = _room(walks, negatives)
     x = np.empty(own.shape[1], np.float32)
     pairs = 0
     for i in range(len(nodes)):
@@ -61,10 +79,10 @@ def advance_singly(
         node_key = _derive(key, node)
         _copy(own[node], x)
         for iteration in range(counts[i]):
-            iteration_key = _derive(node_key, iteration)
             used = _draw(
-                node, iteration_key, walks, negatives, others, indptr, indices, thresholds, aliases, keys, places, rows
-            )
+                node, _derive(node_key, iteration),
+                walks, negatives, len(others), indptr, indices, thresholds, aliases, draws, places, rows,
+            )  # fmt: skip
             for row in range(used):
                 absorb_one(x, x, others, rows, labels, learning_rate, row, used)
             pairs += used // (1 + negatives)
@@ -140,7 +158,7 @@ def _derive(key, number):
 
 @njit(nogil=True)
 def _room(walks, negatives):
-    """Rows of an iteration, with room for a last block and for what is fetched ahead; labels; room for its walks."""
+    """Rows of an iteration, with room for a last block and for what is fetched ahead; labels; draws; ends of walks."""
     targets = 0
     for hop in range(len(walks)):
         targets += walks[hop]
@@ -149,42 +167,39 @@ def _room(walks, negatives):
     labels = np.zeros(size, np.float32)
     for first in range(0, size, 1 + negatives):
         labels[first] = 1.0
-    return rows, labels, np.empty(targets, np.uint64), np.empty(targets, np.int64)
+    return rows, labels, np.empty(targets * (1 + negatives), np.uint64), np.empty(targets, np.int64)
 
 
 @njit(nogil=True)
-def _draw(node, key, walks, negatives, table, indptr, indices, thresholds, aliases, keys, places, rows):
-    """Write the rows of one iteration, each target before its negatives; returns how many there are."""
-    _walk(node, key, walks, negatives, indptr, indices, thresholds, aliases, keys, places)
-    nodes = np.uint64(len(table))
-    used = 0
+def _draw(node, key, walks, negatives, nodes, indptr, indices, thresholds, aliases, draws, places, rows):
+    """Write the rows of one iteration, each target before its negatives, out of `nodes`; returns how many there are."""
+    for number in range(len(draws)):
+        draws[number] = _derive(key, number)
+        rows[number] = scale_to(draws[number], np.uint64(nodes))
+    _walk(node, walks, negatives, indptr, indices, thresholds, aliases, draws, places)
+    used = first = 0
     for j in range(len(places)):
-        place = places[j]
-        if place == node or place < 0:
-            continue
-        rows[used] = place
-        number = j * (1 + negatives) + 1
-        for k in range(negatives):
-            rows[used + 1 + k] = scale_to(_derive(key, number + k), nodes)
-        if used < AHEAD:
-            for k in range(1 + negatives):
-                prefetch_row(table, rows[used + k])
-        used += 1 + negatives
+        if places[j] != node and places[j] >= 0:
+            rows[used] = places[j]
+            if used < first:
+                for k in range(1, 1 + negatives):
+                    rows[used + k] = rows[first + k]
+            used += 1 + negatives
+        first += 1 + negatives
     return used
 
 
 @njit(nogil=True)
-def _walk(node, key, walks, negatives, indptr, indices, thresholds, aliases, keys, places):
+def _walk(node, walks, negatives, indptr, indices, thresholds, aliases, draws, places):
     """Write where each walk of an iteration ends, −1 for one that met a node without neighbours.
 
     All walks take a step before any takes the next, so that their waits for memory overlap.
     """
-    for j in range(len(keys)):
-        keys[j] = _derive(key, j * (1 + negatives))
+    for j in range(len(places)):
         places[j] = node
     begun = 0
     for hop in range(len(walks)):
-        for j in range(begun, len(keys)):
+        for j in range(begun, len(places)):
             place = places[j]
             if place < 0:
                 continue
@@ -193,7 +208,7 @@ def _walk(node, key, walks, negatives, indptr, indices, thresholds, aliases, key
             if degree == 0:
                 places[j] = -1
                 continue
-            draw = _derive(keys[j], hop)
+            draw = _derive(draws[j * (1 + negatives)], hop)
             arc = first + np.int64(scale_to(draw, np.uint64(degree)))
             if thresholds is not None:  # noqa: SIM102, a branch of its own is left out when compiling
                 if np.uint32((draw * np.uint64(degree)) >> np.uint64(32)) >= thresholds[arc]:
