@@ -89,29 +89,26 @@ def _generate_absorb(count, ahead):
             for kind, value in zip(signature.args[3:5], arguments[3:5], strict=True)
         )
         starts = _starts(builder, base, stride, rows, range(count))
-        later = _starts(builder, base, stride, rows, range(ahead, ahead + count)) if ahead else starts
+        later = _starts(builder, base, stride, rows, range(ahead, ahead + count)) if ahead else []
         products = []
         for first in range(0, count, _ROWS_AT_ONCE):
-            some = slice(first, first + _ROWS_AT_ONCE)
-            products += _dot(builder, x, starts[some], stride, later[some] if ahead else [])
+            products += _dot(builder, x, starts[first : first + _ROWS_AT_ONCE], stride)
         error = builder.fsub(_load_some(builder, labels, count), _sigmoid(builder, _fold(builder, products)))
         rates = _rates(builder, arguments[5], builder.sub(arguments[7], arguments[6]))
-        _add_rows(builder, moved, starts, builder.fmul(rates, error), stride)
+        _add_rows(builder, moved, starts, builder.fmul(rates, error), stride, later)
         return context.get_dummy_value()
 
     return generate
 
 
-def _dot(builder, x, starts, stride, later):
-    """The partial sums, `LANES` each, of x·u for the rows that begin at starts; fetches the rows at later."""
+def _dot(builder, x, starts, stride):
+    """The partial sums, `LANES` each, of x·u for the rows that begin at starts."""
     zeros = ir.Constant(_WIDE, [0.0] * LANES)
     sums = [cgutils.alloca_once(builder, _WIDE) for _ in starts]
     for total in sums:
         builder.store(zeros, total)
     with cgutils.for_range_slice(builder, _WORD(0), stride, _WORD(LANES), _WORD) as (i, _):
         part = _load_wide(builder, x, i)
-        for start in later:
-            _prefetch(builder, builder.gep(start, [i]))
         for total, start in zip(sums, starts, strict=True):
             builder.store(_fma(builder, part, _load_wide(builder, start, i), builder.load(total)), total)
     return [builder.load(total) for total in sums]
@@ -167,11 +164,13 @@ def _sigmoid(builder, z):
     return builder.fdiv(constant(1.0), _fma(builder, series, power, constant(1.0)))
 
 
-def _add_rows(builder, moved, starts, coefficients, stride):
-    """Moved += Σ c_j·u_j, the rows in their order."""
+def _add_rows(builder, moved, starts, coefficients, stride, later):
+    """moved += Σ c_j·u_j, the rows in their order; fetches the rows that begin at later."""
     wide = [_shuffle(builder, coefficients, coefficients, [j] * LANES) for j in range(len(starts))]
     with cgutils.for_range_slice(builder, _WORD(0), stride, _WORD(LANES), _WORD) as (i, _):
         part = _load_wide(builder, moved, i)
+        for start in later:
+            _prefetch(builder, builder.gep(start, [i]))
         for coefficient, start in zip(wide, starts, strict=True):
             part = _fma(builder, coefficient, _load_wide(builder, start, i), part)
         place = builder.bitcast(builder.gep(moved, [i]), _WIDE.as_pointer())
