@@ -217,6 +217,7 @@ class Graph:
         rows, columns = rows.astype(kind, copy=False), columns.astype(kind, copy=False)
         ones = np.ones(given, dtype=bool) if data is None else data
         matrix = sp.coo_array((ones, (rows, columns)), shape=(size, size)).tocsr()
+        del rows, columns, ones
         duplicates = given - matrix.nnz
         if not directed:
             matrix = matrix + matrix.T.tocsr()
@@ -241,14 +242,17 @@ class Graph:
         ids = np.arange(matrix.shape[0]) if nodes is None else _as_ids(nodes)
         if len(ids) != matrix.shape[0]:
             raise GraphError(f"as many nodes as rows are needed, got {len(ids):,} nodes and {matrix.shape[0]:,} rows")
-        triples = sp.coo_array(matrix)
-        rows, columns = triples.coords
-        weights = triples.data.astype(np.float64)
-        kept = weights != 0
-        rows, columns, weights = rows[kept], columns[kept], weights[kept]
-        if not directed:
-            rows, columns, weights = _merge_mirrored(rows, columns, weights, matrix)
-        return cls.from_arcs(rows, columns, weights, ids, directed=directed)
+        if directed or not _is_symmetric(matrix):
+            if not directed:
+                _say_directed()
+            triples = sp.coo_array(matrix)
+            kept = np.flatnonzero(triples.data)
+            rows, columns = (coordinates[kept] for coordinates in triples.coords)
+            return cls.from_arcs(rows, columns, triples.data[kept], ids, directed=directed)
+        upper = sp.triu(matrix, format="coo")
+        upper.eliminate_zeros()
+        rows, columns = upper.coords
+        return cls.from_arcs(rows, columns, upper.data, ids)
 
     @classmethod
     def from_edge_index(
@@ -394,6 +398,8 @@ def _check_weights(weights: npt.ArrayLike | None, count: int) -> npt.NDArray[np.
     """Weights as float64, or None where there are none or all are the same."""
     if weights is None:
         return None
+    if isinstance(weights, np.ndarray) and len(weights) == count and bool(np.all(weights == 1)):
+        return None
     try:
         data = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -412,16 +418,14 @@ def _drop_if_equal(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] 
     return None if len(weights) == 0 or bool(np.all(weights == weights[0])) else weights
 
 
-def _merge_mirrored(
-    rows: npt.NDArray[Any], columns: npt.NDArray[Any], weights: npt.NDArray[np.float64], matrix: Any
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np.float64]]:
-    """Of a symmetric matrix the upper half; of another all arcs, with a notice."""
-    square = sp.csr_array(matrix)
-    if abs(square - square.T).nnz:
-        _say_directed()
-        return rows, columns, weights
-    upper = rows <= columns
-    return rows[upper], columns[upper], weights[upper]
+def _is_symmetric(matrix: Any) -> bool:
+    """Whether a sparse matrix is its own transpose, duplicates added."""
+    rows = sp.csr_array(matrix)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    columns = rows.tocsc()
+    return all(np.array_equal(getattr(rows, name), getattr(columns, name)) for name in ("indptr", "indices", "data"))
 
 
 def _has_gaps(values: npt.NDArray[Any]) -> bool:

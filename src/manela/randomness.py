@@ -76,7 +76,7 @@ def draw_vectors(seed: int, nodes: npt.NDArray[np.integer], out: npt.NDArray[np.
     """Write Φ₀, uniform in ±0.5/m, into the rows of out, shape (len(nodes), m)."""
     m = out.shape[1]
     key, columns = derive_key(seed, purpose), np.arange(m)
-    step = max(1, 2**19 // m)
+    step = max(1, 2**16 // m)
     for first in range(0, len(nodes), step):
         drawn = derive(derive(key, nodes[first : first + step])[:, None], columns)
         out[first : first + step] = (scale_to_unit(drawn) - 0.5) / m

@@ -156,10 +156,9 @@ def _read_ids(
         codes = np.empty(len(order), dtype=np.int32)
         codes[order] = np.arange(len(order))
         return values[order], codes
-    raw = memoryview(data)
     nodes = np.empty(len(places), dtype=object)
     for number, (start, length) in enumerate(places.tolist()):
-        text = bytes(raw[start : start + length])
+        text = data[start : start + length].tobytes()
         try:
             nodes[number] = text.decode().replace('""', '"')
         except UnicodeDecodeError as error:
