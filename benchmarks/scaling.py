@@ -1,7 +1,7 @@
 """Time against size, at mean degree 10 and the same update pairs a node.
 
-The table of vectors outgrows the caches on the way. What that alone costs is measured beside it, by NumPy's `take` of as
-many random rows as a pair reads.
+The table of vectors outgrows the caches on the way. What that alone costs is measured beside it, by NumPy's `take` of
+as many random rows as a pair reads.
 """
 
 import time
