@@ -32,7 +32,8 @@ else:
 built = status("VmHWM")
 model = Manela(**parameters).fit(graph)
 arrays = model.embedding_.nbytes + graph.indptr.nbytes + graph.indices.nbytes
-print(json.dumps({"peak": status("VmHWM") - before, "arrays": arrays, "built": built - before, "numba": before - imported}))
+peak = status("VmHWM") - before
+print(json.dumps({"peak": peak, "arrays": arrays, "built": built - before, "numba": before - imported}))
 """
 RUNS = [
     ("BlogCatalog, m = 128, default budget", "blogcatalog", {"ratios": [0.7, 0.3]}),
