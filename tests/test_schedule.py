@@ -3,6 +3,7 @@ import pytest
 from scipy.stats import chisquare
 
 from manela.datasets.generators import draw_blocks
+from manela.errors import ParameterError
 from manela.graph import Graph
 from manela.params import PARAMETERS, check_all
 from manela.schedule import FINAL_RATE, count_pairs, plan
@@ -57,6 +58,11 @@ def test_budgets_say_the_same_in_other_words(graph):
     assert count_pairs(graph, settings(pairs=123)) == 123
     once = plan(graph, settings(), count_pairs(graph, settings(updates=3.0)))
     np.testing.assert_allclose(once.iterations, 3 * graph.degrees / 10, rtol=1e-6)
+
+
+def test_a_budget_beyond_counting_is_refused(graph):
+    with pytest.raises(ParameterError, match="updates must come to at most 1e\\+15 update pairs, got"):
+        count_pairs(graph, settings(updates=1e30))
 
 
 def test_a_large_network_has_more_rounds():

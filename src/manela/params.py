@@ -14,6 +14,9 @@ from typing import Any
 
 from manela.errors import ParameterError
 
+MOST_PAIRS = 10**15
+"""The largest budget: years of work, and few enough that the iterations of a node are counted exactly."""
+
 PAIRS_PER_NODE = 7450
 """Update pairs a node when no budget is given: those of DeepWalk with 10 walks of length 80 and window 10."""
 
@@ -83,8 +86,8 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "pairs": Parameter(
         None,
-        "a whole number of at least 1, or None",
-        _optional(_whole(1, 2**62)),
+        "a whole number from 1 to 10^15, or None",
+        _optional(_whole(1, MOST_PAIRS)),
         f"Update pairs in all, with those dropped because the target is the node; {PAIRS_PER_NODE} a node unless told.",
     ),
     "updates": Parameter(

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from manela.errors import ParameterError
 from manela.graph import Graph
-from manela.params import PAIRS_PER_NODE, Settings
+from manela.params import MOST_PAIRS, PAIRS_PER_NODE, Settings
 from manela.randomness import draw_phases
 
 FINAL_RATE = 1e-4
@@ -82,5 +83,8 @@ def count_pairs(graph: Graph, settings: Settings) -> int:
     if settings.pairs is not None:
         return settings.pairs
     if settings.updates is not None:
-        return max(1, round(settings.updates * len(graph.indices) / settings.window * sum(settings.walks)))
+        pairs = settings.updates * len(graph.indices) / settings.window * sum(settings.walks)
+        if pairs > MOST_PAIRS:
+            raise ParameterError(f"updates must come to at most {MOST_PAIRS:.0e} update pairs, got {pairs:.1e}.")
+        return max(1, round(pairs))
     return PAIRS_PER_NODE * graph.number_of_nodes

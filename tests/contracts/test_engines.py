@@ -139,7 +139,7 @@ def test_a_stopped_round_moves_nothing(engine_class):
     state = begin(3, 8, False, 0)
     before = state.tables[0].copy()
     with engine_class(graph, wanted, state) as engine:
-        engine.stop.set()
+        engine.stop()
         assert not engine.advance(plan(graph, wanted, 1000))
     np.testing.assert_array_equal(state.tables[0], before)
     assert state.round == 0

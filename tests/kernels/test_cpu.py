@@ -26,7 +26,7 @@ def test_the_inner_loops_are_vector_instructions():
     nodes, counts, walks = np.arange(1), np.ones(1, dtype=np.int64), np.array([2], dtype=np.int64)
     arguments = (nodes, counts, arrays, arrays, arrays[:1].copy(), graph.indptr, graph.indices, None, None)
     compiled = njit(cpu.advance.py_func)
-    compiled(*arguments, np.uint64(1), np.float32(0.1), walks, 1)
+    compiled(*arguments, np.uint64(1), np.float32(0.1), walks, 1, np.zeros(1, dtype=np.uint8))
     assembly = "\n".join(compiled.inspect_asm().values())
     assert "fmaf" not in assembly or "vfmadd" not in assembly
     if "vfmadd" in assembly:

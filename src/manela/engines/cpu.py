@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,16 +19,17 @@ from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import Schedule
 
 _PIECES_PER_THREAD = 8
+_LONGEST_TRIAL = 100
 _LONGEST_PIECE = 100_000
-"""Update pairs in a piece of work at most: a few hundredths of a second, which is how soon a run can stop."""
+"""Update pairs in a piece of work at most, so that threads end a round together."""
 
 
 class CpuEngine:
-    """Moves a state through the rounds; `stop` may be set from any thread and ends a round unfinished."""
+    """Moves a state through the rounds; `stop` may be called from any thread and ends a round unfinished."""
 
     def __init__(self, graph: Graph, settings: Settings, state: State) -> None:
         self.state = state
-        self.stop = threading.Event()
+        self._stopped = np.zeros(1, dtype=np.uint8)
         self._settings = settings
         self._walks = np.array(settings.walks, dtype=np.int64)
         self.arcs = prepare_arcs(graph)
@@ -44,6 +44,10 @@ class CpuEngine:
     def __exit__(self, *_: object) -> None:
         self._threads.shutdown()
 
+    def stop(self) -> None:
+        """End the round that is being computed, within moments; nothing of it counts."""
+        self._stopped[0] = 1
+
     def advance(self, schedule: Schedule) -> bool:
         """Do the next round; False if it was stopped, and then nothing has moved."""
         number = self.state.round
@@ -51,7 +55,7 @@ class CpuEngine:
         nodes = np.flatnonzero(counts)
         counts = counts[nodes]
         pairs = self._compute(nodes, counts, number, schedule.rate(number))
-        if self.stop.is_set():
+        if self._stopped[0]:
             return False
         pieces = cut(np.ones(len(nodes), dtype=np.int64), self._settings.jobs, len(nodes))
 
@@ -67,17 +71,18 @@ class CpuEngine:
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Update pairs a second, tried on nodes of the first rounds for about this long; moves nothing."""
         self._compute(np.arange(1), np.ones(1, dtype=np.int64), 0, 0.0)
-        begun, pairs = time.perf_counter(), 0
-        for number in itertools.count():
-            counts = schedule.counts(number % schedule.rounds)
+        begun, elapsed, pairs, number = time.perf_counter(), 0.0, 0, 0
+        while elapsed < seconds or pairs == 0:
+            counts = np.minimum(schedule.counts(number % schedule.rounds), _LONGEST_TRIAL)
             nodes = np.flatnonzero(counts)
             step = max(1, len(nodes) * 2 * _LONGEST_PIECE // max(1, int(counts.sum()) * int(self._walks.sum())))
             nodes = nodes[number * step % max(1, len(nodes)) :][:step]
             pairs += self._compute(nodes, counts[nodes], number, 0.0)
             elapsed = time.perf_counter() - begun
-            if elapsed >= seconds or self.stop.is_set():
-                return pairs / elapsed
-        raise AssertionError
+            number += 1
+            if self._stopped[0]:
+                break
+        return pairs / elapsed
 
     def _compute(self, nodes: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], number: int, rate: float) -> int:
         """Write where the nodes go in this round into the room beside the tables; returns the update pairs."""
@@ -90,12 +95,11 @@ class CpuEngine:
 
         def move(first: int, last: int) -> int:
             pairs = 0
-            if self.stop.is_set():
-                return pairs
             for own, room in enumerate(self._room):
                 pairs = self._kernel(
                     nodes[first:last], counts[first:last], tables[own], tables[len(tables) - 1 - own],
-                    room[first:last], *self.arcs, key, np.float32(rate), self._walks, self._settings.negatives,
+                    room[first:last], *self.arcs, key, np.float32(rate),
+                    self._walks, self._settings.negatives, self._stopped,
                 )  # fmt: skip
             return pairs
 
@@ -121,7 +125,7 @@ def cut(work: npt.NDArray[np.int64], jobs: int, longest: int) -> npt.NDArray[np.
     """Borders of pieces of about the same work, several a thread, none much longer than `longest`."""
     done = np.cumsum(work)
     total = int(done[-1]) if len(done) else 0
-    count = max(jobs * _PIECES_PER_THREAD if jobs > 1 else 1, -(-total // max(1, longest)))
+    count = min(max(1, len(work)), max(jobs * _PIECES_PER_THREAD if jobs > 1 else 1, -(-total // max(1, longest))))
     borders = np.searchsorted(done, np.arange(1, count) * (total / count)) + 1
     return np.unique(np.concatenate(([0], borders, [len(work)])))
 

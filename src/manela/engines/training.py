@@ -101,7 +101,7 @@ class _Loop:
             try:
                 rounds.result()
             except BaseException:
-                self.engine.stop.set()
+                self.engine.stop()
                 rounds.exception()
                 raise
 

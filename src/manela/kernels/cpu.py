@@ -19,13 +19,14 @@ _SECOND_FACTOR = np.uint64(SECOND_FACTOR)
 
 @njit(cache=True, nogil=True)
 def advance(
-    nodes, counts, own, others, moved, indptr, indices, thresholds, aliases, key, learning_rate, walks, negatives
+    nodes, counts, own, others, moved, indptr, indices, thresholds, aliases, key, learning_rate, walks, negatives, stop
 ):
     """Move each of nodes by its iterations of this round, every iteration applied at once.
 
     Reads own[nodes] and rows of others, both (n, m) with m a multiple of 16, and writes moved, (len(nodes), m).
     `counts` are the iterations of each node, at least 1; `walks` the number of targets 1, 2, … s hops away; `key` the
-    round's. `thresholds` and `aliases` are None on a network without weights. Returns the number of update pairs.
+    round's. `thresholds` and `aliases` are None on a network without weights. Ends early, with nothing of use
+    written, once stop[0] is not 0. Returns the number of update pairs.
 
     The rows of an iteration are drawn while the one before it has yet to be computed, so that they can be fetched.
     """
@@ -39,7 +40,7 @@ def advance(
             walks, negatives, len(others), indptr, indices, thresholds, aliases, draws, places, rows,
         )  # fmt: skip
         _copy(own[nodes[0]], x)
-    while i < len(nodes):
+    while i < len(nodes) and stop[0] == 0:
         later, later_iteration, later_used = i, iteration + 1, 0
         if later_iteration == counts[i]:
             later, later_iteration = i + 1, 0
@@ -68,7 +69,7 @@ def advance(
 
 @njit(cache=True, nogil=True)
 def advance_singly(
-    nodes, counts, own, others, moved, indptr, indices, thresholds, aliases, key, learning_rate, walks, negatives
+    nodes, counts, own, others, moved, indptr, indices, thresholds, aliases, key, learning_rate, walks, negatives, stop
 ):
     """The same in the paper's strict order: each single update is applied before the next is computed."""
     rows, labels, draws, places = _room(walks, negatives)
@@ -79,6 +80,8 @@ def advance_singly(
         node_key = _derive(key, node)
         _copy(own[node], x)
         for iteration in range(counts[i]):
+            if stop[0] != 0:
+                return pairs
             used = _draw(
                 node, _derive(node_key, iteration),
                 walks, negatives, len(others), indptr, indices, thresholds, aliases, draws, places, rows,
