@@ -1,3 +1,5 @@
+import pickle
+
 import igraph
 import networkx as nx
 import numpy as np
@@ -46,11 +48,38 @@ def test_weights_that_are_all_the_same_are_no_weights():
     assert Graph.from_edges([0, 1], [1, 2], [3.0, 4.0]).is_weighted
 
 
-def test_arrays_are_frozen():
-    graph = Graph.from_edges([0, 1], [1, 2], [1.0, 2.0])
-    for array in (graph.indptr, graph.indices, graph.weights, graph.nodes):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 1
+def test_arrays_are_frozen_also_after_pickling():
+    made = Graph.from_edges([0, 1], [1, 2], [1.0, 2.0])
+    for graph in (made, pickle.loads(pickle.dumps(made))):
+        for array in (graph.indptr, graph.indices, graph.weights, graph.nodes):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 1
+
+
+def test_duplicates_without_weights_leave_a_network_without_weights_whatever_it_came_in():
+    pairs = [(0, 1), (1, 0), (1, 2)]
+    with pytest.warns(ManelaWarning):
+        graphs = [
+            Graph.from_edges([0, 1, 1], [1, 0, 2]),
+            Graph.of(nx.DiGraph(pairs)),
+            Graph.of(nx.MultiGraph(pairs)),
+            Graph.of(igraph.Graph(edges=pairs, directed=True)),
+            Graph.of(nx.to_scipy_sparse_array(nx.DiGraph(pairs))),
+            Graph.of(np.array(pairs).T),
+        ]
+    assert len({graph.digest for graph in graphs}) == 1
+    assert not graphs[0].is_weighted
+
+
+@pytest.mark.parametrize("ones", [[1.0, 1.0, 1.0], np.ones(3)])
+def test_weights_of_duplicates_are_added_even_if_all_are_one(ones):
+    assert edges_of(Graph.from_edges([0, 1, 1], [1, 0, 2], ones)) == {(0, 1, 2.0), (1, 2, 1.0)}
+
+
+def test_edges_of_a_library_without_the_attribute_weigh_one():
+    graph = nx.Graph([(0, 1)])
+    graph.add_edge(1, 2, weight=3.0)
+    assert edges_of(Graph.of(graph)) == {(0, 1, 1.0), (1, 2, 3.0)}
 
 
 triples = st.lists(
@@ -137,7 +166,7 @@ def test_an_undirected_library_graph_read_as_directed_has_both_arcs():
     assert Graph.of(nx.path_graph(3), directed=True).degrees.tolist() == [1, 2, 1]
 
 
-@pytest.mark.parametrize("weight", [0.0, -1.0, np.inf, np.nan])
+@pytest.mark.parametrize("weight", [0.0, -1.0, np.inf, np.nan, 1e308, 1e-310])
 def test_a_weight_that_is_not_finite_and_positive_is_refused(weight):
     with pytest.raises(GraphError, match="finite and above 0"):
         Graph.from_edges([0, 1], [1, 2], [1.0, weight])
@@ -161,6 +190,11 @@ def test_a_weight_that_is_not_finite_and_positive_is_refused(weight):
         (lambda: Graph.of(pd.DataFrame({"a": [1]})), "two columns"),
         (lambda: Graph.of(pd.DataFrame({"a": ["x", None], "b": ["y", "z"]})), "missing ids"),
         (lambda: Graph.from_pandas(pd.DataFrame({"a": [1], "b": [2]}), weight="c"), "no column 'c'"),
+        (lambda: Graph.of(pd.DataFrame({"a": pd.array(["x", pd.NA]), "b": ["y", "z"]})), "missing ids"),
+        (lambda: Graph.of(igraph.Graph(edges=[(0, 1)], vertex_attrs={"name": ["a", "a"]})), "an id of its own"),
+        (lambda: Graph.from_scipy(sp.eye_array(2, k=1), nodes=[3, 3], directed=True), "an id of its own"),
+        (lambda: Graph.from_edges([(1, [2])], [3]), "hashable"),
+        (lambda: Graph.from_edges([0], [1], np.array(1.0)), "one weight for each edge"),
         (lambda: Graph.of(object()), "got object"),
     ],
 )

@@ -49,6 +49,10 @@ class Embedding:
     def __len__(self) -> int:
         return len(self.nodes)
 
+    def __contains__(self, node: object) -> bool:
+        """Whether a node of this id has a vector."""
+        return isinstance(node, Hashable) and node in self._positions
+
     def __getitem__(self, node: Hashable) -> Vectors:
         """The vector of a node, by the id that the user gave."""
         vector: Vectors = self.vectors[self.row(node)]
@@ -60,7 +64,7 @@ class Embedding:
             return self._positions[node]
         except (KeyError, TypeError):
             raise UnknownNodeError(
-                f"no node has the id {node!r}; there are {len(self):,}, the first is {self.nodes[0]!r}"
+                f"no node has the id {node!r}; there are {len(self):,}, the first is {self.nodes[:1].tolist()[0]!r}"
             ) from None
 
     def most_similar(self, node: Hashable, k: int = 10) -> list[tuple[Hashable, float]]:

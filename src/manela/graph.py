@@ -17,6 +17,10 @@ from manela.errors import GraphError, ManelaWarning, UnknownNodeError
 
 Integers = npt.NDArray[np.int64]
 
+LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
+WEIGHT_RULE = "finite and above 0 (from 1e-100 to 1e100)"
+"""Sums and quotients of such weights are finite too."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Graph:
@@ -63,6 +67,15 @@ class Graph:
                 "a network must have at least two nodes and an edge between different nodes, "
                 f"got {len(self.nodes):,} node(s) and {edges:,} edge(s)"
             )
+        if self.nodes.dtype == object and len(set(self.nodes.tolist())) < len(self.nodes):
+            raise GraphError("every node must have an id of its own, but one id stands for two nodes")
+        self._freeze()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._freeze()
+
+    def _freeze(self) -> None:
         for array in (self.indptr, self.indices, self.weights, self.nodes):
             if array is not None:
                 array.flags.writeable = False
@@ -234,12 +247,17 @@ class Graph:
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, nodes: Sequence[Hashable] | None = None, directed: bool = False) -> Graph:
-        """The network of a square adjacency matrix; ids are 0 … n - 1 unless given."""
+        """The network of a square adjacency matrix; ids are 0 … n - 1 unless given.
+
+        A matrix whose entries are all the same is that of a network without weights.
+        """
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise GraphError(f"an adjacency matrix must be square, got shape {tuple(matrix.shape)}")
         if np.issubdtype(matrix.dtype, np.complexfloating):
             raise GraphError(f"an adjacency matrix must be real, got {matrix.dtype}")
         ids = np.arange(matrix.shape[0]) if nodes is None else _as_ids(nodes)
+        if ids.dtype != object and nodes is not None and len(np.unique(ids)) < len(ids):
+            raise GraphError("every node must have an id of its own, but one id stands for two nodes")
         if len(ids) != matrix.shape[0]:
             raise GraphError(f"as many nodes as rows are needed, got {len(ids):,} nodes and {matrix.shape[0]:,} rows")
         if directed or not _is_symmetric(matrix):
@@ -248,11 +266,13 @@ class Graph:
             triples = sp.coo_array(matrix)
             kept = np.flatnonzero(triples.data)
             rows, columns = (coordinates[kept] for coordinates in triples.coords)
-            return cls.from_arcs(rows, columns, triples.data[kept], ids, directed=directed)
-        upper = sp.triu(matrix, format="coo")
-        upper.eliminate_zeros()
-        rows, columns = upper.coords
-        return cls.from_arcs(rows, columns, upper.data, ids)
+            weights = triples.data[kept]
+        else:
+            upper = sp.triu(matrix, format="coo")
+            upper.eliminate_zeros()
+            (rows, columns), weights = upper.coords, upper.data
+        same = len(weights) > 0 and weights[0] > 0 and bool(np.all(weights == weights[0]))
+        return cls.from_arcs(rows, columns, None if same else weights, ids, directed=directed)
 
     @classmethod
     def from_edge_index(
@@ -285,14 +305,14 @@ class Graph:
         """The network of a NetworkX graph; edges without the weight attribute count 1."""
         nodes = _as_ids(graph.nodes)
         places = {node: place for place, node in enumerate(graph.nodes)}
-        edges = [(places[u], places[v], w) for u, v, w in graph.edges(data=weight, default=1.0)]
+        edges = [(places[u], places[v], w) for u, v, w in graph.edges(data=weight)]
         return cls._from_library(edges, nodes, graph.is_directed(), directed)
 
     @classmethod
     def from_igraph(cls, graph: Any, *, weight: str = "weight", directed: bool = False) -> Graph:
         """The network of an igraph graph; ids are the vertices' names where they have them."""
         names = graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount())
-        weights = graph.es[weight] if weight in graph.es.attributes() else [1.0] * graph.ecount()
+        weights = graph.es[weight] if weight in graph.es.attributes() else [None] * graph.ecount()
         edges = [(u, v, w) for (u, v), w in zip(graph.get_edgelist(), weights, strict=True)]
         return cls._from_library(edges, _as_ids(names), graph.is_directed(), directed)
 
@@ -303,9 +323,10 @@ class Graph:
         if is_directed and not directed:
             _say_directed()
         ends = np.array([edge[:2] for edge in edges], dtype=np.int64).reshape(-1, 2)
-        weights = [edge[2] for edge in edges]
+        given = [edge[2] for edge in edges]
+        weights = None if all(w is None for w in given) else [1.0 if w is None else w for w in given]
         if directed and not is_directed:
-            ends, weights = np.concatenate((ends, ends[:, ::-1])), weights + weights
+            ends, weights = np.concatenate((ends, ends[:, ::-1])), None if weights is None else weights + weights
         return cls.from_arcs(ends[:, 0], ends[:, 1], weights, nodes, directed=directed)
 
     @classmethod
@@ -388,17 +409,18 @@ def _number(ids: npt.NDArray[Any]) -> tuple[Integers, npt.NDArray[Any]]:
         found, codes = np.unique(ids, return_inverse=True)
         return codes.astype(np.int64, copy=False), found
     numbers: dict[Hashable, int] = {}
-    codes = np.fromiter((numbers.setdefault(node, len(numbers)) for node in ids), dtype=np.int64, count=len(ids))
+    try:
+        codes = np.fromiter((numbers.setdefault(node, len(numbers)) for node in ids), dtype=np.int64, count=len(ids))
+    except TypeError as error:
+        raise GraphError(f"an id must be hashable: {error}") from error
     found = np.empty(len(numbers), dtype=object)
     found[:] = list(numbers)
     return codes, found
 
 
 def _check_weights(weights: npt.ArrayLike | None, count: int) -> npt.NDArray[np.float64] | None:
-    """Weights as float64, or None where there are none or all are the same."""
+    """Weights as float64, or None where there are none."""
     if weights is None:
-        return None
-    if isinstance(weights, np.ndarray) and len(weights) == count and bool(np.all(weights == 1)):
         return None
     try:
         data = np.asarray(weights, dtype=np.float64)
@@ -406,15 +428,13 @@ def _check_weights(weights: npt.ArrayLike | None, count: int) -> npt.NDArray[np.
         raise GraphError(f"weights must be numbers: {error}") from error
     if data.shape != (count,):
         raise GraphError(f"one weight for each edge is needed, got {data.shape} for {count:,} edges")
-    bad = np.flatnonzero(~((data > 0) & np.isfinite(data)))
+    bad = np.flatnonzero(~((data >= LEAST_WEIGHT) & (data <= MOST_WEIGHT)))
     if len(bad):
-        raise GraphError(f"a weight must be finite and above 0, got {data[bad[0]]:g} for edge number {bad[0] + 1:,}")
+        raise GraphError(f"a weight must be {WEIGHT_RULE}, got {data[bad[0]]:g} for edge number {bad[0] + 1:,}")
     return data
 
 
 def _drop_if_equal(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
-    if not np.isfinite(weights).all():
-        raise GraphError("weights of duplicate edges must have a finite sum")
     return None if len(weights) == 0 or bool(np.all(weights == weights[0])) else weights
 
 
@@ -431,7 +451,7 @@ def _is_symmetric(matrix: Any) -> bool:
 def _has_gaps(values: npt.NDArray[Any]) -> bool:
     if np.issubdtype(values.dtype, np.integer):
         return False
-    return any(value is None or value != value for value in values.tolist())
+    return any(value is None or type(value).__name__ in ("NAType", "NaTType") or value != value for value in values)
 
 
 def _say_directed() -> None:

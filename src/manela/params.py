@@ -74,8 +74,8 @@ PARAMETERS: dict[str, Parameter] = {
     "negatives": Parameter(5, "a whole number from 0 to 1000", _whole(0, 1000), "Random nodes for each target (κ)."),
     "learning_rate": Parameter(
         0.025,
-        "a finite number above 0",
-        _positive,
+        "a number above 0 and at most 1e38",
+        lambda x: _positive(x) and x <= 1e38,
         "Learning rate of the first round (α); falls linearly to 1e-4 of it.",
     ),
     "context": Parameter(
@@ -153,13 +153,12 @@ class Settings:
 
     def identity(self) -> dict[str, Any]:
         """The settings on which the vectors depend: all but the threads and the engine."""
-        return {name: value for name, value in asdict(self).items() if name not in ("jobs", "engine")}
+        values = {name: value for name, value in asdict(self).items() if name not in ("jobs", "engine", "seed")}
+        return {**values, "random_state": self.seed}
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters of the estimator that learns the same vectors, with the seed in full."""
-        values = self.identity()
-        seed = values.pop("seed")
-        return {**values, "ratios": list(self.ratios), "random_state": seed}
+        """The parameters of the estimator that learns the same vectors, as JSON has them."""
+        return {**self.identity(), "ratios": list(self.ratios)}
 
 
 def default(name: str) -> Any:

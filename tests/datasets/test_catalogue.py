@@ -25,6 +25,9 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/none":
             self.send_error(404)
             return
+        if self.path == "/nonsense":
+            self.wfile.write(b"this is not HTTP\r\n\r\n")
+            return
         first = int(asked.removeprefix("bytes=").rstrip("-")) if asked and self.path != "/whole" else 0
         body = CONTENT[first:]
         self.send_response(206 if first else 200)
@@ -103,7 +106,7 @@ def test_another_file_than_the_published_one_is_refused_and_not_kept(dataset, tm
     assert list((tmp_path / "manela").iterdir()) == []
 
 
-@pytest.mark.parametrize("path", ["/none", ":1/closed"])
+@pytest.mark.parametrize("path", ["/none", "/nonsense", ":1/closed"])
 def test_a_home_that_does_not_answer_is_named_with_what_to_do(dataset, path):
     home = dataset.home.rsplit(":", 1)[0] + ":1/closed" if path.startswith(":") else at(dataset, path).home
     with pytest.raises(DatasetError, match=r"bytes cannot be had from http.*bytes\.mat can be named in MANELA_DATA"):

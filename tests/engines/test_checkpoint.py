@@ -60,7 +60,7 @@ def test_resuming_with_nothing_saved_begins_anew(graph, tmp_path):
 
 def test_a_folder_that_holds_a_run_is_not_overwritten(graph, tmp_path):
     interrupt(graph, tmp_path)
-    with pytest.raises(CheckpointError, match=r"checkpoint\.npz: holds a run that was not finished"):
+    with pytest.raises(CheckpointError, match=r"checkpoint\.npz: holds a run; resume it"):
         train(graph, settings(), checkpoint=Checkpoint(tmp_path))
 
 
@@ -69,7 +69,7 @@ def test_a_folder_that_holds_a_run_is_not_overwritten(graph, tmp_path):
     [
         ({"dimensions": 13}, "dimensions is 13 and was 12"),
         ({"ratios": (0.7, 0.3)}, r"ratios is \[0.7, 0.3\] and was \[0.5, 0.5\]"),
-        ({"random_state": 5}, "seed is 5 and was 0"),
+        ({"random_state": 5}, "random_state is 5 and was 0"),
         ({"learning_rate": 0.5}, "learning_rate is 0.5 and was 0.025"),
         ({"pairs": 400_001}, "pairs is 400001 and was 400000"),
         ({"context": True}, "context is True and was False"),

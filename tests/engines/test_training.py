@@ -76,6 +76,13 @@ def test_directed_networks_are_learned_too(directed):
     assert np.isfinite(vectors).all()
 
 
+def test_speed_is_measured_also_where_every_target_is_dropped():
+    graph = Graph.from_edges([0], [1])
+    run = train(graph, settings(max_seconds=0.2, ratios=(0.0, 1.0)))
+    assert run.state.pairs == 0
+    assert estimate(graph, settings(pairs=1, ratios=(0.0, 1.0))).seconds >= 0
+
+
 def test_no_thread_outlives_its_run(graph):
     before = threading.active_count()
     train(graph, settings(pairs=10_000, n_jobs=3))

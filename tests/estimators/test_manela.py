@@ -84,6 +84,8 @@ def test_vectors_are_found_by_id_and_similar_ones_share_the_community(blocks):
     model = Manela(dimensions=16, pairs=300_000).fit(network)
     assert model.nodes_.tolist() == names
     np.testing.assert_array_equal(model["n7"], model.embedding_[7])
+    assert "n7" in model
+    assert "n999" not in model
     found = [communities[int(name[1:])] == communities[7] for name, _ in model.most_similar("n7", k=20)]
     assert np.mean(found) > 0.8
     with pytest.raises(UnknownNodeError, match="no node has the id 'n999'"):
@@ -144,6 +146,16 @@ def test_partial_fit_keeps_the_places_of_old_nodes_and_gives_new_ones_theirs(blo
     cosines /= np.linalg.norm(before, axis=1) * np.linalg.norm(model.embedding_[:200], axis=1)
     assert np.median(cosines) > 0.9
     assert measure_separation(model.embedding_, communities).accuracy > 0.95
+
+
+def test_partial_fit_says_what_it_went_on_from(blocks):
+    model = Manela(dimensions=8, pairs=20_000).fit(blocks[0])
+    model.partial_fit(blocks[0])
+    provenance = model.provenance_
+    assert provenance["continued_from"] == blocks[0].digest
+    assert provenance["nodes_kept"] == 240
+    assert provenance["budget"] == 2_000
+    assert 1_000 < provenance["pairs_made"] <= 2_400
 
 
 def test_partial_fit_without_fit_is_fit(blocks):

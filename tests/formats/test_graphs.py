@@ -34,6 +34,16 @@ def test_graphml_gml_and_parquet_keep_ids_and_weights(tmp_path, wanted, networkx
         assert not read_graph(tmp_path / name, unweighted=True).is_weighted
 
 
+def test_columns_of_parquet_are_found_by_name(tmp_path):
+    pd.DataFrame({"weight": [5.0, 6.0], "source": ["a", "b"], "target": ["b", "c"]}).to_parquet(tmp_path / "g.parquet")
+    assert read_graph(tmp_path / "g.parquet", unweighted=True).nodes.tolist() == ["a", "b", "c"]
+
+
+def test_gml_without_labels_has_the_ids_of_its_nodes(tmp_path):
+    (tmp_path / "g.gml").write_text("graph [ node [ id 4 ] node [ id 7 ] edge [ source 4 target 7 ] ]")
+    assert read_graph(tmp_path / "g.gml").nodes.tolist() == [4, 7]
+
+
 def test_directed_graphml_is_read_both_ways_with_a_notice(tmp_path):
     nx.write_graphml(nx.DiGraph([("a", "b"), ("b", "c")]), tmp_path / "g.graphml")
     with pytest.warns(ManelaWarning, match="read as undirected"):
@@ -60,7 +70,7 @@ def test_mat_and_npz_are_adjacency_matrices(tmp_path):
 
 def test_a_matrix_with_bad_weights_is_refused_with_the_file(tmp_path):
     sp.save_npz(tmp_path / "g.npz", sp.csr_array(np.array([[0, -1.0], [-1.0, 0]])))
-    with pytest.raises(GraphError, match=r"g\.npz: a weight must be finite and above 0, got -1"):
+    with pytest.raises(GraphError, match=r"g\.npz: a weight must be finite and above 0 .*, got -1"):
         read_graph(tmp_path / "g.npz")
 
 

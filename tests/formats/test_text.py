@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manela.errors import FormatError, ManelaError
+from manela.errors import FormatError, ManelaError, ManelaWarning
 from manela.formats.graphs import read_graph
 
 
@@ -41,6 +41,8 @@ def edges_of(graph):
         ("g.txt.gz", "a b\nb c\n"),
         ("g.txt", "\ufeffa b\nb c\n"),
         ("g.adjlist", "a b\nb a c\n# none\nc\n"),
+        ("g.adjlist", "a\rb\nb\ra\rc\r\n"),
+        ("g.txt", "a, b\nb, c\n"),
     ],
 )
 def test_every_way_to_write_a_b_c_reads_the_same(write, name, text):
@@ -59,6 +61,22 @@ def test_integers_are_integers_only_if_all_are_written_so(write):
 def test_ids_may_hold_spaces_and_marks_in_csv_and_any_letters(write):
     graph = read_graph(write('"Ann Lee","B ""Bo"" O"\nÅsa,"x,y"\n', "g.csv"))
     assert graph.nodes.tolist() == ["Ann Lee", 'B "Bo" O', "Åsa", "x,y"]
+
+
+def test_words_above_integers_are_a_heading_with_a_notice(write):
+    with pytest.warns(ManelaWarning, match="the first line, 'id_1 id_2', is taken as a heading"):
+        assert read_graph(write("id_1,id_2\n1,2\n2,3\n", "g.csv")).nodes.tolist() == [1, 2, 3]
+    with pytest.warns(ManelaWarning, match="is taken as a heading"):
+        assert read_graph(write("FromNodeId\tToNodeId\n1\t2\n")).nodes.tolist() == [1, 2]
+    assert read_graph(write("ann bob\nbob 2\n")).nodes.tolist() == ["ann", "bob", "2"]
+
+
+def test_a_semicolon_before_a_comma_separates_a_csv(write):
+    assert read_graph(write("a;b,x\nb,x;c\n", "g.csv")).nodes.tolist() == ["a", "b,x", "c"]
+
+
+def test_quotes_mean_nothing_where_white_space_separates(write):
+    assert read_graph(write('a""b c\na"b c\n')).nodes.tolist() == ['a""b', "c", 'a"b']
 
 
 @pytest.mark.parametrize("text", ["1.5", "1e3", "0.1234567890123456789", "+2", ".5", "5.", "12345678901234567890"])
@@ -99,6 +117,8 @@ def test_an_adjacency_list_may_name_nodes_without_neighbours(write):
         ("a b 0\n", 1, "finite and above 0", "0"),
         ("a b 1\nb c inf\n", 2, "finite and above 0", "inf"),
         ("a b nan\n", 1, "finite and above 0", "nan"),
+        ("a b 1e308\n", 1, "finite and above 0", "1e+308"),
+        ("a b 1_0\n", 1, "must be a number", "1_0"),
         ("a b 1\nb c 1e999\n", 2, "finite and above 0", "inf"),
         ("a b 1\nb c\n", 2, "either every line or none", "'b c'"),
         ("a b 1 2\n", 1, "--unweighted", "'a b 1 2'"),
@@ -122,6 +142,7 @@ def test_a_bad_line_is_named_with_its_number_the_rule_and_the_value(write, text,
         ("a,b\n,c\n", 2, "must not be empty"),
         ('a,b\n"c,d\n', 2, "quotation mark must be closed"),
         ("source,target,weight\na,b,1\nb,c,x\n", 3, "must be a number"),
+        (b"source,target\na,b\nb,\xff\n", 3, "UTF-8"),
     ],
 )
 def test_a_bad_line_of_csv_is_named(write, text, line, rule):
@@ -175,7 +196,7 @@ def test_what_is_written_is_read_back(tmp_path_factory, edges):
 
 
 @given(
-    st.binary(max_size=300) | st.text('ab01 ,;\t\n"#%.-+e', max_size=300).map(str.encode),
+    st.binary(max_size=300) | st.text('ab01 ,;\t\r\n"#%.-+e', max_size=300).map(str.encode),
     st.sampled_from(["g.txt", "g.csv", "g.tsv", "g.adjlist", "g.txt.gz", "g.mat", "g.npz", "g.gml", "g.graphml"]),
 )
 def test_no_bytes_make_a_reader_fail_other_than_by_our_errors(tmp_path_factory, data, name):

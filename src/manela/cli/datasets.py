@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -25,21 +24,11 @@ def list_all() -> None:
 @datasets.command()
 def fetch(name: Name) -> None:
     """Download a data set, if need be, and print where it is."""
+    from manela.cli.display import report_download
     from manela.datasets import catalogue
 
     dataset = catalogue.find(name)
-    if not sys.stderr.isatty():
-        print(catalogue.fetch(dataset))
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
-    from rich.progress import Progress as Bar
-
-    columns: tuple[Any, ...] = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(name, total=dataset.size)
-        path = catalogue.fetch(dataset, lambda have, size: bar.update(task, completed=have, total=size))
-    print(path)
+    print(catalogue.fetch(dataset, report_download(name)))
 
 
 @datasets.command()
@@ -49,6 +38,8 @@ def path(name: Name) -> None:
     from manela.errors import DatasetError
 
     dataset = catalogue.find(name)
+    if dataset.generate:
+        raise DatasetError(f"{name} is generated and has no file; name it as GRAPH to use it")
     found = catalogue.locate(dataset)
     if found is None:
         raise DatasetError(f"{name} is not on this machine: manela datasets fetch {name}")

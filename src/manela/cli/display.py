@@ -27,7 +27,7 @@ class RunDisplay:
             from rich.progress import Progress as Bar
 
             console = Console(stderr=True)
-            console.print(f"{self._source}: {describe(self._graph)}", highlight=False)
+            console.print(f"{self._source}: {describe(self._graph)}", highlight=False, markup=False)
             self._bar = Bar(
                 TextColumn("round {task.completed:.0f}/{task.total:.0f}"),
                 BarColumn(bar_width=None),
@@ -69,6 +69,18 @@ class RunDisplay:
             rate=f"{progress.learning_rate:.5f}",
             objective=f"{progress.objective:.3f}",
         )
+
+
+def report_download(name: str) -> Any:
+    """What shows how much of a data set has come, None if nobody looks."""
+    if not sys.stderr.isatty():
+        return None
+
+    def report(have: int, size: int) -> None:
+        end = "\n" if have == size else ""
+        print(f"\r{name}: {have / 1e6:.1f} of {size / 1e6:.1f} MB", end=end, file=sys.stderr, flush=True)
+
+    return report
 
 
 def describe(graph: Graph) -> str:

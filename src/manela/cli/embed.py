@@ -92,6 +92,7 @@ def _embed(
 ) -> None:
     import warnings
 
+    from manela.cli.display import report_download
     from manela.datasets.loading import load_graph
     from manela.errors import ManelaWarning
     from manela.formats.embeddings import check_output
@@ -102,7 +103,11 @@ def _embed(
     settings = check_all(parameters)
     if output is not None:
         check_output(output)
-    graph = load_graph(source, **reading)
+        if output.exists() and Path(source).exists() and output.samefile(source):
+            raise ParameterError(f"{output}: is the network itself and would be overwritten; name another output")
+    graph = load_graph(source, **reading, progress=report_download(source))
+    if output is not None:
+        check_output(output, graph.nodes)
 
     # what is slow to import comes after what can be wrong
     from manela.cli.display import RunDisplay, show_estimate, show_graph
@@ -119,7 +124,7 @@ def _embed(
         try:
             model.fit(graph, progress=display.report, checkpoint=checkpoint)
         except (KeyboardInterrupt, SystemExit):
-            if checkpoint is not None:
+            if checkpoint is not None and checkpoint.file.exists():
                 print(f"stopped; go on with --checkpoint {folder} --resume", file=sys.stderr)
             raise
     model.save(output)  # type: ignore[arg-type]

@@ -22,13 +22,19 @@ def info(
     """Show size, components and degrees of GRAPH, and the time and memory that `manela embed` would take."""
     import json
 
-    from manela.cli.display import estimate_facts, facts_of, print_facts
+    from manela.cli.display import estimate_facts, facts_of, print_facts, report_download
     from manela.datasets.loading import load_graph
     from manela.params import PARAMETERS, check_all
 
     defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
     settings = check_all({**defaults, "dimensions": dimensions, "n_jobs": jobs})
-    network = load_graph(graph, directed=directed, unweighted=unweighted, matfile_variable=matfile_variable)
+    network = load_graph(
+        graph,
+        directed=directed,
+        unweighted=unweighted,
+        matfile_variable=matfile_variable,
+        progress=report_download(graph),
+    )
     facts = {"network": graph, **facts_of(network), **estimate_facts(network, settings)}
     if as_json:
         print(json.dumps(facts, ensure_ascii=False))

@@ -55,13 +55,15 @@ def run(arguments: list[str]) -> int:
         return _fail(_one_line(error))
     except ManelaError as error:
         return _fail(str(error))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        return _fail(f"{error.filename or 'the system'}: {error.strerror or error}"[:200])
     except MemoryError:
         return _fail("not enough memory; `manela info GRAPH` says how much a run needs")
     except (KeyboardInterrupt, typer.Abort):
         return 128 + signal.SIGINT
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
     return int(status or 0)
 
 
@@ -76,7 +78,8 @@ def _one_line(error: Any) -> str:
 
 def _fail(message: str) -> int:
     first, *rest = message.splitlines() or [""]
-    print(f"error: {first}{' …' if rest else ''}", file=sys.stderr)
+    line = f"error: {first}{' …' if rest else ''}"
+    print(line.encode(errors="replace").decode(), file=sys.stderr)
     return 2
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import os
-import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -122,10 +122,10 @@ def fetch(dataset: Dataset, progress: DownloadReporter | None = None) -> Path:
         _download(dataset, part, progress)
         _verify(part, dataset, mend="fetch it again")
         part.replace(target)
-    except (OSError, urllib.error.URLError) as error:
+    except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
         raise DatasetError(
-            f"{dataset.name} cannot be had from {dataset.home}: {reason}; "
+            f"{dataset.name} cannot be had from {dataset.home}: {' '.join(str(reason).split())}; "
             f"a folder that holds {dataset.file} can be named in MANELA_DATA"
         ) from error
     return target

@@ -5,23 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from manela.datasets.catalogue import DATASETS, fetch
+from manela.datasets.catalogue import DATASETS, DownloadReporter, fetch
 from manela.formats.graphs import read_graph
 from manela.graph import Graph
 
 
 def load_graph(
-    source: Any, *, directed: bool = False, unweighted: bool = False, matfile_variable: str = "network"
+    source: Any,
+    *,
+    directed: bool = False,
+    unweighted: bool = False,
+    matfile_variable: str = "network",
+    progress: DownloadReporter | None = None,
 ) -> Graph:
     """The network of a Graph or another library's object, of a file, or of a data set's name.
 
-    A file of that name comes before a data set.
+    A file of that name comes before a data set, which is downloaded if need be.
     """
     if not isinstance(source, str | Path):
         graph = Graph.of(source, directed=directed)
-    elif str(source) in DATASETS and not Path(source).exists():
+        return graph.without_weights() if unweighted else graph
+    path = Path(source)
+    if str(source) in DATASETS and not path.exists():
         dataset = DATASETS[str(source)]
-        graph = dataset.generate() if dataset.generate else read_graph(fetch(dataset), directed=directed)
-    else:
-        graph = read_graph(Path(source), directed=directed, unweighted=unweighted, matfile_variable=matfile_variable)
-    return graph.without_weights() if unweighted else graph
+        if dataset.generate is not None:
+            return dataset.generate()
+        path = fetch(dataset, progress)
+    return read_graph(path, directed=directed, unweighted=unweighted, matfile_variable=matfile_variable)

@@ -12,7 +12,7 @@ import numpy as np
 from manela.engines.state import State, allocate
 from manela.errors import CheckpointError, FormatError, OutputError
 from manela.formats.arrays import read_arrays, write_arrays
-from manela.formats.files import replace_file
+from manela.formats.files import check_writable, replace_file
 
 VERSION = 1
 _FILE = "checkpoint.npz"
@@ -49,9 +49,8 @@ class Checkpoint:
         except OSError as error:
             raise OutputError(f"{self.folder}: cannot be made: {error.strerror or error}") from error
         if self.file.exists() and not self.resume:
-            raise CheckpointError(
-                f"{self.file}: holds a run that was not finished; resume it (--resume), or remove it to begin anew"
-            )
+            raise CheckpointError(f"{self.file}: holds a run; resume it (--resume), or remove it to begin anew")
+        check_writable(self.file)
 
     def save(self, state: State, identity: Mapping[str, Any], pairs: int) -> None:
         """Write the state; the file before stays until the new one is whole."""

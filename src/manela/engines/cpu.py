@@ -69,20 +69,19 @@ class CpuEngine:
         return True
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
-        """Update pairs a second, tried on nodes of the first rounds for about this long; moves nothing."""
+        """Update pairs a second, those with dropped targets too, tried for about this long; moves nothing."""
         self._compute(np.arange(1), np.ones(1, dtype=np.int64), 0, 0.0)
         begun, elapsed, pairs, number = time.perf_counter(), 0.0, 0, 0
-        while elapsed < seconds or pairs == 0:
+        while elapsed < seconds and not self._stopped[0]:
             counts = np.minimum(schedule.counts(number % schedule.rounds), _LONGEST_TRIAL)
             nodes = np.flatnonzero(counts)
             step = max(1, len(nodes) * 2 * _LONGEST_PIECE // max(1, int(counts.sum()) * int(self._walks.sum())))
             nodes = nodes[number * step % max(1, len(nodes)) :][:step]
-            pairs += self._compute(nodes, counts[nodes], number, 0.0)
+            self._compute(nodes, counts[nodes], number, 0.0)
+            pairs += int(counts[nodes].sum() * self._walks.sum())
             elapsed = time.perf_counter() - begun
             number += 1
-            if self._stopped[0]:
-                break
-        return pairs / elapsed
+        return max(1.0, pairs / elapsed)
 
     def _compute(self, nodes: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], number: int, rate: float) -> int:
         """Write where the nodes go in this round into the room beside the tables; returns the update pairs."""

@@ -24,12 +24,13 @@ from manela.schedule import Schedule, count_pairs, plan
 
 _REPORT_EVERY = 0.5
 _CALIBRATION = 0.05
-"""Share of a running time that is spent on finding out how fast this machine is."""
+"""Share of a running time that is spent on finding out how fast this machine is, and that is kept in reserve."""
+_LONGEST_CALIBRATION = 2.0
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run learned, and what it was in the end."""
+    """What a run learned, and what it was in the end; `pairs` is its budget."""
 
     state: State
     settings: Settings
@@ -51,12 +52,12 @@ def train(
     Begins at `start`, or at random. Ctrl-C ends it between two rounds with the state saved, if there is a checkpoint.
     `share` scales the iterations of each node.
     """
-    _warn_of_isolated(graph)
     if checkpoint is not None:
         checkpoint.prepare()
     begun = time.perf_counter()
     identity = {**settings.identity(), "graph": graph.digest} if checkpoint is not None else {}
     saved = checkpoint.load(identity) if checkpoint is not None else None
+    _warn_of_isolated(graph)
     state = saved[0] if saved else start or begin(
         graph.number_of_nodes, settings.dimensions, settings.context, settings.seed
     )  # fmt: skip
@@ -64,7 +65,7 @@ def train(
         if saved:
             pairs = saved[1]
         elif settings.max_seconds is not None:
-            pairs = _measure_budget(graph, settings, engine, begun)
+            pairs = round(_measure_budget(graph, settings, engine, begun) / _mean_share(graph, share))
         else:
             pairs = count_pairs(graph, settings)
         schedule = plan(graph, settings, pairs, share)
@@ -74,7 +75,7 @@ def train(
         if reporter is not None:
             loop.objective = Objective(graph, settings, Arcs(*engine.arcs))
         loop.run()
-    return Run(state, settings, schedule, pairs)
+    return Run(state, settings, schedule, round(pairs * _mean_share(graph, share)))
 
 
 class _Loop:
@@ -102,7 +103,9 @@ class _Loop:
                 rounds.result()
             except BaseException:
                 self.engine.stop()
-                rounds.exception()
+                failure = rounds.exception()
+                if failure is not None:
+                    raise failure from None
                 raise
 
     def _rounds(self) -> None:
@@ -120,7 +123,7 @@ class _Loop:
                 saved = time.perf_counter()
             if now >= self.deadline and state.round < rounds:
                 warnings.warn(
-                    f"max_seconds was over after {state.round} of {rounds} rounds: the machine became slower",
+                    f"max_seconds was over after {state.round} of {rounds} rounds, with the learning rate not yet down",
                     ManelaWarning,
                     stacklevel=2,
                 )
@@ -166,15 +169,25 @@ def measure_speed(graph: Graph, settings: Settings, seconds: float) -> float:
     """Update pairs a second on this graph and machine, tried for about this long."""
     state = begin(graph.number_of_nodes, settings.dimensions, settings.context, settings.seed)
     with CpuEngine(graph, settings, state) as engine:
-        return engine.measure(plan(graph, settings, count_pairs(graph, settings)), seconds)
+        return engine.measure(_trial(graph, settings), seconds)
+
+
+def _trial(graph: Graph, settings: Settings) -> Schedule:
+    """The schedule of a run with the default budget, to measure speed by."""
+    usual = replace(settings, pairs=None, updates=None, max_seconds=None, rounds=None)
+    return plan(graph, usual, count_pairs(graph, usual))
 
 
 def _measure_budget(graph: Graph, settings: Settings, engine: CpuEngine, begun: float) -> int:
     """The update pairs that fit into the running time."""
     limit = settings.max_seconds or 0.0
-    trial = plan(graph, settings, count_pairs(graph, replace(settings, max_seconds=None)))
-    speed = engine.measure(trial, _CALIBRATION * limit)
+    speed = engine.measure(_trial(graph, settings), min(_CALIBRATION * limit, _LONGEST_CALIBRATION))
     return max(1, int(speed * max(0.0, begun + limit - time.perf_counter()) * (1 - _CALIBRATION)))
+
+
+def _mean_share(graph: Graph, share: npt.NDArray[np.float64] | None) -> float:
+    """The part of all iterations that are left when those of each node are scaled by its share."""
+    return 1.0 if share is None else float(share @ graph.strengths / graph.strengths.sum())
 
 
 def _warn_of_isolated(graph: Graph) -> None:

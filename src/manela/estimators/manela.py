@@ -122,7 +122,7 @@ class Manela(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         y: Any = None,  # noqa: ARG002
         *,
         progress: Reporter | None = None,
-        checkpoint: Checkpoint | None = None,
+        checkpoint: Checkpoint | str | Path | None = None,
     ) -> Manela:
         """Learn the vectors of a network.
 
@@ -133,8 +133,8 @@ class Manela(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         y : ignored
         progress : callable, optional
             Called about twice a second with a `manela.progress.Progress`.
-        checkpoint : Checkpoint, optional
-            Where to save the run so that it can be resumed.
+        checkpoint : Checkpoint or path, optional
+            Where to save the run so that it can be resumed; a path is that of a folder for a new run.
 
         Returns
         -------
@@ -142,8 +142,10 @@ class Manela(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         settings = check_all(self.get_params())
         graph = load_graph(X)
+        if isinstance(checkpoint, str | Path):
+            checkpoint = Checkpoint(Path(checkpoint))
         run = train(graph, settings, reporter=progress, checkpoint=checkpoint)
-        return self._keep(graph, run)
+        return self._keep(graph, run, {})
 
     def partial_fit(self, X: Any, y: Any = None, *, progress: Reporter | None = None) -> Manela:
         """Go on with a later state of the network, with new nodes and edges.
@@ -163,7 +165,8 @@ class Manela(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         state, is_new = self._carry_over(graph, settings.seed)
         share = np.where(is_new, 1.0, _SHARE_OF_KNOWN)
         run = train(graph, settings, start=state, share=share, reporter=progress)
-        return self._keep(graph, run)
+        before = self.provenance_.get("graph", {}).get("sha256")
+        return self._keep(graph, run, {"continued_from": before, "nodes_kept": int(np.count_nonzero(~is_new))})
 
     def transform(self, X: Any) -> Vectors:
         """The vectors of the nodes of X, which were all there when fitting.
@@ -189,6 +192,11 @@ class Manela(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self._embedding()[node]
 
+    def __contains__(self, node: Hashable) -> bool:
+        """Whether a node of this id has a vector."""
+        check_is_fitted(self)
+        return node in self._embedding()
+
     def most_similar(self, node: Hashable, k: int = 10) -> list[tuple[Hashable, float]]:
         """The k nodes whose vectors have the largest cosine with this node's, most similar first."""
         check_is_fitted(self)
@@ -213,9 +221,12 @@ class Manela(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The state to go on from, and which nodes are new."""
         dimensions = self.embedding_.shape[1]
         if self.dimensions != dimensions or bool(self.context) != (self.context_ is not None):
-            raise ParameterError("dimensions and context must be those of the first fit")
-        known = self._embedding()._positions
-        rows = np.array([known.get(node, -1) for node in graph.nodes.tolist()], dtype=np.int64)
+            raise ParameterError(
+                f"dimensions and context must be those of the first fit, {dimensions} and {self.context_ is not None}, "
+                f"got {self.dimensions} and {self.context}."
+            )
+        known = self._embedding()
+        rows = np.array([known.row(n) if n in known else -1 for n in graph.nodes.tolist()], dtype=np.int64)
         is_new = rows < 0
         state = begin(graph.number_of_nodes, dimensions, bool(self.context), seed)
         for table, old in zip(state.tables, (self.embedding_, self.context_), strict=False):
@@ -224,7 +235,7 @@ class Manela(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             start_from_neighbours(graph, table, is_new)
         return state, is_new
 
-    def _keep(self, graph: Graph, run: Run) -> Manela:
+    def _keep(self, graph: Graph, run: Run, more: dict[str, Any]) -> Manela:
         provenance = {
             "method": "manela",
             "version": __version__,
@@ -240,6 +251,7 @@ class Manela(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "rounds": run.schedule.rounds,
             "rounds_done": run.state.round,
             "pairs_made": run.state.pairs,
+            **more,
         }
         return self._keep_embedding(Embedding(graph.nodes, run.state.vectors, run.state.context, provenance))
 

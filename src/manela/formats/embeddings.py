@@ -24,7 +24,7 @@ _WORD2VEC = (".txt", ".emb", ".w2v")
 
 def write_embedding(embedding: Embedding, path: Path) -> None:
     """Write an embedding; the file appears whole or not at all."""
-    writer = _WRITERS[check_output(path)]
+    writer = _WRITERS[check_output(path, embedding.nodes)]
     with replace_file(path) as file:
         writer(embedding, file, path)
 
@@ -52,14 +52,20 @@ def read_embedding(path: Path) -> Embedding:
     return embedding
 
 
-def check_output(path: Path) -> str:
-    """The ending of path, if it names a format and the file could be written."""
+def check_output(path: Path, nodes: npt.NDArray[Any] | None = None) -> str:
+    """The ending of path, if it names a format, the file could be written, and the format can hold these ids."""
     ending = path.suffix.lower()
     if ending not in _WRITERS:
         raise OutputError(f"{path}: the format must be one of {' '.join(_WRITERS)}, got {path.suffix!r}")
     if ending == ".parquet":
         import_extra("pyarrow.parquet", "io", "writing .parquet")
     check_writable(path)
+    if ending == ".npy":
+        check_writable(_ids_beside(path))
+    if nodes is not None and ending in (*_WORD2VEC, ".bin"):
+        _words(nodes, path)
+    elif nodes is not None and ending in (".npz", ".npy", ".parquet"):
+        _plain_ids(nodes, path)
     return ending
 
 
@@ -114,7 +120,7 @@ def _write_word2vec(embedding: Embedding, file: BinaryIO, path: Path) -> None:
 
 def _write_word2vec_binary(embedding: Embedding, file: BinaryIO, path: Path) -> None:
     file.write(f"{embedding.vectors.shape[0]} {embedding.vectors.shape[1]}\n".encode())
-    for node, row in zip(_words(embedding, path), embedding.vectors, strict=True):
+    for node, row in zip(_words(embedding.nodes, path), embedding.vectors, strict=True):
         file.write(node.encode() + b" " + row.astype("<f4", copy=False).tobytes() + b"\n")
 
 
@@ -267,13 +273,13 @@ def _from_json(node: Any) -> Any:
     return tuple(_from_json(part) for part in node) if isinstance(node, list) else node
 
 
-def _words(embedding: Embedding, path: Path) -> Iterator[str]:
+def _words(nodes: npt.NDArray[Any], path: Path) -> list[str]:
     """Ids as words; the word2vec formats have no way to write white space within one."""
-    for node in embedding.nodes.tolist():
-        word = str(node)
-        if not word or any(character.isspace() for character in word):
+    words = [str(node) for node in nodes.tolist()]
+    for word in words:
+        if word.split() != [word]:
             raise OutputError(f"{path}: ids must not have white space in this format, got {word!r}; use .npz or .csv")
-        yield word
+    return words
 
 
 def _ids_of_words(words: list[str]) -> npt.NDArray[Any]:
@@ -291,7 +297,7 @@ def _ids_of_words(words: list[str]) -> npt.NDArray[Any]:
 
 def _lines(embedding: Embedding, path: Path, separator: str) -> Iterator[bytes]:
     form = separator.join(["%s"] + ["%.9g"] * embedding.vectors.shape[1]) + "\n"
-    for word, row in zip(_words(embedding, path), embedding.vectors, strict=True):
+    for word, row in zip(_words(embedding.nodes, path), embedding.vectors, strict=True):
         yield (form % (word, *row.tolist())).encode()
 
 

@@ -17,7 +17,7 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write that takes the place of path when the block ends well, and vanishes when it does not."""
     temporary: str | None = None
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".manela.", suffix=".part")
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
@@ -37,12 +37,14 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
 
 def check_writable(path: Path) -> None:
     """Raise OutputError now if path could not be written later."""
-    if path.is_dir():
-        raise OutputError(f"{path}: cannot be written: it is a folder")
-    if not path.parent.is_dir():
-        raise OutputError(f"{path}: cannot be written: there is no folder {path.parent}")
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        if path.is_dir():
+            raise OutputError(f"{path}: cannot be written: it is a folder")
+        if not path.parent.is_dir():
+            raise OutputError(f"{path}: cannot be written: there is no folder {path.parent}")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".manela.", suffix=".part")
+    except OutputError:
+        raise
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
     os.close(handle)

@@ -13,7 +13,7 @@ import numpy as np
 
 from manela.errors import FormatError, GraphError, ManelaError, import_extra
 from manela.formats.text import read_adjacency_list, read_bytes, read_edge_list
-from manela.graph import Graph
+from manela.graph import Graph, find_columns
 
 _EDGE_LISTS = (".txt", ".csv", ".tsv", ".edgelist", ".edges")
 _ADJACENCY_LISTS = (".adjlist", ".adj")
@@ -105,11 +105,20 @@ def _read_npz(path: Path, directed: bool) -> Graph:
 def _read_networkx(path: Path, reader: str, directed: bool) -> Graph:
     networkx = import_extra("networkx", "io", f"reading {path.suffix}")
     with contextlib.closing(io.BytesIO(read_bytes(path).tobytes())) as stream:
-        return Graph.from_networkx(getattr(networkx, reader)(stream), directed=directed)
+        try:
+            graph = getattr(networkx, reader)(stream)
+        except networkx.NetworkXError:
+            if reader != "read_gml":
+                raise
+            stream.seek(0)
+            graph = networkx.read_gml(stream, label="id")
+        return Graph.from_networkx(graph, directed=directed)
 
 
 def _read_parquet(path: Path, directed: bool, unweighted: bool) -> Graph:
     parquet: Any = import_extra("pyarrow.parquet", "io", "reading .parquet")
     table = parquet.read_table(path)
-    columns = {name: table[name].to_numpy() for name in table.column_names[: 2 if unweighted else None]}
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    if unweighted and find_columns(table.column_names) is None:
+        columns = dict(list(columns.items())[:2])
     return Graph.from_columns(columns, directed=directed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 import zlib
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.errors import FormatError
-from manela.graph import COLUMN_NAMES, Graph
+from manela.errors import FormatError, ManelaWarning
+from manela.graph import COLUMN_NAMES, LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE, Graph
 
 Bytes = npt.NDArray[np.uint8]
 
 _PIECE = 1 << 22
 _FIRST_BYTES = 1 << 16
 _WIDEST_NUMBER = 32
+_LONGEST_NUMBER = 1024
 
 
 def read_edge_list(path: Path, *, directed: bool = False, unweighted: bool = False) -> Graph:
@@ -37,7 +39,7 @@ def read_edge_list(path: Path, *, directed: bool = False, unweighted: bool = Fal
         raise _explain(path, line + skipped, error, _line(data, line))
     if len(weights):
         _read_rest(path, data, weights, separator, skipped)
-    nodes, codes = _read_ids(path, data, places)
+    nodes, codes = _read_ids(path, data, places, separator, skipped)
     ends = ends if codes is None else codes[ends]
     return Graph.from_arcs(ends[::2], ends[1::2], weights if len(weights) else None, nodes, directed=directed)
 
@@ -48,11 +50,11 @@ def read_adjacency_list(path: Path, *, directed: bool = False) -> Graph:
 
     data = read_bytes(path)
     lines = int(np.count_nonzero(data == ord("\n"))) + 1
-    fields = int(np.count_nonzero((data == ord(" ")) | (data == ord("\t")))) + lines
+    fields = int(np.count_nonzero(np.isin(data, np.frombuffer(b" \t\r", dtype=np.uint8)))) + lines
     error, line, numbers, counts, places = kernels.scan_adjacency(data, 0, lines, fields)
     if error:
         raise _explain(path, line, error, _line(data, line))
-    nodes, codes = _read_ids(path, data, places)
+    nodes, codes = _read_ids(path, data, places, 0, 0)
     numbers = numbers if codes is None else codes[numbers]
     counts = counts[counts > 0]
     firsts = np.cumsum(counts) - counts
@@ -84,24 +86,40 @@ def read_bytes(path: Path) -> Bytes:
 
 def _find_separator(path: Path, data: Bytes) -> tuple[int, Bytes, int]:
     """The separator (0 for white space), and the data without a heading, and how many lines that left out."""
+    lines = data[:_FIRST_BYTES].tobytes().split(b"\n")
+    numbers = [i for i, line in enumerate(lines) if line.strip() and line.lstrip()[:1] not in b"#%"][:2]
+    if not numbers:
+        return 0, data, 0
+    first = lines[numbers[0]]
     name = path.name.lower().removesuffix(".gz")
-    beginning = data[:_FIRST_BYTES].tobytes()
-    lines = beginning.split(b"\n")
-    number = next((i for i, line in enumerate(lines) if line.strip() and line.lstrip()[:1] not in b"#%"), None)
-    first = lines[number] if number is not None else b""
     if name.endswith(".csv"):
-        separator = ord(";") if b";" in first and b"," not in first else ord(",")
+        separator = ord(";") if b";" in first.partition(b",")[0] else ord(",")
     elif name.endswith(".tsv"):
         separator = ord("\t")
     else:
-        separator = ord(",") if b"," in first and not first.strip().count(b" ") and b"\t" not in first else 0
-    fields = [f.strip().strip(b'"').lower() for f in (first.split(bytes([separator])) if separator else first.split())]
-    headings = {(source.encode(), target.encode()) for source, target in COLUMN_NAMES}
-    if number is not None and tuple(fields[:2]) in headings:
-        skipped = number + 1
-        offset = sum(len(line) + 1 for line in lines[:skipped])
-        return separator, data[offset:], skipped
-    return separator, data, 0
+        commas = b"," in first and all(len(field.split()) == 1 for field in first.split(b","))
+        separator = ord(",") if commas else 0
+    if not _is_heading(path, *(_fields_of(lines[number], separator) for number in numbers)):
+        return separator, data, 0
+    skipped = numbers[0] + 1
+    return separator, data[sum(len(line) + 1 for line in lines[:skipped]) :], skipped
+
+
+def _fields_of(line: bytes, separator: int) -> list[bytes]:
+    fields = line.split(bytes([separator])) if separator else line.split()
+    return [field.strip().strip(b'"').lower() for field in fields]
+
+
+def _is_heading(path: Path, first: list[bytes], second: list[bytes] | None = None) -> bool:
+    """Whether a first line names columns: by their usual names, or by words above a line of integers."""
+    if tuple(first[:2]) in {(source.encode(), target.encode()) for source, target in COLUMN_NAMES}:
+        return True
+    words = len(first) >= 2 and all(field[:1].isalpha() for field in first)
+    if not words or second is None or not all(field.isdigit() for field in second[:2]):
+        return False
+    shown = b" ".join(first).decode(errors="replace")
+    warnings.warn(f"{path}: the first line, {shown!r}, is taken as a heading", ManelaWarning, stacklevel=5)
+    return True
 
 
 def _read_rest(path: Path, data: Bytes, weights: npt.NDArray[np.float64], separator: int, skipped: int) -> None:
@@ -112,40 +130,41 @@ def _read_rest(path: Path, data: Bytes, weights: npt.NDArray[np.float64], separa
     _read_many(data, weights, separator)
     for edge in np.flatnonzero(weights < 0).tolist():
         start = int(-1 - weights[edge])
-        line = data[start : start + _FIRST_BYTES].tobytes().split(b"\n")[0]
+        line = data[start : start + _LONGEST_NUMBER].tobytes().split(b"\n")[0]
         text = (line.split(bytes([separator])) if separator else line.split())[0].strip().rstrip(b'"')
         try:
-            weights[edge] = float(text)
+            weights[edge] = float(text.replace(b"_", b"?"))
         except ValueError:
             shown = text[:80].decode(errors="replace")
             number = _line_of_byte(data, start) + skipped
             raise FormatError(f"{path}:{number}: a weight must be a number, got {shown!r}") from None
-        if not (weights[edge] > 0 and np.isfinite(weights[edge])):
+        if not LEAST_WEIGHT <= weights[edge] <= MOST_WEIGHT:
             number = _line_of_byte(data, start) + skipped
-            raise FormatError(f"{path}:{number}: a weight must be finite and above 0, got {weights[edge]:g}")
+            raise FormatError(f"{path}:{number}: a weight must be {WEIGHT_RULE}, got {weights[edge]:g}")
 
 
 def _read_many(data: Bytes, weights: npt.NDArray[np.float64], separator: int) -> None:
     """Read short fields that hold positive numbers; others stay as they are."""
     unread = np.flatnonzero(weights < 0)
-    ends = np.frombuffer(bytes([separator]) if separator else b" \t\r", dtype=np.uint8)
+    ends = np.frombuffer(bytes([separator]) + b'"' if separator else b" \t\r", dtype=np.uint8)
     for first in range(0, len(unread), _FIRST_BYTES):
         edges = unread[first : first + _FIRST_BYTES]
         places = (-1 - weights[edges]).astype(np.int64)[:, None] + np.arange(_WIDEST_NUMBER)
         fields = np.where(places < len(data), data[np.minimum(places, len(data) - 1)], ord("\n"))
         beyond = np.logical_or.accumulate(np.isin(fields, ends) | (fields == ord("\n")), axis=1)
-        edges, fields, beyond = (array[beyond[:, -1]] for array in (edges, fields, beyond))
+        plain = beyond[:, -1] & ~np.any((fields == ord("_")) & ~beyond, axis=1)  # 1_000 is a number to NumPy only
+        edges, fields, beyond = (array[plain] for array in (edges, fields, beyond))
         texts = np.where(beyond, 0, fields).astype(np.uint8).view(f"S{_WIDEST_NUMBER}").ravel()
         try:
             numbers = texts.astype(np.float64)
         except ValueError:
             continue
-        good = (numbers > 0) & np.isfinite(numbers)
+        good = (numbers >= LEAST_WEIGHT) & (numbers <= MOST_WEIGHT)
         weights[edges[good]] = numbers[good]
 
 
 def _read_ids(
-    path: Path, data: Bytes, places: npt.NDArray[np.int64]
+    path: Path, data: Bytes, places: npt.NDArray[np.int64], separator: int, skipped: int
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32] | None]:
     """The ids; integers are put in order, and then the new number of each old one comes with them."""
     from manela.kernels import text as kernels
@@ -160,9 +179,9 @@ def _read_ids(
     for number, (start, length) in enumerate(places.tolist()):
         text = data[start : start + length].tobytes()
         try:
-            nodes[number] = text.decode().replace('""', '"')
+            nodes[number] = text.decode().replace('""', '"') if separator else text.decode()
         except UnicodeDecodeError as error:
-            line = _line_of_byte(data, start)
+            line = _line_of_byte(data, start) + skipped
             raise FormatError(f"{path}:{line}: an id must be UTF-8 text, got {text[:40]!r}") from error
     return nodes, None
 
