@@ -21,6 +21,8 @@ def main() -> None:
             ("weights of 17 digits", "%d %d 1.2345678901234567\n"),
         ):
             path = Path(folder) / "edges.txt"
+            path.write_text("1 2\n")
+            read_graph(path)
             with path.open("w") as file:
                 for first in range(0, LINES, 100_000):
                     file.write("".join([form % (u, v) for u, v in ends[first : first + 100_000].tolist()]))
