@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
@@ -35,14 +36,19 @@ def test_the_inner_loops_are_vector_instructions():
         assert not any("ss\t" in line for line in lines)
 
 
-def test_pieces_cover_all_work_once_and_are_short_enough():
+@pytest.mark.parametrize("jobs", [1, 2, 3, 16])
+def test_pieces_cover_all_work_once_and_the_last_are_short(jobs):
     work = np.random.default_rng(0).integers(1, 50, size=5000)
-    borders = cut(work, 3, 1000)
+    borders = cut(work, jobs)
     assert borders[0] == 0
     assert borders[-1] == 5000
     assert np.all(np.diff(borders) > 0)
     sums = np.add.reduceat(work, borders[:-1])
-    assert sums.max() <= 1000 + 50
+    if jobs > 1:
+        assert len(sums) > 2 * jobs
+        assert sums[-1] <= work.sum() / (16 * jobs)
+    assert cut(work[:0], jobs).tolist() == [0]
+    assert cut(np.array([10**13] * 3), jobs)[-1] == 3
 
 
 def test_padding_is_to_whole_registers():

@@ -18,10 +18,10 @@ from manela.params import Settings
 from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import Schedule
 
-_PIECES_PER_THREAD = 8
+_SHORTEST_PIECES = 32
+"""How many of the shortest pieces of a round would make a thread's part of it."""
 _LONGEST_TRIAL = 100
-_LONGEST_PIECE = 100_000
-"""Update pairs in a piece of work at most, so that threads end a round together."""
+_PAIRS_OF_TRIAL = 200_000
 
 
 class CpuEngine:
@@ -57,7 +57,7 @@ class CpuEngine:
         pairs = self._compute(nodes, counts, number, schedule.rate(number))
         if self._stopped[0]:
             return False
-        pieces = cut(np.ones(len(nodes), dtype=np.int64), self._settings.jobs, len(nodes))
+        pieces = np.linspace(0, len(nodes), self._settings.jobs + 1).astype(np.int64)
 
         def commit(first: int, last: int) -> None:
             for table, moved in zip(self.state.tables, self._room, strict=True):
@@ -75,7 +75,7 @@ class CpuEngine:
         while elapsed < seconds and not self._stopped[0]:
             counts = np.minimum(schedule.counts(number % schedule.rounds), _LONGEST_TRIAL)
             nodes = np.flatnonzero(counts)
-            step = max(1, len(nodes) * 2 * _LONGEST_PIECE // max(1, int(counts.sum()) * int(self._walks.sum())))
+            step = max(1, len(nodes) * _PAIRS_OF_TRIAL // max(1, int(counts.sum()) * int(self._walks.sum())))
             nodes = nodes[number * step % max(1, len(nodes)) :][:step]
             self._compute(nodes, counts[nodes], number, 0.0)
             pairs += int(counts[nodes].sum() * self._walks.sum())
@@ -90,7 +90,7 @@ class CpuEngine:
             self._room = [allocate(0, self.state.dimensions) for _ in tables]
             self._room = [allocate(len(nodes), self.state.dimensions) for _ in tables]
         key = np.uint64(derive(self._key, number))
-        pieces = cut(counts, self._settings.jobs, _LONGEST_PIECE // max(1, int(self._walks.sum())))
+        pieces = cut(counts, self._settings.jobs)
 
         def move(first: int, last: int) -> int:
             pairs = 0
@@ -120,13 +120,18 @@ class CpuEngine:
         return results
 
 
-def cut(work: npt.NDArray[np.int64], jobs: int, longest: int) -> npt.NDArray[np.int64]:
-    """Borders of pieces of about the same work, several a thread, none much longer than `longest`."""
+def cut(work: npt.NDArray[np.int64], jobs: int) -> npt.NDArray[np.int64]:
+    """Borders of pieces of work for threads to take one by one.
+
+    Each piece is a share of what is left, so that the last ones are short and the threads end together.
+    """
     done = np.cumsum(work)
-    total = int(done[-1]) if len(done) else 0
-    count = min(max(1, len(work)), max(jobs * _PIECES_PER_THREAD if jobs > 1 else 1, -(-total // max(1, longest))))
-    borders = np.searchsorted(done, np.arange(1, count) * (total / count)) + 1
-    return np.unique(np.concatenate(([0], borders, [len(work)])))
+    shares, left = [], 1.0
+    while jobs > 1 and left > 1 / (_SHORTEST_PIECES * jobs):
+        left -= max(left / (2 * jobs), 1 / (_SHORTEST_PIECES * jobs))
+        shares.append(1.0 - left)
+    borders = np.searchsorted(done, np.array(shares) * (done[-1] if len(done) else 0)) + 1
+    return np.unique(np.concatenate(([0], np.minimum(borders, len(work)), [len(work)])))
 
 
 def prepare_arcs(graph: Graph) -> tuple[Any, Any, Any, Any]:
