@@ -9,7 +9,7 @@ one file only. The definition is `reference`; read that first.
 import numpy as np
 from numba import njit
 
-from manela.kernels.simd import AHEAD, BLOCK, absorb_block, absorb_one, prefetch_row, scale_to
+from manela.kernels.simd import AHEAD, BLOCK, absorb_block, absorb_one, prefetch_item, prefetch_row, scale_to
 from manela.randomness import FIRST_FACTOR, GOLDEN, SECOND_FACTOR
 
 _GOLDEN = np.uint64(GOLDEN)
@@ -28,16 +28,18 @@ def advance(
     round's. `thresholds` and `aliases` are None on a network without weights. Ends early, with nothing of use
     written, once stop[0] is not 0. Returns the number of update pairs.
 
-    The rows of an iteration are drawn while the one before it has yet to be computed, so that they can be fetched.
+    Memory is what it waits for. So the rows of the next iteration are drawn while those of this one are computed, one
+    reading of memory at a time: each is asked for, and used only some blocks of rows later.
     """
-    rows, labels, draws, places = _room(walks, negatives)
+    rows, labels, draws, places, arcs = _room(walks, negatives)
     later_rows = np.zeros(len(rows), np.int64)
-    x, y = np.empty(own.shape[1], np.float32), np.empty(own.shape[1], np.float32)
+    x, change = np.empty(own.shape[1], np.float32), np.empty(own.shape[1], np.float32)
     pairs = i = iteration = used = 0
+    stages = 2 * len(walks)
     if len(nodes) > 0:
         used = _draw(
             nodes[0], _derive(_derive(key, nodes[0]), 0),
-            walks, negatives, len(others), indptr, indices, thresholds, aliases, draws, places, rows,
+            walks, negatives, len(others), indptr, indices, thresholds, aliases, draws, places, arcs, rows,
         )  # fmt: skip
         _copy(own[nodes[0]], x)
     while i < len(nodes) and stop[0] == 0:
@@ -45,18 +47,30 @@ def advance(
         if later_iteration == counts[i]:
             later, later_iteration = i + 1, 0
         if later < len(nodes):
-            node = nodes[later]
-            prefetch_row(own, node)
-            later_used = _draw(
-                node, _derive(_derive(key, node), later_iteration),
-                walks, negatives, len(others), indptr, indices, thresholds, aliases, draws, places, later_rows,
-            )  # fmt: skip
-            for j in range(AHEAD + BLOCK):
-                rows[used + j] = later_rows[j]
-        _copy(x, y)
-        for first in range(0, used, BLOCK):
-            absorb_block(x, y, others, rows, labels, learning_rate, first, used)
-        x, y = y, x
+            prefetch_row(own, nodes[later])
+            _throw(_derive(_derive(key, nodes[later]), later_iteration), len(others), draws, later_rows)
+            places[:] = nodes[later]
+        change[:] = 0.0
+        walking = done = 0
+        for stage in range(stages + 1):
+            hop = stage // 2
+            if later == len(nodes):
+                pass
+            elif stage == stages:
+                later_used = _gather(nodes[later], negatives, places, later_rows)
+                for j in range(AHEAD + BLOCK):
+                    rows[used + j] = later_rows[j]
+            elif stage % 2 == 0:
+                _choose(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, places, arcs)
+            else:
+                _step(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, places, arcs)
+                walking += walks[hop]
+            last = used if stage == stages else used * (stage + 1) // (stages + 1) // BLOCK * BLOCK
+            for first in range(done, last, BLOCK):
+                absorb_block(x, change, others, rows, labels, learning_rate, first, used)
+            done = last
+        for k in range(len(x)):
+            x[k] += change[k]
         pairs += used // (1 + negatives)
         if later != i:
             _copy(x, moved[i])
@@ -72,7 +86,7 @@ def advance_singly(
     nodes, counts, own, others, moved, indptr, indices, thresholds, aliases, key, learning_rate, walks, negatives, stop
 ):
     """The same in the paper's strict order: each single update is applied before the next is computed."""
-    rows, labels, draws, places = _room(walks, negatives)
+    rows, labels, draws, places, arcs = _room(walks, negatives)
     x = np.empty(own.shape[1], np.float32)
     pairs = 0
     for i in range(len(nodes)):
@@ -84,7 +98,7 @@ def advance_singly(
                 return pairs
             used = _draw(
                 node, _derive(node_key, iteration),
-                walks, negatives, len(others), indptr, indices, thresholds, aliases, draws, places, rows,
+                walks, negatives, len(others), indptr, indices, thresholds, aliases, draws, places, arcs, rows,
             )  # fmt: skip
             for row in range(used):
                 absorb_one(x, x, others, rows, labels, learning_rate, row, used)
@@ -161,7 +175,7 @@ def _derive(key, number):
 
 @njit(nogil=True)
 def _room(walks, negatives):
-    """Rows of an iteration, with room for a last block and for what is fetched ahead; labels; draws; ends of walks."""
+    """Rows of an iteration, with room for a last block and for what is fetched ahead; labels; draws; places; arcs."""
     targets = 0
     for hop in range(len(walks)):
         targets += walks[hop]
@@ -170,16 +184,72 @@ def _room(walks, negatives):
     labels = np.zeros(size, np.float32)
     for first in range(0, size, 1 + negatives):
         labels[first] = 1.0
-    return rows, labels, np.empty(targets * (1 + negatives), np.uint64), np.empty(targets, np.int64)
+    places, arcs = np.empty(targets, np.int64), np.empty(targets, np.int64)
+    return rows, labels, np.empty(targets * (1 + negatives), np.uint64), places, arcs
 
 
 @njit(nogil=True)
-def _draw(node, key, walks, negatives, nodes, indptr, indices, thresholds, aliases, draws, places, rows):
+def _draw(node, key, walks, negatives, nodes, indptr, indices, thresholds, aliases, draws, places, arcs, rows):
     """Write the rows of one iteration, each target before its negatives, out of `nodes`; returns how many there are."""
+    _throw(key, nodes, draws, rows)
+    places[:] = node
+    walking = 0
+    for hop in range(len(walks)):
+        _choose(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, places, arcs)
+        _step(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, places, arcs)
+        walking += walks[hop]
+    return _gather(node, negatives, places, rows)
+
+
+@njit(nogil=True)
+def _throw(key, nodes, draws, rows):
+    """Write all draws of an iteration, and the row that each would be as a negative."""
     for number in range(len(draws)):
         draws[number] = _derive(key, number)
         rows[number] = scale_to(draws[number], np.uint64(nodes))
-    _walk(node, walks, negatives, indptr, indices, thresholds, aliases, draws, places)
+
+
+@njit(nogil=True)
+def _choose(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, places, arcs):
+    """Choose an arc from places[j] uniformly for each walk from number `walking` on, and fetch what lies there.
+
+    The place becomes −1 where there is none.
+    """
+    for j in range(walking, len(places)):
+        if places[j] < 0:
+            continue
+        first = indptr[places[j]]
+        degree = indptr[places[j] + 1] - first
+        if degree == 0:
+            places[j] = -1
+            continue
+        arcs[j] = first + np.int64(scale_to(_derive(draws[j * (1 + negatives)], hop), np.uint64(degree)))
+        prefetch_item(indices, arcs[j])
+        if thresholds is not None:
+            prefetch_item(thresholds, arcs[j])
+            prefetch_item(aliases, arcs[j])
+
+
+@njit(nogil=True)
+def _step(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, places, arcs):
+    """Walk along the chosen arcs, or with weights along their aliases, and fetch where the next arcs begin."""
+    for j in range(walking, len(places)):
+        if places[j] < 0:
+            continue
+        arc = arcs[j]
+        if thresholds is not None:
+            first = indptr[places[j]]
+            degree = np.uint64(indptr[places[j] + 1] - first)
+            rest = _derive(draws[j * (1 + negatives)], hop) * degree
+            if np.uint32(rest >> np.uint64(32)) >= thresholds[arc]:
+                arc = first + np.int64(aliases[arc])
+        places[j] = indices[arc]
+        prefetch_item(indptr, places[j])
+
+
+@njit(nogil=True)
+def _gather(node, negatives, places, rows):
+    """Write the targets before their negatives, and close the gaps of those that are dropped; returns what is left."""
     used = first = 0
     for j in range(len(places)):
         if places[j] != node and places[j] >= 0:
@@ -190,31 +260,3 @@ def _draw(node, key, walks, negatives, nodes, indptr, indices, thresholds, alias
             used += 1 + negatives
         first += 1 + negatives
     return used
-
-
-@njit(nogil=True)
-def _walk(node, walks, negatives, indptr, indices, thresholds, aliases, draws, places):
-    """Write where each walk of an iteration ends, −1 for one that met a node without neighbours.
-
-    All walks take a step before any takes the next, so that their waits for memory overlap.
-    """
-    for j in range(len(places)):
-        places[j] = node
-    begun = 0
-    for hop in range(len(walks)):
-        for j in range(begun, len(places)):
-            place = places[j]
-            if place < 0:
-                continue
-            first = indptr[place]
-            degree = indptr[place + 1] - first
-            if degree == 0:
-                places[j] = -1
-                continue
-            draw = _derive(draws[j * (1 + negatives)], hop)
-            arc = first + np.int64(scale_to(draw, np.uint64(degree)))
-            if thresholds is not None:  # noqa: SIM102, a branch of its own is left out when compiling
-                if np.uint32((draw * np.uint64(degree)) >> np.uint64(32)) >= thresholds[arc]:
-                    arc = first + np.int64(aliases[arc])
-            places[j] = indices[arc]
-        begun += walks[hop]

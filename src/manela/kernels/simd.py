@@ -62,27 +62,39 @@ def prefetch_row(typing_context, table, row):
 
 
 @intrinsic
-def absorb_block(typing_context, x, moved, table, rows, labels, learning_rate, first, used):
-    """moved += learning_rate · Σ (labels_j − σ(x·u_j))·u_j over the rows u_j = table[rows[j]], j = first … first + 7.
+def prefetch_item(typing_context, array, place):
+    """Ask for the cache line of array[place] without waiting for it."""
+
+    def generate(context, builder, signature, arguments):
+        data = _data(context, builder, signature.args[0], arguments[0])
+        _prefetch(builder, builder.gep(data, [arguments[1]]))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
+
+
+@intrinsic
+def absorb_block(typing_context, x, change, table, rows, labels, learning_rate, first, used):
+    """change += learning_rate · Σ (labels_j − σ(x·u_j))·u_j over the rows u_j = table[rows[j]], j = first … first + 7.
 
     Rows from `used` on count for nothing. Meanwhile the rows `AHEAD` places further on are fetched into the cache, so
     `rows` holds valid rows up to first + AHEAD + 7.
     """
-    signature = types.void(x, moved, table, rows, labels, types.float32, types.int64, types.int64)
+    signature = types.void(x, change, table, rows, labels, types.float32, types.int64, types.int64)
     return signature, _generate_absorb(BLOCK, AHEAD)
 
 
 @intrinsic
-def absorb_one(typing_context, x, moved, table, rows, labels, learning_rate, first, used):
-    """The same for the one row j = first, fetching nothing ahead; x and moved may be the same array."""
-    signature = types.void(x, moved, table, rows, labels, types.float32, types.int64, types.int64)
+def absorb_one(typing_context, x, change, table, rows, labels, learning_rate, first, used):
+    """The same for the one row j = first, fetching nothing ahead; x and change may be the same array."""
+    signature = types.void(x, change, table, rows, labels, types.float32, types.int64, types.int64)
     return signature, _generate_absorb(1, 0)
 
 
 def _generate_absorb(count, ahead):
     def generate(context, builder, signature, arguments):
         x = _data(context, builder, signature.args[0], arguments[0])
-        moved = _data(context, builder, signature.args[1], arguments[1])
+        change = _data(context, builder, signature.args[1], arguments[1])
         base, stride = _table(context, builder, signature.args[2], arguments[2])
         rows, labels = (
             builder.gep(_data(context, builder, kind, value), [arguments[6]])
@@ -95,7 +107,7 @@ def _generate_absorb(count, ahead):
             products += _dot(builder, x, starts[first : first + _ROWS_AT_ONCE], stride)
         error = builder.fsub(_load_some(builder, labels, count), _sigmoid(builder, _fold(builder, products)))
         rates = _rates(builder, arguments[5], builder.sub(arguments[7], arguments[6]))
-        _add_rows(builder, moved, starts, builder.fmul(rates, error), stride, later)
+        _add_rows(builder, change, starts, builder.fmul(rates, error), stride, later)
         return context.get_dummy_value()
 
     return generate
@@ -164,16 +176,16 @@ def _sigmoid(builder, z):
     return builder.fdiv(constant(1.0), _fma(builder, series, power, constant(1.0)))
 
 
-def _add_rows(builder, moved, starts, coefficients, stride, later):
-    """moved += Σ c_j·u_j, the rows in their order; fetches the rows that begin at later."""
+def _add_rows(builder, change, starts, coefficients, stride, later):
+    """change += Σ c_j·u_j, the rows in their order; fetches the rows that begin at later."""
     wide = [_shuffle(builder, coefficients, coefficients, [j] * LANES) for j in range(len(starts))]
     with cgutils.for_range_slice(builder, _WORD(0), stride, _WORD(LANES), _WORD) as (i, _):
-        part = _load_wide(builder, moved, i)
+        part = _load_wide(builder, change, i)
         for start in later:
             _prefetch(builder, builder.gep(start, [i]))
         for coefficient, start in zip(wide, starts, strict=True):
             part = _fma(builder, coefficient, _load_wide(builder, start, i), part)
-        place = builder.bitcast(builder.gep(moved, [i]), _WIDE.as_pointer())
+        place = builder.bitcast(builder.gep(change, [i]), _WIDE.as_pointer())
         builder.store(part, place, align=4)
 
 
