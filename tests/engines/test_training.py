@@ -76,6 +76,7 @@ def test_directed_networks_are_learned_too(directed):
     assert np.isfinite(vectors).all()
 
 
+@pytest.mark.filterwarnings("ignore:max_seconds was over")  # as loading the kernels alone can take so long
 def test_speed_is_measured_also_where_every_target_is_dropped():
     graph = Graph.from_edges([0], [1])
     run = train(graph, settings(max_seconds=0.2, ratios=(0.0, 1.0)))
