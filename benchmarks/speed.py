@@ -15,7 +15,7 @@ from benchmarks.table import spread, table
 from manela import Graph, Manela
 from manela.datasets.loading import load_graph
 
-TURNS = 5
+TURNS = 9
 WALK, WINDOW = 80, 10
 
 
