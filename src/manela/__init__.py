@@ -11,19 +11,36 @@ if TYPE_CHECKING:
     from manela.embedding import Embedding as Embedding
     from manela.errors import ManelaError as ManelaError
     from manela.errors import ManelaWarning as ManelaWarning
+    from manela.estimators.deepwalk import DeepWalk as DeepWalk
     from manela.estimators.manela import Manela as Manela
+    from manela.estimators.node2vec import Node2Vec as Node2Vec
+    from manela.estimators.relational_neighbors import RelationalNeighbors as RelationalNeighbors
     from manela.formats.graphs import read_graph as read_graph
     from manela.graph import Graph as Graph
 
 _HOMES = {
+    "DeepWalk": "manela.estimators.deepwalk",
     "Embedding": "manela.embedding",
     "Graph": "manela.graph",
     "Manela": "manela.estimators.manela",
     "ManelaError": "manela.errors",
     "ManelaWarning": "manela.errors",
+    "Node2Vec": "manela.estimators.node2vec",
+    "RelationalNeighbors": "manela.estimators.relational_neighbors",
     "read_graph": "manela.formats.graphs",
 }
-__all__ = ["Embedding", "Graph", "Manela", "ManelaError", "ManelaWarning", "__version__", "read_graph"]
+__all__ = [
+    "DeepWalk",
+    "Embedding",
+    "Graph",
+    "Manela",
+    "ManelaError",
+    "ManelaWarning",
+    "Node2Vec",
+    "RelationalNeighbors",
+    "__version__",
+    "read_graph",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -123,6 +123,10 @@ PARAMETERS: dict[str, Parameter] = {
         _optional(lambda x: isinstance(x, Integral) and not isinstance(x, bool) and x != 0),
         "Threads; all cores unless told, -1 for all, -2 for all but one.",
     ),
+    "walks": Parameter(10, "a whole number from 1 to 10^6", _whole(1, 10**6), "Walks from each node (γ)."),
+    "walk_length": Parameter(80, "a whole number from 2 to 10^6", _whole(2, 10**6), "Nodes of a walk (ℓ)."),
+    "p": Parameter(1.0, "a finite number above 0", _positive, "How unlikely a walk is to go straight back."),
+    "q": Parameter(1.0, "a finite number above 0", _positive, "How unlikely a walk is to leave what lies around."),
     "engine": Parameter("auto", f"one of {', '.join(ENGINES)}", lambda x: x in ENGINES, "Who runs the rounds."),
 }
 
@@ -161,6 +165,22 @@ class Settings:
         return {**self.identity(), "ratios": list(self.ratios)}
 
 
+@dataclass(frozen=True)
+class WalkSettings:
+    """Checked parameters of a run of skip-gram over walks."""
+
+    dimensions: int
+    walks: int
+    walk_length: int
+    window: int
+    negatives: int
+    learning_rate: float
+    p: float
+    q: float
+    seed: int
+    jobs: int
+
+
 def default(name: str) -> Any:
     """The default of a parameter."""
     return PARAMETERS[name].default
@@ -184,7 +204,8 @@ def check_all(values: Mapping[str, Any]) -> Settings:
     from manela.randomness import seed_of
 
     for name in PARAMETERS:
-        check(name, values[name])
+        if name in values:
+            check(name, values[name])
     ratios = tuple(float(r) for r in values["ratios"])
     if not math.isclose(sum(ratios), 1.0, abs_tol=1e-6):
         raise ParameterError(f"ratios must sum to 1, got {_show(ratios)} which sums to {sum(ratios):.6g}.")
@@ -214,6 +235,26 @@ def check_all(values: Mapping[str, Any]) -> Settings:
             "of which every share of 2w rounds to 0."
         )
     return settings
+
+
+def check_walks(values: Mapping[str, Any]) -> WalkSettings:
+    """Check the parameters of an estimator that walks; without p and q they are 1."""
+    from manela.randomness import seed_of
+
+    for name, value in values.items():
+        check(name, value)
+    return WalkSettings(
+        dimensions=int(values["dimensions"]),
+        walks=int(values["walks"]),
+        walk_length=int(values["walk_length"]),
+        window=int(values["window"]),
+        negatives=int(values["negatives"]),
+        learning_rate=float(values["learning_rate"]),
+        p=float(values.get("p", 1.0)),
+        q=float(values.get("q", 1.0)),
+        seed=seed_of(values["random_state"]),
+        jobs=count_jobs(values["n_jobs"]),
+    )
 
 
 def count_jobs(n_jobs: int | None) -> int:

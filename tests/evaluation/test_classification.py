@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.metrics import f1_score
 
-from manela.evaluation.classification import classify, take_best
+from manela.errors import ParameterError
+from manela.evaluation.classification import _learn, best_threshold, classify, split, summarise, take_best
 
 
 def test_the_best_labels_of_each_row_are_taken():
@@ -41,3 +43,79 @@ def test_nodes_without_a_label_are_left_out():
     vectors = np.vstack([np.repeat(np.eye(2), 20, axis=0), np.full((10, 2), np.nan)])
     labels = np.vstack([np.repeat(np.eye(2, dtype=bool), 20, axis=0), np.zeros((10, 2), dtype=bool)])
     assert classify(vectors, labels, shuffles=2).micro.mean() == pytest.approx(1.0)
+
+
+def test_no_test_node_is_trained_on_and_all_methods_have_the_same_splits():
+    splits = split(50, 0.3, 4, random_state=2)
+    for train, test in splits:
+        assert len(train) == 15
+        assert sorted([*train, *test]) == list(range(50))
+    again = split(50, 0.3, 4, random_state=2)
+    for (train, _), (other, _) in zip(splits, again, strict=True):
+        np.testing.assert_array_equal(train, other)
+    larger = split(50, 0.5, 4, random_state=2)
+    assert set(splits[0][0]) < set(larger[0][0])
+
+
+def test_no_test_label_is_seen_in_training():
+    """Labels of test nodes that are changed after the split change no prediction, and so only their own score."""
+    rng = np.random.default_rng(3)
+    vectors, labels = rng.normal(size=(60, 4)), rng.random((60, 3)) < 0.4
+    labels[:, 0] |= ~labels.any(axis=1)
+    train, test = split(60, 0.5, 1)[0]
+    changed = labels.copy()
+    changed[test] = rng.permutation(labels[test])
+    for one, other in zip(_learn(vectors, labels, train, test), _learn(vectors, changed, train, test), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_threshold_is_the_best_of_all():
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        chances = np.round(rng.random((12, 3)), 1)
+        truth = rng.random((12, 3)) < 0.4
+        truth[0, 0] = True
+        best = f1_score(truth, chances >= best_threshold(chances, truth), average="micro", zero_division=0)
+        every = [f1_score(truth, chances >= t, average="micro", zero_division=0) for t in np.unique(chances)]
+        assert best == pytest.approx(max(every))
+
+
+def test_an_open_number_of_labels_is_harder():
+    rng = np.random.default_rng(5)
+    labels = rng.random((300, 4)) < [0.7, 0.4, 0.3, 0.2]
+    vectors = labels @ rng.normal(size=(4, 8)) + 1.5 * rng.normal(size=(300, 8))
+    scores = classify(vectors, labels, shuffles=3)
+    assert 0.4 < scores.open_micro.mean() < scores.micro.mean()
+    assert scores.open_macro.shape == (3,)
+
+
+def test_threads_and_what_is_told_change_nothing():
+    rng = np.random.default_rng(6)
+    vectors, labels = rng.normal(size=(80, 5)), rng.random((80, 3)) < 0.4
+    calls = []
+    one = classify(vectors, labels, shuffles=4)
+    two = classify(vectors, labels, shuffles=4, jobs=2, done=lambda: calls.append(1))
+    np.testing.assert_array_equal(one.macro, two.macro)
+    assert len(calls) == 4
+
+
+def test_a_label_that_all_training_nodes_have_is_always_predicted():
+    vectors = np.random.default_rng(7).normal(size=(20, 3))
+    labels = np.ones((20, 1), dtype=bool)
+    assert classify(vectors, labels, shuffles=1).micro.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("ratio", [0.0, 1.0, 0.001])
+def test_a_split_leaves_nodes_on_both_sides(ratio):
+    with pytest.raises(ParameterError, match="both sides"):
+        classify(np.zeros((10, 2)), np.ones((10, 1)), train_ratio=ratio)
+
+
+def test_labels_and_vectors_are_of_the_same_nodes():
+    with pytest.raises(ParameterError, match="5 rows"):
+        classify(np.zeros((5, 2)), np.ones((4, 1)))
+
+
+def test_the_deviation_is_that_of_a_sample():
+    assert summarise([1.0, 2.0, 3.0]) == (2.0, 1.0)
+    assert summarise([0.5]) == (0.5, 0.0)

@@ -13,6 +13,7 @@ import typer
 from manela import __version__
 from manela.cli.datasets import datasets
 from manela.cli.embed import embed
+from manela.cli.evaluate import evaluate
 from manela.cli.info import info
 from manela.cli.similar import similar
 from manela.errors import ManelaError, ManelaWarning
@@ -27,6 +28,7 @@ app = typer.Typer(
 app.command()(embed)
 app.command()(info)
 app.command()(similar)
+app.add_typer(evaluate, name="evaluate")
 app.add_typer(datasets, name="datasets")
 
 

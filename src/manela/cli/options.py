@@ -28,12 +28,17 @@ def default(name: str) -> Any:
     return ",".join(f"{part:g}" for part in value) if isinstance(value, tuple) else value
 
 
-def parse_ratios(text: str) -> tuple[float, ...]:
+def parse_numbers(name: str, text: str) -> tuple[float, ...]:
     """0.7,0.3 as numbers."""
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
-        raise ParameterError(f"ratios must be numbers separated by commas, got {text!r}.") from None
+        raise ParameterError(f"{name} must be numbers separated by commas, got {text!r}.") from None
+
+
+def parse_ratios(text: str) -> tuple[float, ...]:
+    """The ratios of a flag."""
+    return parse_numbers("ratios", text)
 
 
 Dimensions = Annotated[int, flag("dimensions")]
@@ -49,4 +54,6 @@ Rounds = Annotated[int | None, flag("rounds")]
 Apply = Annotated[str, flag("apply", metavar="iteration|single")]
 RandomState = Annotated[int, flag("random_state")]
 Jobs = Annotated[int | None, flag("n_jobs", "--jobs", "-j")]
+ReturnBias = Annotated[float, flag("p")]
+LeavingBias = Annotated[float, flag("q")]
 Engine = Annotated[str, flag("engine", metavar="auto|cpu")]

@@ -1,4 +1,4 @@
-"""A network from whatever the user names: an object, a file, or a data set."""
+"""A network, and its labels, from whatever the user names: an object, a file, or a data set."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from manela.datasets.catalogue import DATASETS, DownloadReporter, fetch
+from manela.errors import DatasetError
 from manela.formats.graphs import read_graph
+from manela.formats.labels import Labels, read_labels
 from manela.graph import Graph
 
 
@@ -32,3 +34,14 @@ def load_graph(
             return dataset.generate()
         path = fetch(dataset, progress)
     return read_graph(path, directed=directed, unweighted=unweighted, matfile_variable=matfile_variable)
+
+
+def load_labels(source: str | Path, progress: DownloadReporter | None = None) -> Labels:
+    """The labels in a file, or those of a data set's name; a file of that name comes before a data set."""
+    path = Path(source)
+    if str(source) in DATASETS and not path.exists():
+        dataset = DATASETS[str(source)]
+        if dataset.generate is not None:
+            raise DatasetError(f"{source} has communities and no labels; give a file of labels")
+        path = fetch(dataset, progress)
+    return read_labels(path)

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
-from manela import __version__
 from manela.datasets.loading import load_graph
 from manela.embedding import Embedding
 from manela.engines.checkpoint import Checkpoint
 from manela.engines.state import State, begin
 from manela.engines.training import Run, train
-from manela.errors import FormatError, ParameterError
-from manela.formats.embeddings import read_embedding, write_embedding
+from manela.errors import ParameterError
+from manela.estimators.embedder import Embedder, Vectors
 from manela.graph import Graph
-from manela.params import PARAMETERS, check_all, default
+from manela.params import check_all, default
 from manela.progress import Reporter
 
-Vectors = npt.NDArray[np.float32]
 
-
-class Manela(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Manela(Embedder):
     """Learn a vector for each node by the multi-agent algorithm MANELA.
 
     Each node's agent draws targets a few hops away and random negatives, and moves its own vector towards the first
@@ -83,6 +77,8 @@ class Manela(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     >>> bool(communities[best] == communities[0])
     True
     """
+
+    method = "manela"
 
     def __init__(
         self,
@@ -145,7 +141,7 @@ class Manela(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(checkpoint, str | Path):
             checkpoint = Checkpoint(Path(checkpoint))
         run = train(graph, settings, reporter=progress, checkpoint=checkpoint)
-        return self._keep(graph, run, {})
+        return self._finish(graph, run)
 
     def partial_fit(self, X: Any, y: Any = None, *, progress: Reporter | None = None) -> Manela:
         """Go on with a later state of the network, with new nodes and edges.
@@ -166,56 +162,7 @@ class Manela(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         share = np.where(is_new, 1.0, _SHARE_OF_KNOWN)
         run = train(graph, settings, start=state, share=share, reporter=progress)
         before = self.provenance_.get("graph", {}).get("sha256")
-        return self._keep(graph, run, {"continued_from": before, "nodes_kept": int(np.count_nonzero(~is_new))})
-
-    def transform(self, X: Any) -> Vectors:
-        """The vectors of the nodes of X, which were all there when fitting.
-
-        Parameters
-        ----------
-        X : as for `fit`
-
-        Returns
-        -------
-        array of float32, shape (nodes of X, m)
-        """
-        check_is_fitted(self)
-        embedding = self._embedding()
-        return self.embedding_[[embedding.row(node) for node in load_graph(X).nodes.tolist()]]
-
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Vectors:
-        """Learn the vectors of a network and return them, shape (n, m)."""
-        return self.fit(X, y, **fit_params).embedding_
-
-    def __getitem__(self, node: Hashable) -> Vectors:
-        """The vector of a node, by the id that the user gave."""
-        check_is_fitted(self)
-        return self._embedding()[node]
-
-    def __contains__(self, node: Hashable) -> bool:
-        """Whether a node of this id has a vector."""
-        check_is_fitted(self)
-        return node in self._embedding()
-
-    def most_similar(self, node: Hashable, k: int = 10) -> list[tuple[Hashable, float]]:
-        """The k nodes whose vectors have the largest cosine with this node's, most similar first."""
-        check_is_fitted(self)
-        return self._embedding().most_similar(node, k)
-
-    def save(self, path: str | Path) -> None:
-        """Write ids, vectors and provenance, in the format that the ending of path names."""
-        check_is_fitted(self)
-        write_embedding(self._embedding(), Path(path))
-
-    @classmethod
-    def load(cls, path: str | Path) -> Manela:
-        """The fitted estimator that was saved at path; needs a .npz file, the one format that keeps all of it."""
-        embedding = read_embedding(Path(path))
-        parameters = embedding.provenance.get("parameters")
-        if not isinstance(parameters, dict) or not set(parameters) < set(PARAMETERS):
-            raise FormatError(f"{path}: does not say the parameters of a Manela; read it as a manela.Embedding")
-        model = cls(**{**parameters, "ratios": tuple(parameters["ratios"])})
-        return model._keep_embedding(embedding)
+        return self._finish(graph, run, continued_from=before, nodes_kept=int(np.count_nonzero(~is_new)))
 
     def _carry_over(self, graph: Graph, seed: int) -> tuple[State, npt.NDArray[np.bool_]]:
         """The state to go on from, and which nodes are new."""
@@ -225,7 +172,7 @@ class Manela(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"dimensions and context must be those of the first fit, {dimensions} and {self.context_ is not None}, "
                 f"got {self.dimensions} and {self.context}."
             )
-        known = self._embedding()
+        known = self._kept
         rows = np.array([known.row(n) if n in known else -1 for n in graph.nodes.tolist()], dtype=np.int64)
         is_new = rows < 0
         state = begin(graph.number_of_nodes, dimensions, bool(self.context), seed)
@@ -235,36 +182,17 @@ class Manela(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             start_from_neighbours(graph, table, is_new)
         return state, is_new
 
-    def _keep(self, graph: Graph, run: Run, more: dict[str, Any]) -> Manela:
-        provenance = {
-            "method": "manela",
-            "version": __version__,
-            "parameters": run.settings.parameters(),
-            "graph": {
-                "nodes": graph.number_of_nodes,
-                "edges": graph.number_of_edges,
-                "weighted": graph.is_weighted,
-                "directed": graph.directed,
-                "sha256": graph.digest,
-            },
-            "budget": run.pairs,
-            "rounds": run.schedule.rounds,
-            "rounds_done": run.state.round,
-            "pairs_made": run.state.pairs,
+    def _finish(self, graph: Graph, run: Run, **more: Any) -> Manela:
+        provenance = self._say(
+            graph,
+            run.settings.parameters(),
+            budget=run.pairs,
+            rounds=run.schedule.rounds,
+            rounds_done=run.state.round,
+            pairs_made=run.state.pairs,
             **more,
-        }
-        return self._keep_embedding(Embedding(graph.nodes, run.state.vectors, run.state.context, provenance))
-
-    def _keep_embedding(self, embedding: Embedding) -> Manela:
-        self.nodes_ = embedding.nodes
-        self.embedding_ = embedding.vectors
-        self.context_ = embedding.context
-        self.provenance_ = dict(embedding.provenance)
-        self._kept = embedding
-        return self
-
-    def _embedding(self) -> Embedding:
-        return self._kept
+        )
+        return self._keep(Embedding(graph.nodes, run.state.vectors, run.state.context, provenance))
 
 
 _SHARE_OF_KNOWN = 0.1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,17 +14,32 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.multiclass import OneVsRestClassifier
 
+from manela.errors import ParameterError
 from manela.randomness import seed_of
 
 Labels = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int64]
+Chances = npt.NDArray[np.float64]
+
+TRAIN_RATIOS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 @dataclass(frozen=True)
 class Scores:
-    """F1 of several shuffles, an array each."""
+    """F1 of several shuffles, an array each.
+
+    Attributes
+    ----------
+    micro, macro
+        The number of labels of a test node is known, as in the literature.
+    open_micro, open_macro
+        It is not: labels above a threshold that was best on the training part are predicted.
+    """
 
     micro: npt.NDArray[np.float64]
     macro: npt.NDArray[np.float64]
+    open_micro: npt.NDArray[np.float64]
+    open_macro: npt.NDArray[np.float64]
 
 
 def classify(
@@ -33,10 +50,10 @@ def classify(
     shuffles: int = 10,
     random_state: Any = 0,
     test: npt.NDArray[np.bool_] | None = None,
+    jobs: int = 1,
+    done: Callable[[], None] = lambda: None,
 ) -> Scores:
     """Learn labels from the vectors of a random part of the nodes and predict those of the rest.
-
-    As in the literature, the number of labels of a test node is known, and its most probable ones are predicted.
 
     Parameters
     ----------
@@ -46,44 +63,106 @@ def classify(
     train_ratio : float
         Part of the nodes to train on.
     shuffles : int
-        How often to split anew.
+        How often to split anew. The splits depend on the labels and `random_state` alone: every method has the same.
     test : array of bool, shape (n,), optional
         Predict the labels of these nodes from all others, once, instead of splitting at random.
+    jobs : int
+        Threads; the scores are the same for any number.
+    done : callable
+        Called after each shuffle.
     """
-    truth: Labels = np.asarray(labels.todense() if sp.issparse(labels) else labels).astype(bool)
+    truth = as_labels(labels, len(vectors))
     kept = truth.any(axis=1)
     features, truth = np.asarray(vectors)[kept], truth[kept]
     if test is not None:
         chosen = np.asarray(test)[kept]
         splits = [(np.flatnonzero(~chosen), np.flatnonzero(chosen))]
     else:
-        random = np.random.default_rng(seed_of(random_state))
-        orders = [random.permutation(len(truth)) for _ in range(shuffles)]
-        first = round(train_ratio * len(truth))
-        splits = [(order[:first], order[first:]) for order in orders]
-    micro, macro = [], []
-    for train_part, test_part in splits:
-        predicted = _predict(features, truth, train_part, test_part)
-        micro.append(f1_score(truth[test_part], predicted, average="micro", zero_division=0))
-        macro.append(f1_score(truth[test_part], predicted, average="macro", zero_division=0))
-    return Scores(np.array(micro), np.array(macro))
+        splits = split(len(truth), train_ratio, shuffles, random_state)
+
+    def score(parts: tuple[Rows, Rows]) -> tuple[float, float, float, float]:
+        found = _score(features, truth, *parts)
+        done()
+        return found
+
+    with ThreadPoolExecutor(jobs) as threads:
+        columns = zip(*threads.map(score, splits), strict=True)
+        return Scores(*(np.array(column) for column in columns))
 
 
-def _predict(
-    features: npt.NDArray[np.floating], truth: Labels, train: npt.NDArray[np.int64], test: npt.NDArray[np.int64]
-) -> Labels:
-    """The k most probable labels of each test node, k being how many it has; labels never seen are never predicted."""
-    seen = np.flatnonzero(truth[train].any(axis=0) & ~truth[train].all(axis=0))
-    always = np.flatnonzero(truth[train].all(axis=0))
-    model = OneVsRestClassifier(LogisticRegression(solver="liblinear", max_iter=100))
-    model.fit(features[train], truth[train][:, seen].astype(np.int64))
-    chances = np.full((len(test), truth.shape[1]), -1.0)
-    chances[:, seen] = model.predict_proba(features[test]).reshape(len(test), -1)[:, -len(seen) :]
-    chances[:, always] = 2.0
-    return take_best(chances, truth[test].sum(axis=1))
+def split(nodes: int, train_ratio: float, shuffles: int, random_state: Any = 0) -> list[tuple[Rows, Rows]]:
+    """Rows to train on and rows to test on, for each shuffle; a larger ratio adds to the same order."""
+    first = round(train_ratio * nodes)
+    if not 0 < first < nodes:
+        raise ParameterError(
+            f"train_ratio must leave nodes on both sides, got {train_ratio:g} of {nodes} nodes with labels."
+        )
+    random = np.random.default_rng(seed_of(random_state))
+    orders = [random.permutation(nodes) for _ in range(shuffles)]
+    return [(order[:first], order[first:]) for order in orders]
 
 
-def take_best(chances: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]) -> Labels:
+def as_labels(labels: Any, nodes: int) -> Labels:
+    """Labels as an array of bool, shape (nodes, number of labels)."""
+    truth: Labels = np.asarray(labels.todense() if sp.issparse(labels) else labels).astype(bool)
+    if truth.ndim != 2 or len(truth) != nodes:
+        raise ParameterError(f"labels must have {nodes} rows, one a vector, got the shape {truth.shape}.")
+    return truth
+
+
+def _score(
+    features: npt.NDArray[np.floating], truth: Labels, train: Rows, test: Rows
+) -> tuple[float, float, float, float]:
+    at_test, at_train = _learn(features, truth, train, test)
+    known = take_best(at_test, truth[test].sum(axis=1))
+    guessed = at_test >= best_threshold(at_train, truth[train])
+    return (*_f1(truth[test], known), *_f1(truth[test], guessed))
+
+
+def _f1(truth: Labels, predicted: Labels) -> tuple[float, float]:
+    micro, macro = (f1_score(truth, predicted, average=average, zero_division=0) for average in ("micro", "macro"))
+    return float(micro), float(macro)
+
+
+def _learn(features: npt.NDArray[np.floating], truth: Labels, train: Rows, test: Rows) -> tuple[Chances, Chances]:
+    """The probability of each label for the test and for the training nodes; labels never seen have −1."""
+    always = truth[train].all(axis=0)
+    seen = np.flatnonzero(truth[train].any(axis=0) & ~always)
+    if len(seen):
+        model = OneVsRestClassifier(LogisticRegression(solver="liblinear", max_iter=100))
+        model.fit(features[train], truth[train][:, seen].astype(np.int64))
+    chances = []
+    for part in (test, train):
+        chance = np.full((len(part), truth.shape[1]), -1.0)
+        if len(seen):
+            chance[:, seen] = model.predict_proba(features[part]).reshape(len(part), -1)[:, -len(seen) :]
+        chance[:, always] = 2.0
+        chances.append(chance)
+    return chances[0], chances[1]
+
+
+def take_best(chances: Chances, counts: npt.NDArray[np.integer]) -> Labels:
     """True for the counts[i] largest values of each row i."""
     ranks = np.argsort(np.argsort(-chances, axis=1, kind="stable"), axis=1, kind="stable")
     return np.asarray(ranks < counts[:, None])
+
+
+def best_threshold(chances: Chances, truth: Labels) -> float:
+    """The smallest chance to predict from, such that micro-F1 is largest.
+
+    Examples
+    --------
+    >>> best_threshold(np.array([[0.9, 0.4], [0.6, 0.1]]), np.array([[True, False], [True, False]]))
+    0.6
+    """
+    order = np.argsort(-chances, axis=None, kind="stable")
+    values, right = chances.ravel()[order], np.cumsum(truth.ravel()[order])
+    f1 = 2 * right / (np.arange(1, len(order) + 1) + truth.sum())
+    last_of_its_value = np.append(values[1:] != values[:-1], True)
+    return float(values[np.argmax(np.where(last_of_its_value, f1, -1.0))])
+
+
+def summarise(scores: Sequence[float] | npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Mean and standard deviation (of the sample, 0 for a single one)."""
+    values = np.asarray(scores, dtype=np.float64)
+    return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0

@@ -1,7 +1,7 @@
 """The rounds on processors, compiled by Numba: `advance` moves some nodes through one round.
 
-Everything that Numba compiles for the rounds is in this file and in `simd`, because its cache looks at the changes of
-one file only. The definition is `reference`; read that first.
+The definition is `reference`; read that first. Numba's cache looks at the changes of one file only: after a change of
+`draws` or `simd`, which are compiled into this one, the cached files must go.
 """
 
 # mypy: ignore-errors
@@ -9,12 +9,8 @@ one file only. The definition is `reference`; read that first.
 import numpy as np
 from numba import njit
 
+from manela.kernels.draws import derive
 from manela.kernels.simd import AHEAD, BLOCK, absorb_block, absorb_one, prefetch_item, prefetch_row, scale_to
-from manela.randomness import FIRST_FACTOR, GOLDEN, SECOND_FACTOR
-
-_GOLDEN = np.uint64(GOLDEN)
-_FIRST_FACTOR = np.uint64(FIRST_FACTOR)
-_SECOND_FACTOR = np.uint64(SECOND_FACTOR)
 
 
 @njit(cache=True, nogil=True)
@@ -38,7 +34,7 @@ def advance(
     stages = 2 * len(walks)
     if len(nodes) > 0:
         used = _draw(
-            nodes[0], _derive(_derive(key, nodes[0]), 0),
+            nodes[0], derive(derive(key, nodes[0]), 0),
             walks, negatives, len(others), indptr, indices, thresholds, aliases, draws, places, arcs, rows,
         )  # fmt: skip
         _copy(own[nodes[0]], x)
@@ -48,7 +44,7 @@ def advance(
             later, later_iteration = i + 1, 0
         if later < len(nodes):
             prefetch_row(own, nodes[later])
-            _throw(_derive(_derive(key, nodes[later]), later_iteration), len(others), draws, later_rows)
+            _throw(derive(derive(key, nodes[later]), later_iteration), len(others), draws, later_rows)
             places[:] = nodes[later]
         change[:] = 0.0
         walking = done = 0
@@ -91,13 +87,13 @@ def advance_singly(
     pairs = 0
     for i in range(len(nodes)):
         node = nodes[i]
-        node_key = _derive(key, node)
+        node_key = derive(key, node)
         _copy(own[node], x)
         for iteration in range(counts[i]):
             if stop[0] != 0:
                 return pairs
             used = _draw(
-                node, _derive(node_key, iteration),
+                node, derive(node_key, iteration),
                 walks, negatives, len(others), indptr, indices, thresholds, aliases, draws, places, arcs, rows,
             )  # fmt: skip
             for row in range(used):
@@ -161,18 +157,6 @@ def _copy(source, target):
         target[i] = source[i]
 
 
-@njit(inline="always")
-def _mix(z):
-    z = (z ^ (z >> np.uint64(30))) * _FIRST_FACTOR
-    z = (z ^ (z >> np.uint64(27))) * _SECOND_FACTOR
-    return z ^ (z >> np.uint64(31))
-
-
-@njit(inline="always")
-def _derive(key, number):
-    return _mix(key + _GOLDEN * (np.uint64(number) + np.uint64(1)))
-
-
 @njit(nogil=True)
 def _room(walks, negatives):
     """Rows of an iteration, with room for a last block and for what is fetched ahead; labels; draws; places; arcs."""
@@ -205,7 +189,7 @@ def _draw(node, key, walks, negatives, nodes, indptr, indices, thresholds, alias
 def _throw(key, nodes, draws, rows):
     """Write all draws of an iteration, and the row that each would be as a negative."""
     for number in range(len(draws)):
-        draws[number] = _derive(key, number)
+        draws[number] = derive(key, number)
         rows[number] = scale_to(draws[number], np.uint64(nodes))
 
 
@@ -223,7 +207,7 @@ def _choose(hop, walking, negatives, indptr, indices, thresholds, aliases, draws
         if degree == 0:
             places[j] = -1
             continue
-        arcs[j] = first + np.int64(scale_to(_derive(draws[j * (1 + negatives)], hop), np.uint64(degree)))
+        arcs[j] = first + np.int64(scale_to(derive(draws[j * (1 + negatives)], hop), np.uint64(degree)))
         prefetch_item(indices, arcs[j])
         if thresholds is not None:
             prefetch_item(thresholds, arcs[j])
@@ -240,7 +224,7 @@ def _step(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, 
         if thresholds is not None:
             first = indptr[places[j]]
             degree = np.uint64(indptr[places[j] + 1] - first)
-            rest = _derive(draws[j * (1 + negatives)], hop) * degree
+            rest = derive(draws[j * (1 + negatives)], hop) * degree
             if np.uint32(rest >> np.uint64(32)) >= thresholds[arc]:
                 arc = first + np.int64(aliases[arc])
         places[j] = indices[arc]

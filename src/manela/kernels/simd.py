@@ -91,7 +91,14 @@ def absorb_one(typing_context, x, change, table, rows, labels, learning_rate, fi
     return signature, _generate_absorb(1, 0)
 
 
-def _generate_absorb(count, ahead):
+@intrinsic
+def exchange_block(typing_context, x, change, table, rows, labels, learning_rate, first, used):
+    """As `absorb_block`, and each row moves too: u_j += learning_rate · (labels_j − σ(x·u_j))·x, one after another."""
+    signature = types.void(x, change, table, rows, labels, types.float32, types.int64, types.int64)
+    return signature, _generate_absorb(BLOCK, 0, both=True)
+
+
+def _generate_absorb(count, ahead, both=False):
     def generate(context, builder, signature, arguments):
         x = _data(context, builder, signature.args[0], arguments[0])
         change = _data(context, builder, signature.args[1], arguments[1])
@@ -107,7 +114,7 @@ def _generate_absorb(count, ahead):
             products += _dot(builder, x, starts[first : first + _ROWS_AT_ONCE], stride)
         error = builder.fsub(_load_some(builder, labels, count), _sigmoid(builder, _fold(builder, products)))
         rates = _rates(builder, arguments[5], builder.sub(arguments[7], arguments[6]))
-        _add_rows(builder, change, starts, builder.fmul(rates, error), stride, later)
+        _add_rows(builder, change, starts, builder.fmul(rates, error), stride, later, x if both else None)
         return context.get_dummy_value()
 
     return generate
@@ -176,17 +183,20 @@ def _sigmoid(builder, z):
     return builder.fdiv(constant(1.0), _fma(builder, series, power, constant(1.0)))
 
 
-def _add_rows(builder, change, starts, coefficients, stride, later):
-    """change += Σ c_j·u_j, the rows in their order; fetches the rows that begin at later."""
+def _add_rows(builder, change, starts, coefficients, stride, later, x=None):
+    """change += Σ c_j·u_j in the order of rows, and with x also u_j += c_j·x; fetches the rows that begin at later."""
     wide = [_shuffle(builder, coefficients, coefficients, [j] * LANES) for j in range(len(starts))]
     with cgutils.for_range_slice(builder, _WORD(0), stride, _WORD(LANES), _WORD) as (i, _):
         part = _load_wide(builder, change, i)
+        other = _load_wide(builder, x, i) if x is not None else None
         for start in later:
             _prefetch(builder, builder.gep(start, [i]))
         for coefficient, start in zip(wide, starts, strict=True):
-            part = _fma(builder, coefficient, _load_wide(builder, start, i), part)
-        place = builder.bitcast(builder.gep(change, [i]), _WIDE.as_pointer())
-        builder.store(part, place, align=4)
+            row = _load_wide(builder, start, i)
+            part = _fma(builder, coefficient, row, part)
+            if other is not None:
+                _store_wide(builder, start, i, _fma(builder, coefficient, other, row))
+        _store_wide(builder, change, i, part)
 
 
 def _fma(builder, a, b, c):
@@ -198,6 +208,10 @@ def _fma(builder, a, b, c):
 
 def _load_wide(builder, start, i):
     return builder.load(builder.bitcast(builder.gep(start, [i]), _WIDE.as_pointer()), align=4)
+
+
+def _store_wide(builder, start, i, vector):
+    builder.store(vector, builder.bitcast(builder.gep(start, [i]), _WIDE.as_pointer()), align=4)
 
 
 def _load_some(builder, start, count):

@@ -1,0 +1,221 @@
+"""manela evaluate: how good vectors are, by what can be told from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from manela.cli import options as o
+from manela.cli.options import default
+from manela.errors import ParameterError
+
+evaluate = typer.Typer(
+    help="Score vectors: can labels or missing links be told from them?", no_args_is_help=True, rich_markup_mode=None
+)
+
+JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write every score here as JSON.")]
+PlotFile = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the scores as .png or .svg.")]
+
+
+@evaluate.command()
+def classify(
+    embedding: Annotated[Path, typer.Argument(metavar="OUT", help="What `manela embed` or another program wrote.")],
+    labels: Annotated[
+        str,
+        typer.Argument(metavar="LABELS", help="`node label` lines, .csv, .tsv, .mat (`group`), or a data set's name."),
+    ],
+    train_ratios: Annotated[
+        str, typer.Option(metavar="A,B,…", help="Parts of the nodes to train on.")
+    ] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9",
+    shuffles: Annotated[int, typer.Option(min=1, help="How often to split anew.")] = 10,
+    random_state: o.RandomState = default("random_state"),
+    jobs: o.Jobs = default("n_jobs"),
+    json: JsonFile = None,
+    plot: PlotFile = None,
+) -> None:
+    """Learn labels from the vectors of some nodes and predict those of the rest.
+
+    One-versus-rest logistic regression; micro- and macro-F1, mean and deviation. "known" is the way of the literature:
+    how many labels a node has is given, and its most probable ones are predicted. "open" is how it would be in use:
+    labels above a threshold, the best one on the training part.
+
+    \b
+    manela embed blogcatalog -o vectors.npz --ratios 0.7,0.3
+    manela evaluate classify vectors.npz blogcatalog --plot scores.png
+    """
+    from manela.datasets.loading import load_labels
+    from manela.formats.embeddings import read_embedding
+
+    ratios = o.parse_numbers("train-ratios", train_ratios)
+    if not all(0 < ratio < 1 for ratio in ratios):
+        raise ParameterError(f"train-ratios must be between 0 and 1, got {train_ratios}.")
+    _check_outputs(json, plot)
+    read = read_embedding(embedding)
+    given = load_labels(labels)
+    truth = given.of(read.nodes)
+
+    from manela.evaluation import classification
+    from manela.params import count_jobs
+
+    names = ("micro", "macro", "open_micro", "open_macro")
+    rows: list[dict[str, Any]] = []
+    with _counting("shuffle", len(ratios) * shuffles) as done:
+        for ratio in ratios:
+            scores = classification.classify(
+                read.vectors, truth, train_ratio=ratio, shuffles=shuffles, random_state=random_state,
+                jobs=count_jobs(jobs), done=done,
+            )  # fmt: skip
+            rows.append({"train_ratio": ratio, **{name: getattr(scores, name).tolist() for name in names}})
+    _print_table(
+        ("train", "micro-F1 known", "macro-F1 known", "micro-F1 open", "macro-F1 open"),
+        [(f"{row['train_ratio']:.0%}", *(_mean(row[name]) for name in names)) for row in rows],
+    )
+    _write_json(json, {"embedding": str(embedding), "labels": labels, "random_state": random_state, "scores": rows})
+    if plot is not None:
+        from manela.reports.plots import plot_scores
+
+        plot_scores({embedding.name: rows}, plot)
+
+
+@evaluate.command()
+def links(
+    graph: o.GraphArgument,
+    method: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,…",
+            help="manela, deepwalk, node2vec, common-neighbours, adamic-adar, preferential-attachment, or all.",
+        ),
+    ] = "manela",
+    share: Annotated[float, typer.Option(help="Part of the edges to hide.")] = 0.2,
+    nodes: Annotated[int, typer.Option(min=0, help="Random nodes to predict edges among; 0 for all.")] = 1024,
+    runs: Annotated[int, typer.Option(min=1, help="How often to hide edges anew.")] = 10,
+    dimensions: o.Dimensions = default("dimensions"),
+    window: o.Window = default("window"),
+    ratios: o.Ratios = default("ratios"),
+    context: o.Context = default("context"),
+    pairs: o.Pairs = default("pairs"),
+    p: o.ReturnBias = default("p"),
+    q: o.LeavingBias = default("q"),
+    unweighted: o.Unweighted = False,
+    matfile_variable: o.MatfileVariable = "network",
+    random_state: o.RandomState = default("random_state"),
+    json: JsonFile = None,
+    plot: PlotFile = None,
+) -> None:
+    """Hide edges of GRAPH, learn from the rest, and see how high the hidden ones rank among all pairs without an edge.
+
+    A pair scores the product of its vectors. MAP is the mean of average precision over the nodes that have a hidden
+    edge to find, and beside it that over all nodes, as the paper's equation has it; precision@k is that of the one list
+    of all pairs.
+
+    \b
+    manela evaluate links ppi --ratios 0.4,0.6
+    manela evaluate links friends.csv --method all --runs 3
+    """
+    from manela.cli.display import report_download
+    from manela.datasets.loading import load_graph
+
+    _check_outputs(json, plot)
+    read = load_graph(graph, unweighted=unweighted, matfile_variable=matfile_variable, progress=report_download(graph))
+
+    from manela.evaluation.links import hide_edges, rank_links, sample_nodes
+    from manela.evaluation.methods import METHODS, make_scorer
+
+    chosen = METHODS if method == "all" else tuple(method.split(","))
+    unknown = [name for name in chosen if name not in METHODS]
+    if unknown:
+        raise ParameterError(f"method must be one of {', '.join(METHODS)}, or all, got {unknown[0]!r}.")
+    parameters = {
+        "dimensions": dimensions, "window": window, "ratios": o.parse_ratios(ratios), "context": context,
+        "pairs": pairs, "p": p, "q": q,
+    }  # fmt: skip
+    found: dict[str, list[Any]] = {name: [] for name in chosen}
+    with _counting("run", runs * len(chosen)) as done:
+        for run in range(runs):
+            split = hide_edges(read, share, random_state + run)
+            asked = sample_nodes(split, nodes or None, random_state + run)
+            for name in chosen:
+                scorer = make_scorer(name, split.graph, {**parameters, "random_state": random_state + run})
+                found[name].append(rank_links(scorer, split, asked, random_state=random_state + run))
+                done()
+    shown = (1, 10, 100, 1000)
+    _print_table(
+        ("method", "MAP", "MAP over all", *(f"precision@{k}" for k in shown), "AUC"),
+        [
+            (
+                name,
+                _mean([one.mean_average_precision for one in scores]),
+                _mean([one.over_all for one in scores]),
+                *(_mean([one.precision[k] for one in scores if k in one.precision]) for k in shown),
+                _mean([one.auc for one in scores]),
+            )
+            for name, scores in found.items()
+        ],
+    )
+    from dataclasses import asdict
+
+    rows = {name: [asdict(one) for one in scores] for name, scores in found.items()}
+    _write_json(json, {"graph": graph, "share": share, "nodes": nodes, "random_state": random_state, "scores": rows})
+    if plot is not None:
+        from manela.reports.plots import plot_precision
+
+        plot_precision({name: [one.precision for one in scores] for name, scores in found.items()}, plot)
+
+
+def _mean(values: list[float]) -> str:
+    from manela.evaluation.classification import summarise
+
+    return "{:.4f} ± {:.4f}".format(*summarise(values)) if values else "-"
+
+
+def _print_table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    widths = [max(len(cell) for cell in column) for column in zip(heads, *rows, strict=True)]
+    for row in (heads, *rows):
+        first, *rest = row
+        print("  ".join([first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(rest, widths[1:], strict=True))]))
+
+
+def _check_outputs(json: Path | None, plot: Path | None) -> None:
+    """Find out now what could not be written after the work."""
+    from manela.errors import import_extra
+    from manela.formats.files import check_writable
+    from manela.reports.plots import check_picture
+
+    for path in (json, plot):
+        if path is not None:
+            check_writable(path)
+    if plot is not None:
+        check_picture(plot)
+        import_extra("matplotlib", "report", "drawing")
+
+
+def _write_json(path: Path | None, content: dict[str, Any]) -> None:
+    import json
+
+    from manela.formats.files import replace_file
+
+    if path is not None:
+        with replace_file(path) as file:
+            file.write(json.dumps(content, indent=1).encode())
+
+
+@contextmanager
+def _counting(what: str, total: int) -> Iterator[Any]:
+    """What to call after each piece of work; shows how many are done, if stderr is a terminal."""
+    import sys
+
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), MofNCompleteColumn(), BarColumn(bar_width=None), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda: bar.advance(task)

@@ -1,0 +1,152 @@
+"""Skip-gram over random walks on threads of this process: what DeepWalk and node2vec have in common."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.engines.cpu import prepare_arcs
+from manela.engines.state import Table, allocate
+from manela.errors import DivergenceError
+from manela.graph import Graph
+from manela.kernels import skipgram
+from manela.kernels.cpu import build_aliases
+from manela.params import WalkSettings
+from manela.progress import Progress, Reporter
+from manela.randomness import ORDERS, VECTORS, WALKS, derive, derive_key, draw_vectors
+
+Nodes = npt.NDArray[np.int64]
+
+_PIECES = 32
+"""Into how many pieces the walks of a pass are cut; a run can be stopped and reports between two."""
+_POWER = 0.75
+_LAST_RATE = 1e-4
+
+
+@dataclass(frozen=True)
+class WalkRun:
+    """What a run learned.
+
+    Attributes
+    ----------
+    vectors, context : arrays of float32, shape (n, m)
+    pairs : int
+        Update pairs made.
+    updates : array, shape (n,)
+        How often each vector was moved.
+    seconds : dict
+        Time spent on preparing, on walking once through all walks to count visits, and on training.
+    """
+
+    vectors: Table
+    context: Table
+    pairs: int
+    updates: Nodes
+    seconds: dict[str, float]
+
+
+def train_walks(graph: Graph, settings: WalkSettings, reporter: Reporter | None = None) -> WalkRun:
+    """Learn vectors by skip-gram with negative sampling from walks over a graph.
+
+    With one thread the same seed gives the same bits. More threads write the same rows without locks, as word2vec does:
+    faster, and never quite the same twice.
+    """
+    begun = time.perf_counter()
+    walker = _Walker(graph, settings)
+    prepared = time.perf_counter()
+    walker.prepare_negatives()
+    counted = time.perf_counter()
+    walker.train(reporter)
+    m = settings.dimensions
+    return WalkRun(
+        walker.vectors[:, :m],
+        walker.contexts[:, :m],
+        walker.pairs,
+        walker.updates,
+        {"preparing": prepared - begun, "walking": counted - prepared, "training": time.perf_counter() - counted},
+    )
+
+
+class _Walker:
+    """The walks of a run, pass by pass, each from every node once in an order of its own."""
+
+    def __init__(self, graph: Graph, settings: WalkSettings) -> None:
+        self.settings = settings
+        self.nodes = graph.number_of_nodes
+        self.way = (settings.walk_length, *prepare_arcs(graph), settings.p, settings.q)
+        self.vectors, self.contexts = (allocate(self.nodes, settings.dimensions) for _ in range(2))
+        draw_vectors(settings.seed, np.arange(self.nodes), self.vectors[:, : settings.dimensions], VECTORS)
+        self.pairs = 0
+        self.updates = np.zeros(self.nodes, dtype=np.int64)
+        self.stopped = np.zeros(1, dtype=np.uint8)
+
+    def prepare_negatives(self) -> None:
+        """Tables by which a negative is drawn with the ¾ power of how often the walks come to a node."""
+
+        def count(starts: Nodes, key: np.uint64) -> Nodes:
+            visits = np.zeros(self.nodes, dtype=np.int64)
+            skipgram.count_visits(starts, key, *self.way, visits)
+            return visits
+
+        visits = np.zeros(self.nodes, dtype=np.int64)
+        for number in range(self.settings.walks):
+            visits += np.sum(self._share(count, number, self._order(number)), axis=0)
+        self.thresholds = np.empty(self.nodes, dtype=np.uint32)
+        self.aliases = np.empty(self.nodes, dtype=np.int32)
+        build_aliases(np.array([0, self.nodes]), visits**_POWER, self.thresholds, self.aliases)
+
+    def train(self, reporter: Reporter | None) -> None:
+        begun = time.perf_counter()
+        rate = self.settings.learning_rate
+        total = self.settings.walks * _PIECES
+        kernel: Any = skipgram.train
+
+        def work(piece: int) -> Callable[[Nodes, np.uint64], tuple[int, Nodes]]:
+            rates = [rate * (1 - (1 - _LAST_RATE) * place / total) for place in (piece, piece + 1)]
+
+            def move(starts: Nodes, key: np.uint64) -> tuple[int, Nodes]:
+                updates = np.zeros(self.nodes, dtype=np.int64)
+                pairs = kernel(
+                    starts, key, *self.way, self.settings.window, self.settings.negatives,
+                    self.thresholds, self.aliases, *rates, self.vectors, self.contexts, updates, self.stopped,
+                )  # fmt: skip
+                return pairs, updates
+
+            return move
+
+        for piece in range(total):
+            number, place = divmod(piece, _PIECES)
+            if place == 0:
+                parts = np.array_split(self._order(number), _PIECES)
+            for pairs, updates in self._share(work(piece), number, parts[place]):
+                self.pairs += pairs
+                self.updates += updates
+            if not np.isfinite(self.vectors).all():
+                raise DivergenceError(f"vectors stopped being finite: learning_rate must be smaller, got {rate:g}")
+            if reporter is not None:
+                seconds = time.perf_counter() - begun
+                left = seconds / (piece + 1) * (total - piece - 1)
+                now = rate * (1 - (1 - _LAST_RATE) * piece / total)
+                reporter(Progress(piece + 1, total, self.pairs, seconds, left, now, float("nan")))
+
+    def _order(self, number: int) -> Nodes:
+        """The nodes in the order in which the walks of a pass begin."""
+        key = derive(derive_key(self.settings.seed, ORDERS), number)
+        return np.argsort(derive(key, np.arange(self.nodes)), kind="stable")
+
+    def _share(self, work: Callable[[Nodes, np.uint64], Any], number: int, starts: Nodes) -> list[Any]:
+        """Walk from some nodes in a pass, each thread from its part of them; stops soon on Ctrl-C."""
+        key = np.uint64(derive(derive_key(self.settings.seed, WALKS), number))
+        with ThreadPoolExecutor(self.settings.jobs, thread_name_prefix="manela-walks") as threads:
+            parts = [threads.submit(work, part, key) for part in np.array_split(starts, self.settings.jobs)]
+            try:
+                return [part.result() for part in parts]
+            except BaseException:
+                self.stopped[0] = 1
+                raise

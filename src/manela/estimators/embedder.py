@@ -1,0 +1,114 @@
+"""Embedder: what every estimator of vectors can do once it is fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from manela import __version__
+from manela.datasets.loading import load_graph
+from manela.embedding import Embedding
+from manela.errors import FormatError
+from manela.formats.embeddings import read_embedding, write_embedding
+from manela.graph import Graph
+
+Vectors = npt.NDArray[np.float32]
+
+
+class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """An estimator that learns a vector for each node; its kinds write `fit`.
+
+    Attributes
+    ----------
+    embedding_ : array of float32, shape (n, m)
+        Row i is the vector of nodes_[i].
+    context_ : array of float32, shape (n, m), or None
+        The second vectors, where the method keeps them.
+    nodes_ : array, shape (n,)
+        Ids.
+    provenance_ : dict
+        Method, parameters, seed, network and version.
+    """
+
+    method: str
+    """The name of the method, as provenance has it."""
+
+    def transform(self, X: Any) -> Vectors:
+        """The vectors of the nodes of X, which were all there when fitting.
+
+        Parameters
+        ----------
+        X : as for `fit`
+
+        Returns
+        -------
+        array of float32, shape (nodes of X, m)
+        """
+        check_is_fitted(self)
+        return self.embedding_[[self._kept.row(node) for node in load_graph(X).nodes.tolist()]]
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Vectors:
+        """Learn the vectors of a network and return them, shape (n, m)."""
+        vectors: Vectors = self.fit(X, y, **fit_params).embedding_
+        return vectors
+
+    def __getitem__(self, node: Hashable) -> Vectors:
+        """The vector of a node, by the id that the user gave."""
+        check_is_fitted(self)
+        return self._kept[node]
+
+    def __contains__(self, node: Hashable) -> bool:
+        """Whether a node of this id has a vector."""
+        check_is_fitted(self)
+        return node in self._kept
+
+    def most_similar(self, node: Hashable, k: int = 10) -> list[tuple[Hashable, float]]:
+        """The k nodes whose vectors have the largest cosine with this node's, most similar first."""
+        check_is_fitted(self)
+        return self._kept.most_similar(node, k)
+
+    def save(self, path: str | Path) -> None:
+        """Write ids, vectors and provenance, in the format that the ending of path names."""
+        check_is_fitted(self)
+        write_embedding(self._kept, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """The fitted estimator that was saved at path; needs a .npz file, the one format that keeps all of it."""
+        embedding = read_embedding(Path(path))
+        parameters = embedding.provenance.get("parameters")
+        named = embedding.provenance.get("method") == cls.method
+        if not named or not isinstance(parameters, dict) or not set(parameters) <= set(cls._get_param_names()):
+            raise FormatError(f"{path}: does not say the parameters of a {cls.__name__}; read it as a manela.Embedding")
+        model = cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()})
+        return model._keep(embedding)
+
+    def _keep(self, embedding: Embedding) -> Self:
+        self.nodes_ = embedding.nodes
+        self.embedding_ = embedding.vectors
+        self.context_ = embedding.context
+        self.provenance_ = dict(embedding.provenance)
+        self._kept = embedding
+        return self
+
+    def _say(self, graph: Graph, parameters: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+        """The provenance of vectors that this method learned from a network."""
+        return {
+            "method": self.method,
+            "version": __version__,
+            "parameters": dict(parameters),
+            "graph": {
+                "nodes": graph.number_of_nodes,
+                "edges": graph.number_of_edges,
+                "weighted": graph.is_weighted,
+                "directed": graph.directed,
+                "sha256": graph.digest,
+            },
+            **more,
+        }

@@ -1,0 +1,26 @@
+"""Counter-based draws inside kernels: `manela.randomness` for one number at a time, compiled by Numba."""
+
+# mypy: ignore-errors
+
+import numpy as np
+from numba import njit
+
+from manela.randomness import FIRST_FACTOR, GOLDEN, SECOND_FACTOR
+
+_GOLDEN = np.uint64(GOLDEN)
+_FIRST_FACTOR = np.uint64(FIRST_FACTOR)
+_SECOND_FACTOR = np.uint64(SECOND_FACTOR)
+
+
+@njit(inline="always")
+def mix(z):
+    """Scatter the bits of a word."""
+    z = (z ^ (z >> np.uint64(30))) * _FIRST_FACTOR
+    z = (z ^ (z >> np.uint64(27))) * _SECOND_FACTOR
+    return z ^ (z >> np.uint64(31))
+
+
+@njit(inline="always")
+def derive(key, number):
+    """The draw with this number under this key."""
+    return mix(key + _GOLDEN * (np.uint64(number) + np.uint64(1)))

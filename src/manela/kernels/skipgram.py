@@ -1,0 +1,133 @@
+"""Skip-gram with negative sampling over random walks, compiled by Numba: the arithmetic of DeepWalk and node2vec.
+
+A walk has a key, and its draws are numbered under it. First those of its steps; then, position by position, the width
+of the window, and the negatives of each pair.
+"""
+
+# mypy: ignore-errors
+
+import numpy as np
+from numba import njit
+
+from manela.kernels.draws import derive
+from manela.kernels.simd import BLOCK, exchange_block, scale_to
+
+_UNIT = 2.0**-53
+
+
+@njit(cache=True, nogil=True)
+def count_visits(starts, key, length, indptr, indices, thresholds, aliases, p, q, visits):
+    """Add to visits how often the walks from starts come to each node; returns the number of steps."""
+    walk = np.empty(length, np.int64)
+    steps = 0
+    for i in range(len(starts)):
+        size, _ = _walk(starts[i], derive(key, starts[i]), indptr, indices, thresholds, aliases, p, q, walk)
+        for place in range(size):
+            visits[walk[place]] += 1
+        steps += size - 1
+    return steps
+
+
+@njit(cache=True, nogil=True)
+def train(
+    starts, key, length, indptr, indices, thresholds, aliases, p, q, window, negatives, negative_thresholds,
+    negative_aliases, first_rate, last_rate, vectors, contexts, updates, stop,
+):  # fmt: skip
+    """Move vectors and contexts, both (n, m), by one walk from each of starts.
+
+    For each place of a walk and each place at most 1 … window from it, x of the second is drawn to the context vector
+    of the first and away from those of the negatives:
+
+        x ← x + α·Σ (label − σ(x·u))·u      u ← u + α·(label − σ(x·u))·x
+
+    The learning rate goes from first_rate to last_rate. `updates` counts how often each x moves. Ends early once
+    stop[0] is not 0. Returns the number of pairs.
+    """
+    walk = np.empty(length, np.int64)
+    change = np.empty(vectors.shape[1], np.float32)
+    rows = np.zeros(1 + negatives + BLOCK, np.int64)
+    labels = np.zeros(1 + negatives + BLOCK, np.float32)
+    labels[0] = 1.0
+    nodes = np.uint64(len(vectors))
+    pairs = 0
+    for i in range(len(starts)):
+        if stop[0] != 0:
+            break
+        rate = np.float32(first_rate + (last_rate - first_rate) * i / len(starts))
+        walk_key = derive(key, starts[i])
+        size, number = _walk(starts[i], walk_key, indptr, indices, thresholds, aliases, p, q, walk)
+        for place in range(size):
+            rows[:] = walk[place]
+            reach = 1 + np.int64(scale_to(derive(walk_key, number), np.uint64(window)))
+            number += 1
+            for near in range(max(0, place - reach), min(size, place + reach + 1)):
+                if near == place:
+                    continue
+                used = 1
+                for _ in range(negatives):
+                    drawn = derive(walk_key, number)
+                    number += 1
+                    other = np.int64(scale_to(drawn, nodes))
+                    if np.uint32((drawn * nodes) >> np.uint64(32)) >= negative_thresholds[other]:
+                        other = np.int64(negative_aliases[other])
+                    if other != walk[place]:
+                        rows[used] = other
+                        used += 1
+                x = vectors[walk[near]]
+                change[:] = 0.0
+                for first in range(0, used, BLOCK):
+                    exchange_block(x, change, contexts, rows, labels, rate, first, used)
+                for k in range(len(x)):
+                    x[k] += change[k]
+                updates[walk[near]] += 1
+                pairs += 1
+    return pairs
+
+
+@njit(nogil=True)
+def _walk(start, key, indptr, indices, thresholds, aliases, p, q, walk):
+    """Write a walk; returns how many nodes it has, fewer than there is room for where it cannot go on, and draws made.
+
+    With p and q other than 1 a step is drawn as if they were 1, and taken with the share that its bias has of the
+    largest one: nothing needs to be known of an edge beforehand.
+    """
+    walk[0] = start
+    before, here, number = np.int64(-1), np.int64(start), 0
+    most = max(1.0, 1.0 / p, 1.0 / q)
+    for place in range(1, len(walk)):
+        first = indptr[here]
+        degree = indptr[here + 1] - first
+        if degree == 0:
+            return place, number
+        while True:
+            drawn = derive(key, number)
+            number += 1
+            arc = first + np.int64(scale_to(drawn, np.uint64(degree)))
+            if thresholds is not None:  # noqa: SIM102, a branch of its own is left out when compiling
+                if np.uint32((drawn * np.uint64(degree)) >> np.uint64(32)) >= thresholds[arc]:
+                    arc = first + np.int64(aliases[arc])
+            there = np.int64(indices[arc])
+            if before < 0 or (most == 1.0 and p == 1.0 and q == 1.0):
+                break
+            bias = 1.0 / p
+            if there != before:
+                bias = 1.0 if _is_neighbour(before, there, indptr, indices) else 1.0 / q
+            chance = np.float64(derive(key, number) >> np.uint64(11)) * _UNIT
+            number += 1
+            if chance * most < bias:
+                break
+        before, here = here, there
+        walk[place] = here
+    return len(walk), number
+
+
+@njit(nogil=True)
+def _is_neighbour(node, other, indptr, indices):
+    low, high = indptr[node], indptr[node + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if indices[middle] < other:
+            low = middle + 1
+        else:
+            high = middle
+    return low < indptr[node + 1] and indices[low] == other

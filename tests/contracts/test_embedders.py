@@ -1,0 +1,132 @@
+"""What must hold for every estimator that learns vectors."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from manela import DeepWalk, Embedding, Graph, Manela, Node2Vec, read_graph
+from manela.datasets.generators import draw_blocks
+from manela.errors import FormatError, ParameterError, UnknownNodeError
+from manela.evaluation.separation import measure_separation
+from manela.formats.embeddings import read_embedding
+
+EMBEDDERS = {
+    "manela": Manela(dimensions=20, pairs=200_000, n_jobs=1),
+    "deepwalk": DeepWalk(dimensions=20, walk_length=20),
+    "node2vec": Node2Vec(dimensions=20, walk_length=20, p=0.5, q=2.0),
+}
+
+
+@pytest.fixture(params=sorted(EMBEDDERS))
+def model(request):
+    return clone(EMBEDDERS[request.param])
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    return draw_blocks(nodes=120, inside=0.4, between=0.02, seed=3)
+
+
+def test_communities_stand_apart(model, blocks):
+    graph, communities = blocks
+    model.fit(graph)
+    assert model.embedding_.shape == (120, 20)
+    assert model.embedding_.dtype == np.float32
+    assert np.isfinite(model.embedding_).all()
+    assert measure_separation(model.embedding_, communities).accuracy > 0.95
+
+
+def test_a_seed_gives_the_same_bits_and_another_gives_others(model, blocks):
+    graph, _ = blocks
+    first = clone(model).fit(graph).embedding_
+    np.testing.assert_array_equal(clone(model).fit(graph).embedding_, first)
+    assert not np.array_equal(clone(model).set_params(random_state=1).fit(graph).embedding_, first)
+
+
+def test_ids_come_back_with_their_type(model):
+    graph = Graph.from_edges(["a", "b", "c", "d"], ["b", "c", "d", "a"])
+    model.fit(graph)
+    assert model.nodes_.tolist() == ["a", "b", "c", "d"]
+    np.testing.assert_array_equal(model["b"], model.embedding_[1])
+    assert "a" in model
+    assert "e" not in model
+    with pytest.raises(UnknownNodeError, match="'e'"):
+        model["e"]
+    assert len(model.most_similar("a", k=2)) == 2
+
+
+def test_weights_count(model):
+    graph = Graph.from_edges([0, 1, 2, 3, 0, 2], [1, 2, 3, 0, 2, 1], [1.0, 50.0, 1.0, 50.0, 0.5, 2.0])
+    weighted = clone(model).fit(graph).embedding_
+    assert not np.array_equal(weighted, clone(model).fit(graph.without_weights()).embedding_)
+
+
+@pytest.mark.filterwarnings("ignore::manela.ManelaWarning")
+def test_nodes_without_neighbours_have_vectors_too(model):
+    graph = Graph.from_edges([0, 1], [1, 2], nodes=range(5))
+    assert np.isfinite(model.fit(graph).embedding_).all()
+
+
+def test_what_is_saved_comes_back(model, blocks, tmp_path):
+    graph, _ = blocks
+    model.fit(graph).save(tmp_path / "out.npz")
+    again = type(model).load(tmp_path / "out.npz")
+    np.testing.assert_array_equal(again.embedding_, model.embedding_)
+    assert again.get_params() | {"n_jobs": 1} == model.get_params() | {"n_jobs": 1}
+    assert again.provenance_ == model.provenance_
+    assert isinstance(read_embedding(tmp_path / "out.npz"), Embedding)
+    for other in EMBEDDERS.values():
+        if type(other) is not type(model):
+            with pytest.raises(FormatError, match=type(other).__name__):
+                type(other).load(tmp_path / "out.npz")
+
+
+def test_a_pipeline_takes_it(model, blocks):
+    graph, communities = blocks
+    pipeline = make_pipeline(model, LogisticRegression())
+    assert pipeline.fit(graph, communities).score(graph, communities) > 0.9
+
+
+def test_a_path_will_do(model, tmp_path):
+    path = tmp_path / "net.txt"
+    path.write_text("1 2\n2 3\n3 1\n3 4\n")
+    np.testing.assert_array_equal(clone(model).fit(path).embedding_, clone(model).fit(read_graph(path)).embedding_)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("dimensions", 0),
+        ("window", 0),
+        ("negatives", -1),
+        ("learning_rate", float("nan")),
+        ("random_state", -1),
+        ("n_jobs", 0),
+    ],
+)
+def test_parameters_are_checked_in_fit(model, blocks, name, value):
+    broken = model.set_params(**{name: value})
+    with pytest.raises(ParameterError, match=f"{name} must be"):
+        broken.fit(blocks[0])
+
+
+@pytest.mark.parametrize("name", ["deepwalk", "node2vec"])
+@pytest.mark.parametrize(("parameter", "value"), [("walks", 0), ("walk_length", 1)])
+def test_walks_are_checked_in_fit(blocks, name, parameter, value):
+    with pytest.raises(ParameterError, match=f"{parameter} must be"):
+        clone(EMBEDDERS[name]).set_params(**{parameter: value}).fit(blocks[0])
+
+
+@pytest.mark.parametrize("parameter", ["p", "q"])
+def test_biases_are_checked_in_fit(blocks, parameter):
+    with pytest.raises(ParameterError, match=f"{parameter} must be"):
+        Node2Vec(**{parameter: 0.0}).fit(blocks[0])
+
+
+def test_progress_is_told(model, blocks):
+    seen = []
+    model.fit(blocks[0], progress=seen.append)
+    assert seen[-1].round == seen[-1].rounds
+    assert seen[-1].pairs == model.provenance_["pairs_made"] > 0

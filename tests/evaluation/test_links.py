@@ -1,0 +1,172 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from manela import Graph
+from manela.datasets.generators import draw_blocks
+from manela.errors import GraphError, ParameterError
+from manela.evaluation.heuristics import HEURISTICS
+from manela.evaluation.links import (
+    LinkScores,
+    Split,
+    average_precision,
+    hide_edges,
+    rank_links,
+    sample_nodes,
+    score_vectors,
+)
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return draw_blocks(nodes=150, inside=0.2, between=0.02, seed=4)[0]
+
+
+def edges_of(graph):
+    u, v = sp.triu(graph.to_scipy(), k=1).nonzero()
+    return {frozenset(pair) for pair in zip(graph.nodes[u].tolist(), graph.nodes[v].tolist(), strict=True)}
+
+
+def hidden_of(split):
+    u, v = sp.triu(split.hidden, k=1).nonzero()
+    ids = split.graph.nodes
+    return {frozenset(pair) for pair in zip(ids[u].tolist(), ids[v].tolist(), strict=True)}
+
+
+def test_no_edge_is_in_both_parts(graph):
+    split = hide_edges(graph, 0.2, random_state=3)
+    training, hidden, all_edges = edges_of(split.graph), hidden_of(split), edges_of(graph)
+    assert not training & hidden
+    assert training | hidden <= all_edges
+    assert len(hidden) == split.number_hidden
+    # nothing is lost but what hangs outside of the largest component
+    outside = set(graph.nodes.tolist()) - set(split.graph.nodes.tolist())
+    assert all(edge & outside for edge in all_edges - training - hidden)
+    assert len(hidden) <= round(0.2 * len(all_edges))
+
+
+def test_what_is_left_is_connected_and_keeps_its_weights():
+    rng = np.random.default_rng(0)
+    graph = Graph.from_edges(rng.integers(60, size=150), rng.integers(60, size=150), rng.uniform(1, 9, 150))
+    split = hide_edges(graph, 0.3, random_state=1)
+    assert connected_components(split.graph.to_scipy(), directed=False)[0] == 1
+    rows = np.searchsorted(graph.nodes, split.graph.nodes)
+    whole, left = graph.to_scipy().toarray()[np.ix_(rows, rows)], split.graph.to_scipy().toarray()
+    np.testing.assert_allclose(left[left > 0], whole[left > 0])
+
+
+def test_a_seed_hides_the_same_edges_and_another_hides_others(graph):
+    assert hidden_of(hide_edges(graph, 0.2, 5)) == hidden_of(hide_edges(graph, 0.2, 5))
+    assert hidden_of(hide_edges(graph, 0.2, 5)) != hidden_of(hide_edges(graph, 0.2, 6))
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -1.0, float("nan")])
+def test_a_share_is_between_nothing_and_all(graph, share):
+    with pytest.raises(ParameterError, match="share must be"):
+        hide_edges(graph, share)
+
+
+def test_arcs_and_tiny_networks_are_refused():
+    with pytest.raises(GraphError, match="undirected"):
+        hide_edges(Graph.from_edges([0, 1], [1, 2], directed=True))
+    with pytest.raises(GraphError, match="too small"):
+        hide_edges(Graph.from_edges([0, 1], [1, 2]), 0.5)
+
+
+def test_average_precision_is_that_of_scikit_learn():
+    rng = np.random.default_rng(1)
+    scores, wanted = rng.normal(size=(20, 30)), rng.random((20, 30)) < 0.2
+    wanted[0] = False
+    expected = [average_precision_score(w, s) if w.any() else 0.0 for s, w in zip(scores, wanted, strict=True)]
+    np.testing.assert_allclose(average_precision(scores, wanted), expected)
+
+
+def test_average_precision_by_hand():
+    """Wanted at places 1 and 3 of a list of four: (1/1 + 2/3)/2; what is left out of the list counts for nothing."""
+    scores = np.array([[4.0, 3.0, 2.0, 1.0], [-np.inf, 3.0, 2.0, 1.0]])
+    wanted = np.array([[True, False, True, False], [True, False, True, False]])
+    np.testing.assert_allclose(average_precision(scores, wanted), [5 / 6, 1 / 2])
+
+
+@pytest.fixture
+def small():
+    """A path 0-1-2-3-4 to learn from; 0-2 and 1-4 are hidden."""
+    hidden = np.zeros((5, 5), dtype=bool)
+    hidden[0, 2] = hidden[2, 0] = hidden[1, 4] = hidden[4, 1] = True
+    return Split(Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4]), sp.csr_array(hidden))
+
+
+def test_rankings_by_hand(small):
+    """Candidates: 02 03 04 13 14 24. Scored 6 to 1 in this order, so hidden ones are first and fifth."""
+    table = np.zeros((5, 5))
+    for score, (u, v) in zip(range(6, 0, -1), [(0, 2), (0, 3), (0, 4), (1, 3), (1, 4), (2, 4)], strict=True):
+        table[u, v] = table[v, u] = score
+    table[0, 1] = table[1, 0] = 99.0  # an edge of the training part must not count
+    scores = rank_links(lambda rows: table[rows], small, np.arange(5))
+    # 0: 2 3 4, first -> 1; 1: 3 4, second -> 1/2; 2: 0 4 -> 1; 3: none; 4: 0 1 2, second -> 1/2
+    assert scores.over_all == pytest.approx((1 + 1 / 2 + 1 + 0 + 1 / 2) / 5)
+    assert scores.mean_average_precision == pytest.approx((1 + 1 / 2 + 1 + 1 / 2) / 4)
+    assert scores.precision[1] == 1.0
+    assert scores.precision[3] == pytest.approx(1 / 3)
+    # hidden 6 and 2 against 5 4 3 1
+    assert scores.auc == pytest.approx((4 + 1) / 8, abs=0.01)
+
+
+def test_only_pairs_among_the_nodes_asked_for_are_ranked_unless_told(small):
+    """Asked for 0, 1 and 3, nothing hidden lies among them: 03 and 13 are candidates. With any other, 02 and 14 too."""
+    table = np.arange(25.0).reshape(5, 5)
+    nodes = np.array([0, 1, 3])
+    scores = rank_links(lambda rows: table[rows], small, nodes)
+    assert scores.mean_average_precision == scores.over_all == scores.precision[1] == 0.0
+    # 0: 4 3 2, third -> 1/3; 1: 4 3, first -> 1; 3: nothing hidden
+    scores = rank_links(lambda rows: table[rows], small, nodes, among=False)
+    assert scores.mean_average_precision == pytest.approx((1 / 3 + 1) / 2)
+    assert scores.over_all == pytest.approx((1 / 3 + 1) / 3)
+    # the one list, by score: 31 is 13 and in it once, as 13 with 8; 14 scores 9
+    assert scores.precision[1] == 1.0
+
+
+def test_auc_is_that_of_scikit_learn(graph):
+    split = hide_edges(graph, 0.2)
+    vectors = np.random.default_rng(2).normal(size=(split.graph.number_of_nodes, 4))
+    found = rank_links(score_vectors(vectors), split, sample_nodes(split, 20))
+    assert isinstance(found, LinkScores)
+    known = split.graph.to_scipy().toarray() != 0
+    hidden = split.hidden.toarray()
+    upper = np.triu(~known, k=1)
+    expected = roc_auc_score(hidden[upper], (vectors @ vectors.T)[upper])
+    assert found.auc == pytest.approx(expected, abs=0.01)
+
+
+def test_a_perfect_score_finds_everything(graph):
+    split = hide_edges(graph, 0.2)
+    found = rank_links(lambda rows: split.hidden[rows].toarray(), split, sample_nodes(split, None))
+    assert found.mean_average_precision == pytest.approx(1.0)
+    assert found.auc == pytest.approx(1.0)
+    assert found.precision[100] == 1.0
+
+
+def test_samples_are_nodes_without_repetition(graph):
+    split = hide_edges(graph, 0.2)
+    rows = sample_nodes(split, 40, random_state=1)
+    assert len(set(rows.tolist())) == 40
+    assert len(sample_nodes(split, None)) == len(sample_nodes(split, 10_000)) == split.graph.number_of_nodes
+
+
+def test_heuristics_are_those_of_networkx():
+    networkx = pytest.importorskip("networkx")
+    other = networkx.gnp_random_graph(30, 0.2, seed=1)
+    graph = Graph.of(other)
+    rows = np.arange(30)
+    pairs = [(u, v) for u in range(30) for v in range(u + 1, 30)]
+    u, v = np.array(pairs).T
+    for name, function in (
+        ("adamic-adar", networkx.adamic_adar_index),
+        ("preferential-attachment", networkx.preferential_attachment),
+    ):
+        expected = [score for *_, score in function(other, pairs)]
+        np.testing.assert_allclose(HEURISTICS[name](graph)(rows)[u, v], expected)
+    common = [len(list(networkx.common_neighbors(other, a, b))) for a, b in pairs]
+    np.testing.assert_allclose(HEURISTICS["common-neighbours"](graph)(rows)[u, v], common)

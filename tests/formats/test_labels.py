@@ -1,0 +1,90 @@
+import gzip
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manela.errors import FormatError
+from manela.formats.labels import read_labels
+
+
+def test_a_mat_file_has_a_row_for_each_node(tmp_path):
+    group = sp.csr_array(np.array([[1, 0], [0, 0], [1, 1]]))
+    scipy.io.savemat(tmp_path / "net.mat", {"group": group})
+    labels = read_labels(tmp_path / "net.mat")
+    np.testing.assert_array_equal(labels.of(np.arange(3)), group.toarray() != 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("labels.txt", "# who is what\na red\nb blue\na blue\n\nc red  # and nothing else\n"),
+        ("labels.txt", "a red blue\nb blue\nc red\n"),
+        ("labels.csv", "node,label\na,red\nb, blue\na,blue\nc,red\n"),
+        ("labels.tsv", "a\tred\tblue\nb\tblue\nc\tred\n"),
+    ],
+)
+def test_lines_name_a_node_and_its_labels(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    labels = read_labels(tmp_path / name)
+    assert set(labels.names) == {"red", "blue"}
+    found = labels.of(np.array(["c", "b", "x", "a"], dtype=object))
+    by_name = {label: found[:, column].tolist() for column, label in enumerate(labels.names)}
+    assert by_name == {"red": [True, False, False, True], "blue": [False, True, False, True]}
+
+
+def test_csv_labels_may_have_blanks(tmp_path):
+    (tmp_path / "l.csv").write_text("1,dark red\n2,blue\n")
+    assert read_labels(tmp_path / "l.csv").names == ("dark red", "blue")
+
+
+def test_integers_match_text(tmp_path):
+    with gzip.open(tmp_path / "l.txt.gz", "wt") as file:
+        file.write("10 a\n2 b\n")
+    assert read_labels(tmp_path / "l.txt.gz").of(np.array([2, 10])).tolist() == [[False, True], [True, False]]
+
+
+def test_labels_of_unknown_nodes_are_an_error(tmp_path):
+    (tmp_path / "l.txt").write_text("1 a\n7 b\n")
+    with pytest.raises(FormatError, match=r"labels 1 nodes .* '7'"):
+        read_labels(tmp_path / "l.txt").of(np.array([1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "rule"),
+    [
+        ("l.txt", b"a red\nb\n", r"l\.txt:2: must be a node and a label, got 'b'"),
+        ("l.txt", b"", "holds no labels"),
+        ("l.txt", b"\xff\xfe\x00", "is not text"),
+        ("l.mat", b"nonsense", "damaged or not a .mat"),
+        ("l.txt.gz", b"\x1f\x8b\x08\x00cut", "damaged"),
+    ],
+)
+def test_bad_files_are_named_with_the_rule(tmp_path, name, content, rule):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FormatError, match=rule):
+        read_labels(tmp_path / name)
+
+
+def test_missing_files_folders_and_variables_are_named(tmp_path):
+    with pytest.raises(FormatError, match="no such file"):
+        read_labels(tmp_path / "none.txt")
+    with pytest.raises(FormatError, match="is a folder"):
+        read_labels(tmp_path)
+    scipy.io.savemat(tmp_path / "net.mat", {"other": np.eye(2)})
+    with pytest.raises(FormatError, match="'group', got other"):
+        read_labels(tmp_path / "net.mat")
+
+
+@given(st.binary(max_size=300))
+def test_whatever_a_file_holds_gives_labels_or_our_error(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("labels") / "l.txt"
+    path.write_bytes(content)
+    try:
+        labels = read_labels(path)
+    except FormatError:
+        return
+    assert labels.matrix.shape == (len(labels.nodes), len(labels.names))
