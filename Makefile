@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 INSTALLED_BENCH := $(VENV)/.installed-bench
 
-.PHONY: demo test check bench format clean
+.PHONY: demo test check bench docs format clean
 
 demo: $(INSTALLED)  ## learn SYN-SBM, score its communities, draw them
 	$(BIN)/python examples/communities.py
@@ -22,6 +22,9 @@ check: $(INSTALLED)  ## format, lint, types, import contract
 
 bench: $(INSTALLED_BENCH)  ## measure what the issue asks for; tables on stdout
 	$(BIN)/python -m benchmarks
+
+docs: $(INSTALLED)  ## build the pages of docs/ into build/docs; warnings are errors
+	$(BIN)/mkdocs build --strict --quiet
 
 format: $(INSTALLED)  ## mend what `make check` finds and can be mended
 	$(BIN)/ruff check --fix .

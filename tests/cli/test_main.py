@@ -105,10 +105,10 @@ def test_help_helps(manela, arguments):
 
 
 def test_help_of_embed_shows_every_parameter_with_its_default(manela):
-    from manela.params import PARAMETERS
+    from manela import Manela
 
     text = manela("embed", "--help").stdout
-    for name in PARAMETERS:
+    for name in Manela().get_params():
         assert f"--{'jobs' if name == 'n_jobs' else name.replace('_', '-')}" in text
     assert "[default: 0.025]" in text
 

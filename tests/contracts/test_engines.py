@@ -175,3 +175,24 @@ def test_a_node_without_neighbours_keeps_its_vector(engine_class):
     start = begin(4, 8, False, 0)
     np.testing.assert_array_equal(state.vectors[3], 16 * start.vectors[3])
     assert not np.array_equal(state.vectors[:3], 16 * start.vectors[:3])
+
+
+@pytest.mark.parametrize("apply", ["iteration", "single"])
+def test_update_pairs_are_counted_for_each_node(engine_class, apply):
+    rng = np.random.default_rng(3)
+    graph = Graph.from_edges(rng.integers(30, size=90), rng.integers(30, size=90), nodes=range(31))
+    wanted = settings_of(dimensions=4, rounds=4, apply=apply, n_jobs=2, ratios=(0.2, 0.8))
+    state = begin(31, 4, False, 0)
+    schedule = plan(graph, wanted, 31 * 100)
+    arcs = reference.Arcs(graph.indptr, graph.indices)
+    expected = np.zeros(31, dtype=np.int64)
+    with engine_class(graph, wanted, state) as engine:
+        for number in range(4):
+            assert engine.advance(schedule)
+            key = int(derive(derive_key(0, ROUNDS), number))
+            for node, count in enumerate(schedule.counts(number)):
+                for iteration in range(count):
+                    drawn = int(derive(derive(key, node), iteration))
+                    expected[node] += reference.draw(node, drawn, arcs, wanted.walks, wanted.negatives)[1].sum()
+        np.testing.assert_array_equal(engine.updates, expected)
+    assert state.pairs == expected.sum() > 0

@@ -15,7 +15,9 @@ from manela.cli.datasets import datasets
 from manela.cli.embed import embed
 from manela.cli.evaluate import evaluate
 from manela.cli.info import info
+from manela.cli.reproduce import reproduce
 from manela.cli.similar import similar
+from manela.cli.tune import tune
 from manela.errors import ManelaError, ManelaWarning
 
 app = typer.Typer(
@@ -29,6 +31,8 @@ app.command()(embed)
 app.command()(info)
 app.command()(similar)
 app.add_typer(evaluate, name="evaluate")
+app.command()(tune)
+app.command()(reproduce)
 app.add_typer(datasets, name="datasets")
 
 

@@ -25,7 +25,14 @@ _PAIRS_OF_TRIAL = 200_000
 
 
 class CpuEngine:
-    """Moves a state through the rounds; `stop` may be called from any thread and ends a round unfinished."""
+    """Moves a state through the rounds; `stop` may be called from any thread and ends a round unfinished.
+
+    Attributes
+    ----------
+    state : State
+    updates : array of int, shape (n,)
+        Update pairs that each node has made with this engine.
+    """
 
     def __init__(self, graph: Graph, settings: Settings, state: State) -> None:
         self.state = state
@@ -36,6 +43,8 @@ class CpuEngine:
         self._kernel = kernels.advance if settings.apply == "iteration" else kernels.advance_singly
         self._key = derive_key(settings.seed, ROUNDS)
         self._room = [allocate(0, state.dimensions) for _ in state.tables]
+        self._made = np.zeros(0, dtype=np.int64)
+        self.updates = np.zeros(graph.number_of_nodes, dtype=np.int64)
         self._threads = ThreadPoolExecutor(max(1, settings.jobs - 1), thread_name_prefix="manela")
 
     def __enter__(self) -> CpuEngine:
@@ -54,7 +63,7 @@ class CpuEngine:
         counts = schedule.counts(number)
         nodes = np.flatnonzero(counts)
         counts = counts[nodes]
-        pairs = self._compute(nodes, counts, number, schedule.rate(number))
+        self._compute(nodes, counts, number, schedule.rate(number))
         if self._stopped[0]:
             return False
         pieces = np.linspace(0, len(nodes), self._settings.jobs + 1).astype(np.int64)
@@ -64,8 +73,10 @@ class CpuEngine:
                 kernels.commit(nodes[first:last], moved[first:last], table)
 
         self._share(commit, pieces)
+        made = self._made[: len(nodes)]
+        self.updates[nodes] += made
         self.state.round += 1
-        self.state.pairs += pairs
+        self.state.pairs += int(made.sum())
         return True
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
@@ -83,41 +94,38 @@ class CpuEngine:
             number += 1
         return max(1.0, pairs / elapsed)
 
-    def _compute(self, nodes: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], number: int, rate: float) -> int:
-        """Write where the nodes go in this round into the room beside the tables; returns the update pairs."""
+    def _compute(self, nodes: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], number: int, rate: float) -> None:
+        """Write where the nodes go in this round into the room beside the tables, and the update pairs they make."""
         tables = self.state.tables
         if len(self._room[0]) < len(nodes):
             self._room = [allocate(0, self.state.dimensions) for _ in tables]
             self._room = [allocate(len(nodes), self.state.dimensions) for _ in tables]
+            self._made = np.zeros(len(nodes), dtype=np.int64)
         key = np.uint64(derive(self._key, number))
         pieces = cut(counts, self._settings.jobs)
 
-        def move(first: int, last: int) -> int:
-            pairs = 0
+        def move(first: int, last: int) -> None:
             for own, room in enumerate(self._room):
-                pairs = self._kernel(
+                self._kernel(
                     nodes[first:last], counts[first:last], tables[own], tables[len(tables) - 1 - own],
-                    room[first:last], *self.arcs, key, np.float32(rate),
+                    room[first:last], self._made[first:last], *self.arcs, key, np.float32(rate),
                     self._walks, self._settings.negatives, self._stopped,
                 )  # fmt: skip
-            return pairs
 
-        return sum(self._share(move, pieces))
+        self._share(move, pieces)
 
-    def _share(self, work: Callable[[int, int], Any], pieces: npt.NDArray[np.int64]) -> list[Any]:
+    def _share(self, work: Callable[[int, int], None], pieces: npt.NDArray[np.int64]) -> None:
         """Do all pieces, each thread taking the next one as it comes free."""
-        results: list[Any] = []
         ahead = itertools.count()
 
         def take() -> None:
             while (place := next(ahead)) < len(pieces) - 1:
-                results.append(work(int(pieces[place]), int(pieces[place + 1])))
+                work(int(pieces[place]), int(pieces[place + 1]))
 
         helpers = [self._threads.submit(take) for _ in range(min(self._settings.jobs, len(pieces) - 1) - 1)]
         take()
         for helper in helpers:
             helper.result()
-        return results
 
 
 def cut(work: npt.NDArray[np.int64], jobs: int) -> npt.NDArray[np.int64]:

@@ -30,12 +30,16 @@ _LONGEST_CALIBRATION = 2.0
 
 @dataclass(frozen=True)
 class Run:
-    """What a run learned, and what it was in the end; `pairs` is its budget."""
+    """What a run learned, and what it was in the end; `pairs` is its budget.
+
+    `updates` are the update pairs that each node made, None for a run that was resumed.
+    """
 
     state: State
     settings: Settings
     schedule: Schedule
     pairs: int
+    updates: npt.NDArray[np.int64] | None
 
 
 def train(
@@ -75,7 +79,8 @@ def train(
         if reporter is not None:
             loop.objective = Objective(graph, settings, Arcs(*engine.arcs))
         loop.run()
-    return Run(state, settings, schedule, round(pairs * _mean_share(graph, share)))
+    made = engine.updates if saved is None else None
+    return Run(state, settings, schedule, round(pairs * _mean_share(graph, share)), made)
 
 
 class _Loop:

@@ -62,6 +62,8 @@ class Manela(Embedder):
         Ψ, with `context=True`.
     nodes_ : array, shape (n,)
         Ids.
+    updates_ : array of int, shape (n,), or None
+        Update pairs that each node made; None where the run was resumed.
     provenance_ : dict
         Parameters, seed, network and version.
 
@@ -192,6 +194,7 @@ class Manela(Embedder):
             pairs_made=run.state.pairs,
             **more,
         )
+        self.updates_ = run.updates
         return self._keep(Embedding(graph.nodes, run.state.vectors, run.state.context, provenance))
 
 

@@ -22,8 +22,9 @@ Scorer = Callable[[Rows], npt.NDArray[np.floating]]
 
 _BLOCK = 1 << 22
 """Scores held at a time."""
-_STRANGERS = 200_000
-"""Pairs without an edge that AUC compares the hidden ones with."""
+_STRANGERS = 50
+"""Pairs without an edge, for each hidden edge, that AUC compares the hidden ones with; in all at most …"""
+_MOST_STRANGERS = 200_000
 PLACES = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
 """The k of precision@k."""
 
@@ -175,9 +176,10 @@ def _auc(scorer: Scorer, split: Split, known: sp.csr_array, random_state: Any) -
     """Hidden edges against random pairs without an edge."""
     n = split.graph.number_of_nodes
     random = np.random.default_rng(seed_of(random_state))
-    u, v = (random.integers(n, size=2 * _STRANGERS) for _ in range(2))
+    count = min(_MOST_STRANGERS, 1000 + _STRANGERS * split.number_hidden)
+    u, v = (random.integers(n, size=2 * count) for _ in range(2))
     strange = (u != v) & ~np.asarray(known[u, v]).ravel() & ~np.asarray(split.hidden[u, v]).ravel()
-    u, v = u[strange][:_STRANGERS], v[strange][:_STRANGERS]
+    u, v = u[strange][:count], v[strange][:count]
     a, b = sp.triu(split.hidden, k=1).nonzero()
     if not len(a) or not len(u):
         return float("nan")

@@ -15,14 +15,29 @@ from manela.kernels.simd import AHEAD, BLOCK, absorb_block, absorb_one, prefetch
 
 @njit(cache=True, nogil=True)
 def advance(
-    nodes, counts, own, others, moved, indptr, indices, thresholds, aliases, key, learning_rate, walks, negatives, stop
+    nodes,
+    counts,
+    own,
+    others,
+    moved,
+    made,
+    indptr,
+    indices,
+    thresholds,
+    aliases,
+    key,
+    learning_rate,
+    walks,
+    negatives,
+    stop,
 ):
     """Move each of nodes by its iterations of this round, every iteration applied at once.
 
-    Reads own[nodes] and rows of others, both (n, m) with m a multiple of 16, and writes moved, (len(nodes), m).
+    Reads own[nodes] and rows of others, both (n, m) with m a multiple of 16, and writes moved, (len(nodes), m), and
+    into made the update pairs of each node.
     `counts` are the iterations of each node, at least 1; `walks` the number of targets 1, 2, … s hops away; `key` the
     round's. `thresholds` and `aliases` are None on a network without weights. Ends early, with nothing of use
-    written, once stop[0] is not 0. Returns the number of update pairs.
+    written, once stop[0] is not 0.
 
     Memory is what it waits for. So the rows of the next iteration are drawn while those of this one are computed, one
     reading of memory at a time: each is asked for, and used only some blocks of rows later.
@@ -69,37 +84,66 @@ def advance(
             x[k] += change[k]
         pairs += used // (1 + negatives)
         if later != i:
+            made[i] = pairs
+            pairs = 0
             _copy(x, moved[i])
             if later < len(nodes):
                 _copy(own[nodes[later]], x)
         i, iteration, used = later, later_iteration, later_used
         rows, later_rows = later_rows, rows
-    return pairs
 
 
 @njit(cache=True, nogil=True)
 def advance_singly(
-    nodes, counts, own, others, moved, indptr, indices, thresholds, aliases, key, learning_rate, walks, negatives, stop
+    nodes,
+    counts,
+    own,
+    others,
+    moved,
+    made,
+    indptr,
+    indices,
+    thresholds,
+    aliases,
+    key,
+    learning_rate,
+    walks,
+    negatives,
+    stop,
 ):
     """The same in the paper's strict order: each single update is applied before the next is computed."""
     rows, labels, draws, places, arcs = _room(walks, negatives)
     x = np.empty(own.shape[1], np.float32)
-    pairs = 0
     for i in range(len(nodes)):
+        made[i] = 0
         node = nodes[i]
         node_key = derive(key, node)
         _copy(own[node], x)
         for iteration in range(counts[i]):
             if stop[0] != 0:
-                return pairs
+                return
             used = _draw(
                 node, derive(node_key, iteration),
                 walks, negatives, len(others), indptr, indices, thresholds, aliases, draws, places, arcs, rows,
             )  # fmt: skip
             for row in range(used):
                 absorb_one(x, x, others, rows, labels, learning_rate, row, used)
-            pairs += used // (1 + negatives)
+            made[i] += used // (1 + negatives)
         _copy(x, moved[i])
+
+
+@njit(cache=True, nogil=True)
+def sample(nodes, counts, indptr, indices, thresholds, aliases, key, walks, negatives):
+    """Draw what `advance` would draw and do nothing with it; returns the update pairs."""
+    rows, _, draws, places, arcs = _room(walks, negatives)
+    pairs = 0
+    for i in range(len(nodes)):
+        for iteration in range(counts[i]):
+            used = _draw(
+                nodes[i], derive(derive(key, nodes[i]), iteration),
+                walks, negatives, len(indptr) - 1, indptr, indices, thresholds, aliases, draws, places, arcs, rows,
+            )  # fmt: skip
+            pairs += used // (1 + negatives)
     return pairs
 
 

@@ -1,0 +1,90 @@
+"""manela reproduce: the paper's tables and figures, beside ours."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from manela.cli import options as o
+from manela.cli.options import default
+from manela.errors import OutputError, ParameterError
+
+
+def reproduce(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where everything goes.")],
+    only: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PART,…",
+            help="Some of classification, links, visualisation, relationship, complexity, sweep, tuned; or all.",
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A part of the budget on the smallest network, in a few minutes.")
+    ] = False,
+    jobs: o.Jobs = default("n_jobs"),
+) -> None:
+    """Run the experiments of the MANELA paper and write a report.
+
+    DIR gets report.html (one file, opens anywhere), each figure as .png and .svg, results.json, and results.jsonl,
+    where every finished piece of work is kept with its parameters and seed: stop it at any time and run the same
+    command again to go on.
+
+    \b
+    manela reproduce -o report
+    manela reproduce -o report --only links,visualisation
+    """
+    from manela.evaluation.ledger import Ledger, describe_machine
+    from manela.formats.files import replace_file
+
+    parts = _parts(only)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{output}: cannot be made: {error.strerror or error}") from error
+    ledger = Ledger(output / "results.jsonl")
+
+    from manela import __version__
+    from manela.errors import import_extra
+    from manela.evaluation.experiments import FULL, QUICK, run_part
+    from manela.params import count_jobs
+
+    for module in ("matplotlib", "jinja2"):
+        import_extra(module, "report", "the report")
+    from manela.reports.page import write_page
+
+    begun = time.perf_counter()
+
+    def tell(text: str) -> None:
+        seconds = time.perf_counter() - begun
+        print(f"{seconds // 60:3.0f}:{seconds % 60:02.0f}  {text}", file=sys.stderr, flush=True)
+
+    plan = QUICK if quick else FULL
+    try:
+        results = {part: run_part(part, plan, ledger, count_jobs(jobs), tell) for part in parts}
+    except KeyboardInterrupt:
+        print(f"stopped; the same command goes on from {ledger.path}", file=sys.stderr)
+        raise
+    import json
+
+    with replace_file(output / "results.json") as file:
+        content = {"version": __version__, "machine": describe_machine(), "quick": quick, "results": results}
+        file.write(json.dumps(content).encode())
+    tell("drawing")
+    print(write_page(results, output, quick))
+
+
+def _parts(only: str | None) -> list[str]:
+    from manela.evaluation.experiments import PARTS
+
+    if only is None:
+        return list(PARTS)
+    chosen = only.split(",")
+    for part in chosen:
+        if part not in PARTS:
+            raise ParameterError(f"--only must be some of {', '.join(PARTS)}, got {part!r}.")
+    return [part for part in PARTS if part in chosen]

@@ -1,0 +1,59 @@
+"""manela tune: which ratios and hops suit a network."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from manela.cli import options as o
+from manela.cli.options import default
+from manela.errors import ParameterError
+
+
+def tune(
+    graph: o.GraphArgument,
+    labels: Annotated[
+        str | None, typer.Argument(metavar="[LABELS]", help="Labels to judge by; hidden edges are, if there are none.")
+    ] = None,
+    max_seconds: Annotated[float, typer.Option(metavar="SECONDS", help="How long to try.")] = 300.0,
+    unweighted: o.Unweighted = False,
+    matfile_variable: o.MatfileVariable = "network",
+    random_state: o.RandomState = default("random_state"),
+    jobs: o.Jobs = default("n_jobs"),
+) -> None:
+    """Find the ratios, the number of hops, and whether context vectors help, for GRAPH.
+
+    Candidates are tried with a tenth of the budget, the better half of them with three times as much, and so on, while
+    the time lasts. Judged by labels (micro-F1 of held-back nodes), or without labels by hidden edges (MAP). Prints
+    every trial, best first, and then the flags for `manela embed`.
+
+    \b
+    manela tune wikipedia wikipedia --max-seconds 120
+    manela tune friends.csv
+    """
+    if not max_seconds > 0:
+        raise ParameterError(f"--max-seconds must be above 0, got {max_seconds}")
+    from manela.cli.display import report_download
+    from manela.datasets.loading import load_graph, load_labels
+
+    read = load_graph(graph, unweighted=unweighted, matfile_variable=matfile_variable, progress=report_download(graph))
+    truth = None if labels is None else load_labels(labels).of(read.nodes)
+
+    from manela.evaluation import tuning
+
+    shown = sys.stderr.isatty()
+
+    def tell(trial: tuning.Trial) -> None:
+        if shown:
+            print(
+                f"{trial.score:.4f}  {trial.share:4.0%} of the budget  {trial.candidate}", file=sys.stderr, flush=True
+            )
+
+    trials = tuning.tune(read, truth, max_seconds=max_seconds, random_state=random_state, n_jobs=jobs, tell=tell)
+    print(f"{'micro-F1' if truth is not None else 'MAP':<10}{'budget':<8}{'seconds':<9}flags")
+    for trial in reversed(trials):
+        print(f"{trial.score:<10.4f}{trial.share:<8.0%}{trial.seconds:<9.1f}{trial.candidate}")
+    best = trials[-1]
+    print(f"\nbest of {len(trials)} trials: manela embed {graph} -o vectors.npz {best.candidate}")

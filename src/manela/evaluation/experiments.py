@@ -1,0 +1,378 @@
+"""The paper's experiments: each part is run piece by piece, and every piece that is done is kept in a ledger."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.manifold import TSNE
+from sklearn.metrics import f1_score
+
+from manela.datasets.generators import draw_blocks, draw_random
+from manela.datasets.loading import load_graph, load_labels
+from manela.engines.cpu import prepare_arcs
+from manela.errors import ManelaWarning
+from manela.estimators.embedder import Embedder
+from manela.estimators.relational_neighbors import RelationalNeighbors
+from manela.evaluation.classification import TRAIN_RATIOS, classify, split, take_best
+from manela.evaluation.frequencies import explain, fit_power_law
+from manela.evaluation.heuristics import HEURISTICS
+from manela.evaluation.ledger import Ledger
+from manela.evaluation.links import Split, hide_edges, rank_links, sample_nodes, score_vectors
+from manela.evaluation.methods import make_embedder, make_scorer
+from manela.evaluation.separation import measure_separation
+from manela.evaluation.tuning import tune
+from manela.graph import Graph
+from manela.kernels import cpu, skipgram
+
+PARTS = ("classification", "links", "visualisation", "relationship", "complexity", "sweep", "tuned")
+
+FIRST_RATIO = {"blogcatalog": 0.7, "ppi": 0.1, "wikipedia": 0.3}
+BIASES = {"blogcatalog": (0.25, 0.25), "ppi": (4.0, 1.0), "wikipedia": (4.0, 0.5)}
+"""The paper's r₁, and its p and q, for node classification."""
+_LINK_RATIO, _LINK_BIASES = 0.4, (4.0, 4.0)
+
+_TABLE_BYTES = 8
+_MOST_TRANSITIONS = 100_000_000
+"""Entries of precomputed transitions that are still tried: 800 MB."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much of everything is done."""
+
+    networks: tuple[str, ...] = ("blogcatalog", "ppi", "wikipedia")
+    train_ratios: tuple[float, ...] = TRAIN_RATIOS
+    shuffles: int = 10
+    walks: int = 10
+    pairs_per_node: int = 7450
+    link_runs: int = 10
+    related: str = "blogcatalog"
+    sweep: tuple[float, ...] = tuple(k / 10 for k in range(11))
+    sweep_shuffles: int = 3
+    sizes: tuple[int, ...] = (1_000, 3_000, 10_000, 30_000, 100_000)
+    degrees: tuple[int, ...] = (10, 30, 100, 300, 1_000)
+
+
+FULL = Plan()
+QUICK = Plan(
+    networks=("ppi",), train_ratios=(0.1, 0.5, 0.9), shuffles=2, walks=2, pairs_per_node=1500, link_runs=1,
+    related="ppi", sweep=(0.0, 0.5, 1.0), sweep_shuffles=1, sizes=(1_000, 3_000, 10_000), degrees=(10, 30, 100),
+)  # fmt: skip
+
+Tell = Callable[[str], None]
+Results = dict[str, Any]
+
+
+def run_part(part: str, plan: Plan, ledger: Ledger, jobs: int, tell: Tell) -> Results:
+    """Do what is not done yet of a part, and return all its results."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ManelaWarning)
+        return _PARTS[part](_Laboratory(plan, ledger, jobs, tell))
+
+
+@dataclass(frozen=True)
+class _Laboratory:
+    """What every part needs."""
+
+    plan: Plan
+    ledger: Ledger
+    jobs: int
+    tell: Tell
+
+    def get(self, part: str, compute: Callable[[], Any], **about: Any) -> Any:
+        words = [f"{name}={value}" for name, value in about.items() if isinstance(value, str | int | float)]
+        self.tell(f"{part}: {' '.join(words)}")
+        return self.ledger.get(part, about, compute)
+
+    def parameters(self, method: str, graph_nodes: int, r1: float, p: float, q: float, seed: int = 0) -> dict[str, Any]:
+        if method == "manela":
+            pairs = self.plan.pairs_per_node * graph_nodes
+            return {"ratios": [r1, round(1 - r1, 10)], "pairs": pairs, "random_state": seed}
+        biases = {"p": p, "q": q} if method == "node2vec" else {}
+        return {"walks": self.plan.walks, **biases, "random_state": seed}
+
+
+def _classification(lab: _Laboratory) -> Results:
+    """Results by network and method: a row for each train ratio."""
+    results: Results = {}
+    for network in lab.plan.networks:
+        plain, labels = _load(network)
+        weighted = load_graph(network)
+        results[network] = {}
+        for method in ("manela", "deepwalk", "node2vec"):
+            # the paper uses weights with node2vec alone
+            graph = weighted if method == "node2vec" else plain
+            parameters = lab.parameters(method, graph.number_of_nodes, FIRST_RATIO[network], *BIASES[network])
+
+            def compute(
+                network: str = network, method: str = method, graph: Graph = graph, labels: Any = labels,
+                parameters: Any = parameters,
+            ) -> Any:  # fmt: skip
+                model = _fit(method, parameters, graph, lab.jobs)
+                rows = []
+                for ratio in lab.plan.train_ratios:
+                    lab.tell(f"classification: {network} {method} {ratio:.0%}")
+                    scores = classify(
+                        model.embedding_, labels, train_ratio=ratio, shuffles=lab.plan.shuffles, jobs=lab.jobs
+                    )
+                    rows.append({"train_ratio": ratio, **{k: v.tolist() for k, v in asdict(scores).items()}})
+                return {"rows": rows, "pairs": model.provenance_["pairs_made"]}
+
+            results[network][method] = lab.get(
+                "classification", compute, network=network, method=method, parameters=parameters,
+                weighted=graph.is_weighted, train_ratios=lab.plan.train_ratios, shuffles=lab.plan.shuffles,
+            )  # fmt: skip
+        for method in ("relational-neighbors", "most-frequent"):
+
+            def count(method: str = method, plain: Graph = plain, labels: Any = labels) -> Any:
+                return {"rows": list(_classify_without_vectors(method, plain, labels, lab.plan))}
+
+            results[network][method] = lab.get(
+                "classification", count, network=network, method=method,
+                train_ratios=lab.plan.train_ratios, shuffles=lab.plan.shuffles,
+            )  # fmt: skip
+    return results
+
+
+def _classify_without_vectors(
+    method: str, graph: Graph, labels: npt.NDArray[np.bool_], plan: Plan
+) -> Iterable[dict[str, Any]]:
+    """Relational Neighbors, or the labels that are most frequent in the training part; same splits as with vectors."""
+    kept = np.flatnonzero(labels.any(axis=1))
+    for ratio in plan.train_ratios:
+        micro: list[float] = []
+        macro: list[float] = []
+        for train, test in split(len(kept), ratio, plan.shuffles):
+            given = np.zeros_like(labels)
+            given[kept[train]] = labels[kept[train]]
+            if method == "relational-neighbors":
+                predicted = RelationalNeighbors().fit(graph, given).predict(labels.sum(axis=1))
+            else:
+                chances = np.tile(given.mean(axis=0), (len(labels), 1))
+                predicted = take_best(chances, labels.sum(axis=1))
+            for scores, average in ((micro, "micro"), (macro, "macro")):
+                found = f1_score(labels[kept[test]], predicted[kept[test]], average=average, zero_division=0)
+                scores.append(float(found))
+        yield {"train_ratio": ratio, "micro": micro, "macro": macro}
+
+
+def _links(lab: _Laboratory) -> Results:
+    """Results by method: scores of each run, on 1,024 nodes and on all."""
+    graph, _ = _load("ppi")
+    methods = ("manela", "deepwalk", "node2vec", *HEURISTICS)
+    results: Results = {method: [] for method in methods}
+    for run in range(lab.plan.link_runs):
+
+        def compute(run: int = run) -> Any:
+            hidden = hide_edges(graph, random_state=run)
+            with ThreadPoolExecutor(lab.jobs) as threads:
+                scores = threads.map(lambda name: _score_links(lab, hidden, name, run), methods)
+                return dict(zip(methods, scores, strict=True))
+
+        about = {"network": "ppi", "run": run, "share": 0.2, "nodes": 1024, "walks": lab.plan.walks}
+        about |= {"pairs_per_node": lab.plan.pairs_per_node, "first_ratio": _LINK_RATIO, "biases": _LINK_BIASES}
+        done = lab.get("links", compute, **about)
+        for method in methods:
+            results[method].append(done[method])
+    return results
+
+
+def _score_links(lab: _Laboratory, hidden: Split, method: str, run: int) -> Results:
+    parameters = lab.parameters(method, hidden.graph.number_of_nodes, _LINK_RATIO, *_LINK_BIASES, seed=run)
+    if method in HEURISTICS:
+        scorer = make_scorer(method, hidden.graph, {})
+    else:
+        scorer = score_vectors(_fit(method, parameters, hidden.graph, 1).embedding_)
+    return {
+        name: asdict(rank_links(scorer, hidden, sample_nodes(hidden, count, run), random_state=run))
+        for name, count in (("sampled", 1024), ("all", None))
+    }
+
+
+def _visualisation(lab: _Laboratory) -> Results:
+    """Results by r₁: points on the plane, communities, and how clear the boundaries are."""
+    graph, communities = draw_blocks()
+    results: Results = {}
+    for r1 in (1.0, 0.75, 0.5):
+        parameters = lab.parameters("manela", graph.number_of_nodes, r1, 1.0, 1.0)
+
+        def compute(parameters: Any = parameters) -> Any:
+            vectors = _fit("manela", parameters, graph, lab.jobs).embedding_
+            directions = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+            points = TSNE(init="pca", perplexity=30, random_state=0).fit_transform(directions)
+            return {
+                "points": np.round(points, 2).tolist(),
+                "communities": communities.tolist(),
+                "vectors": asdict(measure_separation(vectors, communities)),
+                "plane": asdict(measure_separation(points, communities)),
+            }
+
+        results[str(r1)] = lab.get("visualisation", compute, network="sbm", parameters=parameters)
+    return results
+
+
+def _relationship(lab: _Laboratory) -> Results:
+    """Results by method: how often each node's vector was updated, beside its degree."""
+    graph, _ = _load(lab.plan.related)
+    results: Results = {"degrees": graph.degrees.tolist(), "network": lab.plan.related, "methods": {}}
+    for method in ("deepwalk", "manela"):
+        parameters = lab.parameters(method, graph.number_of_nodes, FIRST_RATIO[lab.plan.related], 1.0, 1.0)
+
+        def compute(method: str = method, parameters: Any = parameters) -> Any:
+            model: Any = _fit(method, parameters, graph, lab.jobs)
+            return {
+                "updates": model.updates_.tolist(),
+                "law": asdict(fit_power_law(model.updates_)),
+                "explained": explain(graph.degrees, model.updates_),
+            }
+
+        results["methods"][method] = lab.get(
+            "relationship", compute, network=lab.plan.related, method=method, parameters=parameters
+        )
+    return results
+
+
+def _complexity(lab: _Laboratory) -> Results:
+    """Seconds of preparing, sampling and updating, against nodes at a mean degree of 10, and against mean degree."""
+    results: Results = {"nodes": [], "degrees": []}
+    shapes = [("nodes", n, 10) for n in lab.plan.sizes] + [("degrees", 2_000, d) for d in lab.plan.degrees]
+    for kind, nodes, degree in shapes:
+
+        def compute(nodes: int = nodes, degree: int = degree) -> Results:
+            return _measure_costs(nodes, degree)
+
+        results[kind].append(lab.get("complexity", compute, nodes=nodes, degree=degree, pairs_per_node=100))
+    return results
+
+
+def _measure_costs(nodes: int, degree: int) -> Results:
+    graph = draw_random(nodes, nodes * degree // 2)
+    small = draw_random(100, 300)
+    pairs = 100 * nodes
+    for model in (make_embedder("manela", {"pairs": 1000}), make_embedder("node2vec", {"walks": 1, "p": 0.5})):
+        model.fit(small)  # compiles
+    costs: Results = {"nodes": nodes, "edges": graph.number_of_edges, "methods": {}}
+
+    begun = time.perf_counter()
+    manela = make_embedder("manela", {"pairs": pairs, "n_jobs": 1, "rounds": 20}).fit(graph)
+    whole = time.perf_counter() - begun
+    begun = time.perf_counter()
+    arcs = prepare_arcs(graph)
+    counts = np.maximum(1, graph.degrees * pairs // (20 * max(1, int(graph.degrees.sum()))))
+    drawn = cpu.sample(np.arange(nodes), counts, *arcs, np.uint64(1), np.array([10, 10]), 5)
+    sampling = (time.perf_counter() - begun) / max(1, drawn) * manela.provenance_["pairs_made"]
+    costs["methods"]["manela"] = {
+        "preparing": 0.0, "sampling": sampling, "updating": whole - sampling, "pairs": manela.provenance_["pairs_made"]
+    }  # fmt: skip
+    for method, biases in (("deepwalk", {}), ("node2vec", {"p": 0.25, "q": 4.0})):
+        model = make_embedder(method, {"walks": 1, "walk_length": 20, "window": 5, **biases}).fit(graph)
+        seconds = model.provenance_["seconds"]
+        costs["methods"][method] = {
+            "preparing": seconds["preparing"],
+            "sampling": seconds["walking"],
+            "updating": seconds["training"] - seconds["walking"],
+            "pairs": model.provenance_["pairs_made"],
+        }
+    costs["transitions"] = _measure_transitions(graph)
+    return costs
+
+
+def _measure_transitions(graph: Graph) -> Results:
+    """Time and memory of node2vec's precomputed transition probabilities, if they fit."""
+    entries = int((graph.degrees.astype(np.float64) ** 2).sum())
+    found: Results = {"entries": entries, "bytes": _TABLE_BYTES * entries, "seconds": None}
+    if entries > _MOST_TRANSITIONS:
+        return found
+    room = np.empty((3, int(graph.degrees.max())))
+    thresholds, aliases = np.empty(entries, np.float32), np.empty(entries, np.int32)
+    nothing = np.zeros(2, dtype=np.int64)
+    skipgram.precompute_transitions(nothing, graph.indices[:0], 0.25, 4.0, thresholds, aliases, room)  # compiles
+    begun = time.perf_counter()
+    written = skipgram.precompute_transitions(graph.indptr, graph.indices, 0.25, 4.0, thresholds, aliases, room)
+    found["seconds"] = time.perf_counter() - begun
+    found["entries"] = int(written)
+    return found
+
+
+def _sweep(lab: _Laboratory) -> Results:
+    """Results by network: micro-F1 at 50 % for each r₁."""
+    results: Results = {}
+    for network in lab.plan.networks:
+        graph, labels = _load(network)
+        results[network] = []
+        for r1 in lab.plan.sweep:
+            parameters = lab.parameters("manela", graph.number_of_nodes, r1, 1.0, 1.0)
+
+            def compute(graph: Graph = graph, labels: Any = labels, parameters: Any = parameters) -> Any:
+                vectors = _fit("manela", parameters, graph, lab.jobs).embedding_
+                scores = classify(vectors, labels, shuffles=lab.plan.sweep_shuffles, jobs=lab.jobs)
+                return {"micro": scores.micro.tolist(), "macro": scores.macro.tolist()}
+
+            found = lab.get(
+                "sweep", compute, network=network, first_ratio=r1, parameters=parameters,
+                shuffles=lab.plan.sweep_shuffles,
+            )  # fmt: skip
+            results[network].append({"first_ratio": r1, **found})
+    return results
+
+
+def _tuned(lab: _Laboratory) -> Results:
+    """Results by network: the best of what tuning tries, with edge weights, and its score on other splits."""
+    results: Results = {}
+    for network in lab.plan.networks:
+        graph = load_graph(network)
+        labels = load_labels(network).of(graph.nodes)
+
+        def compute(network: str = network, graph: Graph = graph, labels: Any = labels) -> Any:
+            trials = tune(
+                graph, labels, pairs_per_node=lab.plan.pairs_per_node, max_seconds=float("inf"), n_jobs=lab.jobs,
+                tell=lambda trial: lab.tell(f"tuned: {network} {trial.candidate} {trial.score:.4f}"),
+            )  # fmt: skip
+            best = trials[-1].candidate
+            parameters = {"ratios": best.ratios, "context": best.context}
+            pairs = lab.plan.pairs_per_node * graph.number_of_nodes
+            vectors = _fit("manela", {**parameters, "pairs": pairs}, graph, lab.jobs).embedding_
+            scores = classify(vectors, labels, shuffles=lab.plan.shuffles, jobs=lab.jobs)
+            return {
+                **parameters,
+                "micro": scores.micro.tolist(),
+                "macro": scores.macro.tolist(),
+                "tried": len(trials),
+                "trials": [{**asdict(trial), "candidate": str(trial.candidate)} for trial in trials],
+            }
+
+        results[network] = lab.get(
+            "tuned", compute, network=network, pairs_per_node=lab.plan.pairs_per_node, shuffles=lab.plan.shuffles
+        )
+    return results
+
+
+_PARTS: dict[str, Callable[[_Laboratory], Results]] = {
+    "classification": _classification,
+    "links": _links,
+    "visualisation": _visualisation,
+    "relationship": _relationship,
+    "complexity": _complexity,
+    "sweep": _sweep,
+    "tuned": _tuned,
+}
+
+
+def _load(network: str) -> tuple[Graph, npt.NDArray[np.bool_]]:
+    """A network without weights, as the paper uses them, and its labels."""
+    graph = load_graph(network, unweighted=True)
+    return graph, load_labels(network).of(graph.nodes)
+
+
+def _fit(method: str, parameters: dict[str, Any], graph: Graph, jobs: int) -> Embedder:
+    """Fit a method; the walking ones with one thread, so that a seed gives the same numbers each time."""
+    model = make_embedder(method, {**parameters, "n_jobs": jobs if method == "manela" else 1})
+    fitted: Embedder = model.fit(graph)
+    return fitted

@@ -1,0 +1,85 @@
+"""Ledger: results of experiments in a file, a line of JSON each, so that a run that was stopped can go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from manela import __version__
+from manela.errors import FormatError, OutputError
+
+
+class Ledger:
+    """Results by what they are results of.
+
+    Each line holds `part`, `about` (what it is a result of, with all parameters and the seed), `result`, `seconds`,
+    `version` and `machine`. A last line that was cut off by a crash is dropped.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.records: list[dict[str, Any]] = []
+        self._found: dict[str, Any] = {}
+        if path.exists():
+            self._load()
+
+    def get(self, part: str, about: dict[str, Any], compute: Callable[[], Any]) -> Any:
+        """The result that is there, or that `compute` gives, which is then kept."""
+        key = _key(part, about, __version__)
+        if key not in self._found:
+            begun = time.perf_counter()
+            result = json.loads(json.dumps(compute()))
+            record = {
+                "part": part,
+                "about": about,
+                "result": result,
+                "seconds": round(time.perf_counter() - begun, 3),
+                "version": __version__,
+                "machine": describe_machine(),
+            }
+            self._append(record)
+            self._keep(record)
+        return self._found[key]
+
+    def _append(self, record: dict[str, Any]) -> None:
+        line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
+        try:
+            with self.path.open("ab") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise OutputError(f"{self.path}: cannot be written: {error.strerror or error}") from error
+
+    def _load(self) -> None:
+        whole = 0
+        content = self.path.read_bytes()
+        for number, line in enumerate(content.splitlines(keepends=True), 1):
+            if not line.endswith(b"\n"):
+                break
+            try:
+                record = json.loads(line)
+                self._keep(record)
+            except (ValueError, KeyError, TypeError) as error:
+                raise FormatError(f"{self.path}:{number}: is damaged; remove the file to begin anew") from error
+            whole += len(line)
+        if whole < len(content):
+            os.truncate(self.path, whole)
+
+    def _keep(self, record: dict[str, Any]) -> None:
+        self._found[_key(record["part"], record["about"], record["version"])] = record["result"]
+        self.records.append(record)
+
+
+def _key(part: str, about: dict[str, Any], version: str) -> str:
+    return json.dumps([part, about, version], sort_keys=True)
+
+
+def describe_machine() -> str:
+    """System, processor and Python, in a line."""
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"

@@ -1,0 +1,138 @@
+"""Tuning: which ratios, how many hops, and whether context vectors help, tried out on what is held back."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.errors import ManelaWarning
+from manela.estimators.manela import Manela
+from manela.evaluation.classification import classify
+from manela.evaluation.links import hide_edges, rank_links, sample_nodes, score_vectors
+from manela.graph import Graph
+from manela.params import PAIRS_PER_NODE, count_jobs
+
+_FIRST_SHARE = 0.1
+"""Part of the budget that a candidate is first tried with; the best half goes on to three times as much."""
+_GROWTH = 3.0
+_NODES = 1024
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Parameters to try."""
+
+    ratios: tuple[float, ...]
+    context: bool
+
+    def __str__(self) -> str:
+        ratios = ",".join(f"{ratio:g}" for ratio in self.ratios)
+        return f"--ratios {ratios}{' --context' if self.context else ''}"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A candidate tried with a share of the budget; `score` is micro-F1 of labels, or MAP of hidden edges."""
+
+    candidate: Candidate
+    share: float
+    score: float
+    seconds: float
+
+
+def candidates() -> list[Candidate]:
+    """One, two, three and five hops, with and without context vectors."""
+    ratios: list[tuple[float, ...]] = [(1.0,)]
+    ratios += [(r, round(1 - r, 2)) for r in (0.9, 0.8, 0.7, 0.5, 0.3, 0.1)]
+    ratios += [(0.5, 0.3, 0.2), (0.2, 0.2, 0.2, 0.2, 0.2)]
+    return [Candidate(r, context) for context in (False, True) for r in ratios]
+
+
+def tune(
+    graph: Graph,
+    labels: npt.NDArray[np.bool_] | None = None,
+    *,
+    max_seconds: float = 300.0,
+    pairs_per_node: int = PAIRS_PER_NODE,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    tell: Callable[[Trial], None] = lambda _: None,
+) -> list[Trial]:
+    """Try candidates within a time, the better half of them again with a larger budget, until one is left.
+
+    Scored by labels, if there are any: micro-F1 of three splits, half of the nodes with labels trained on. Otherwise by
+    hidden edges: MAP. Returns all trials, the best last. What is measured here is not what the winner would score on
+    data that no trial has seen.
+    """
+    begun = time.perf_counter()
+    trials: list[Trial] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ManelaWarning)
+        if labels is not None:
+            score = _score_labels(graph, labels, random_state, n_jobs)
+        else:
+            score = _score_links(graph, random_state, n_jobs)
+        left, share = candidates(), _FIRST_SHARE
+        while left:
+            found: list[Trial] = []
+            for candidate in left:
+                expected = _expect([*trials, *found], candidate, share)
+                if time.perf_counter() - begun + expected > max_seconds and (trials or found):
+                    continue
+                started = time.perf_counter()
+                pairs = max(1, round(share * pairs_per_node * graph.number_of_nodes))
+                value = score(candidate, pairs)
+                trial = Trial(candidate, share, value, time.perf_counter() - started)
+                tell(trial)
+                found.append(trial)
+            trials += found
+            if len(found) <= 1 or share >= 1.0:
+                break
+            found.sort(key=lambda trial: -trial.score)
+            left = [trial.candidate for trial in found[: (len(found) + 1) // 2]]
+            share = min(1.0, share * _GROWTH)
+    largest = max(trial.share for trial in trials)
+    return sorted(trials, key=lambda trial: (trial.share == largest, trial.score))
+
+
+def _expect(trials: list[Trial], candidate: Candidate, share: float) -> float:
+    """How long a trial will take at most, from the last one of its kind; context vectors double the work."""
+    alike = [trial for trial in trials if trial.candidate.context == candidate.context]
+    factor = 1.0 if alike else 2.0
+    return max((factor * t.seconds * share / t.share for t in (alike or trials)[-1:]), default=0.0)
+
+
+def _score_labels(
+    graph: Graph, labels: npt.NDArray[np.bool_], random_state: int, n_jobs: int | None
+) -> Callable[[Candidate, int], float]:
+    def score(candidate: Candidate, pairs: int) -> float:
+        vectors = _fit(graph, candidate, pairs, random_state, n_jobs)
+        found = classify(vectors, labels, shuffles=3, random_state=random_state + 1, jobs=count_jobs(n_jobs))
+        return float(found.micro.mean())
+
+    return score
+
+
+def _score_links(graph: Graph, random_state: int, n_jobs: int | None) -> Callable[[Candidate, int], float]:
+    split = hide_edges(graph, random_state=random_state)
+    nodes = sample_nodes(split, _NODES, random_state)
+
+    def score(candidate: Candidate, pairs: int) -> float:
+        vectors = _fit(split.graph, candidate, pairs, random_state, n_jobs)
+        return rank_links(score_vectors(vectors), split, nodes).mean_average_precision
+
+    return score
+
+
+def _fit(
+    graph: Graph, candidate: Candidate, pairs: int, random_state: int, n_jobs: int | None
+) -> npt.NDArray[np.float32]:
+    model = Manela(
+        ratios=candidate.ratios, context=candidate.context, pairs=pairs, random_state=random_state, n_jobs=n_jobs
+    )
+    return model.fit(graph).embedding_

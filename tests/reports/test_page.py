@@ -1,0 +1,141 @@
+"""The report, made by the command from small experiments, in a real browser."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from manela.reports.paper import MICRO_F1, explain_difference
+
+BROWSER = shutil.which("chromium")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+
+SMALL = """
+import sys
+from manela.evaluation import experiments
+experiments.QUICK = experiments.Plan(
+    networks=("ppi",), train_ratios=(0.1, 0.5), shuffles=1, walks=1, pairs_per_node=200, link_runs=2, related="ppi",
+    sweep=(0.0, 1.0), sweep_shuffles=1, sizes=(500, 1000), degrees=(10, 2000),
+)
+from manela.evaluation import tuning
+kept = tuning.candidates()[:2]
+tuning.candidates = lambda: list(kept)
+experiments._MOST_TRANSITIONS = 10_000_000
+from manela.cli.main import run
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("report")
+
+
+@pytest.fixture
+def report(folder, real):
+    real("ppi")
+    if not (folder / "report.html").exists():
+        done = reproduce(folder)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip() == str(folder / "report.html")
+    return folder / "report.html"
+
+
+def reproduce(folder, *more):
+    command = [sys.executable, "-c", SMALL, "reproduce", "--quick", "-o", str(folder), *more]
+    return subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+
+
+def test_everything_is_written(report):
+    names = {path.name for path in report.parent.iterdir()}
+    figures = ("classification", "links", "visualisation", "relationship", "complexity", "sweep")
+    assert names == {
+        "report.html", "results.json", "results.jsonl", *(f"{f}.{kind}" for f in figures for kind in ("png", "svg"))
+    }  # fmt: skip
+    results = json.loads((report.parent / "results.json").read_text())["results"]
+    assert set(results) == {*figures, "tuned"}
+    for line in (report.parent / "results.jsonl").read_text().splitlines():
+        assert set(json.loads(line)) == {"part", "about", "result", "seconds", "version", "machine"}
+
+
+def test_numbers_of_the_page_are_those_of_the_results(report):
+    results = json.loads((report.parent / "results.json").read_text())["results"]
+    row = next(one for one in results["classification"]["ppi"]["manela"]["rows"] if one["train_ratio"] == 0.5)
+    text = report.read_text()
+    assert f"{row['micro'][0]:.3f} ± 0.000" in text
+    assert f"{row['micro'][0] - MICRO_F1['manela']['ppi']:+.3f}" in text
+    assert "does not fit" in text
+
+
+def test_a_finished_run_does_nothing_again(report):
+    before = (report.parent / "results.jsonl").read_bytes()
+    done = reproduce(report.parent, "--only", "links,sweep")
+    assert done.returncode == 0
+    assert (report.parent / "results.jsonl").read_bytes() == before
+    report.unlink()
+    assert reproduce(report.parent).returncode == 0
+    assert (report.parent / "results.jsonl").read_bytes() == before
+
+
+def test_the_page_needs_no_network(report):
+    text = report.read_text()
+    names = re.findall(r'https?://[^"\s)]+', text)
+    assert set(names) <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink", *filter(is_name, names)}
+
+
+def is_name(address):
+    """Names of vocabularies in SVG metadata, which nothing fetches."""
+    return address.startswith(
+        ("http://www.w3.org/", "http://purl.org/", "http://creativecommons.org/", "https://matplotlib.org")
+    )
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs chromium, as in Debian's package of that name")
+@pytest.mark.parametrize(("width", "scheme"), [(1100, "light"), (390, "dark")])
+def test_a_browser_shows_it_without_errors(report, width, scheme):
+    from playwright.sync_api import sync_playwright
+
+    errors = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("requestfailed", lambda request: errors.append(request.url))
+        page.goto(report.as_uri())
+        boxes = [figure.bounding_box() for figure in page.locator("figure svg").all()]
+        ink, paper = (page.evaluate(f"getComputedStyle(document.body).{name}") for name in ("color", "backgroundColor"))
+        overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        browser.close()
+    assert errors == []
+    assert len(boxes) == 6
+    assert all(box["width"] > 0.5 * min(width, 500) and box["height"] > 50 for box in boxes)
+    assert overflow <= 0
+    light = sum(map(int, re.findall(r"\d+", paper)[:3])) > sum(map(int, re.findall(r"\d+", ink)[:3]))
+    assert light == (scheme == "light")
+
+
+def test_only_what_is_there_can_be_asked_for(tmp_path):
+    done = reproduce(tmp_path / "new", "--only", "links,magic")
+    assert done.returncode == 2
+    assert "--only must be some of classification" in done.stderr
+    assert "'magic'" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = reproduce(tmp_path / "file")
+    assert done.returncode == 2
+    assert "cannot be made" in done.stderr
+
+
+def test_differences_are_explained_from_a_hundredth_on():
+    assert explain_difference("deepwalk", 0.009, quick=False) == ""
+    assert "softmax" in explain_difference("deepwalk", 0.03, quick=False)
+    assert "quick" in explain_difference("deepwalk", -0.03, quick=True)
+    for method in MICRO_F1:
+        assert explain_difference(method, 0.5, quick=False)
