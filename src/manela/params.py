@@ -39,6 +39,10 @@ def _positive(x: Any) -> bool:
     return isinstance(x, Real) and not isinstance(x, bool) and math.isfinite(x) and float(x) > 0
 
 
+def _is_bias(x: Any) -> bool:
+    return _positive(x) and 0.001 <= x <= 1000
+
+
 def _optional(rule: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda x: x is None or rule(x)
 
@@ -125,8 +129,8 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "walks": Parameter(10, "a whole number from 1 to 10^6", _whole(1, 10**6), "Walks from each node (γ)."),
     "walk_length": Parameter(80, "a whole number from 2 to 10^6", _whole(2, 10**6), "Nodes of a walk (ℓ)."),
-    "p": Parameter(1.0, "a finite number above 0", _positive, "How unlikely a walk is to go straight back."),
-    "q": Parameter(1.0, "a finite number above 0", _positive, "How unlikely a walk is to leave what lies around."),
+    "p": Parameter(1.0, "a number from 0.001 to 1000", _is_bias, "How unlikely a walk is to go straight back."),
+    "q": Parameter(1.0, "a number from 0.001 to 1000", _is_bias, "How unlikely a walk is to leave what lies around."),
     "engine": Parameter("auto", f"one of {', '.join(ENGINES)}", lambda x: x in ENGINES, "Who runs the rounds."),
 }
 

@@ -47,6 +47,20 @@ def test_classify_prints_a_table_and_writes_scores_and_a_picture(manela, vectors
     assert (vectors / "scores.svg").read_text().startswith("<?xml")
 
 
+def test_scores_do_not_depend_on_the_order_of_a_file(manela, vectors):
+    from manela.formats.embeddings import read_embedding
+
+    read = read_embedding(vectors / "out.npz")
+    order = np.random.default_rng(1).permutation(90)
+    noisy = read.vectors + np.random.default_rng(2).normal(size=read.vectors.shape).astype(np.float32)
+    tables = []
+    for name, rows in (("a.npz", np.arange(90)), ("b.csv", order)):
+        write_embedding(Embedding(read.nodes[rows], noisy[rows]), vectors / name)
+        done = manela("evaluate", "classify", vectors / name, vectors / "labels.csv", "--train-ratios", "0.5")
+        tables.append(done.stdout)
+    assert tables[0] == tables[1] != ""
+
+
 def test_links_prints_a_line_for_each_method(manela, network, tmp_path):
     done = manela(
         "evaluate", "links", network, "--method", "manela,deepwalk,adamic-adar", "--runs", 2, "--dimensions", 16,
@@ -70,6 +84,9 @@ def test_links_prints_a_line_for_each_method(manela, network, tmp_path):
         (("classify", "out.npz", "labels.csv", "--plot", "picture.gif"), "must end in .png or .svg"),
         (("classify", "out.npz", "labels.csv", "--json", "none/x.json"), "cannot be written"),
         (("classify", "out.npz", "sbm"), "has communities and no labels"),
+        (("classify", "out.npz", "labels.csv", "--random-state", "-1"), "random_state must be"),
+        (("classify", "out.npz", "labels.csv", "--jobs", "0"), "n_jobs must be"),
+        (("links", "sbm", "--random-state", "-1"), "random_state must be"),
         (("links", "sbm", "--method", "magic"), "method must be one of manela"),
         (("links", "sbm", "--share", "1.5", "--runs", "1"), "share must be between 0 and 1"),
         (("links", "none.txt"), "none.txt: no such file"),

@@ -83,6 +83,12 @@ def test_what_is_saved_comes_back(model, blocks, tmp_path):
                 type(other).load(tmp_path / "out.npz")
 
 
+def test_parameters_may_be_numbers_of_numpy(model, tmp_path):
+    model.set_params(dimensions=np.int64(8), learning_rate=np.float32(0.02))
+    model.fit(Graph.from_edges([0, 1], [1, 2])).save(tmp_path / "out.npz")
+    assert type(model).load(tmp_path / "out.npz").dimensions == 8
+
+
 def test_a_pipeline_takes_it(model, blocks):
     graph, communities = blocks
     pipeline = make_pipeline(model, LogisticRegression())
@@ -123,6 +129,12 @@ def test_walks_are_checked_in_fit(blocks, name, parameter, value):
 def test_biases_are_checked_in_fit(blocks, parameter):
     with pytest.raises(ParameterError, match=f"{parameter} must be"):
         Node2Vec(**{parameter: 0.0}).fit(blocks[0])
+
+
+@pytest.mark.parametrize(("p", "q"), [(1000.0, 0.001), (0.001, 1000.0), (1000.0, 1000.0)])
+def test_the_strongest_biases_come_to_an_end(p, q):
+    star = Graph.from_edges([0] * 5, range(1, 6))
+    assert np.isfinite(Node2Vec(dimensions=4, walks=1, walk_length=10, p=p, q=q).fit(star).embedding_).all()
 
 
 def test_progress_is_told(model, blocks):

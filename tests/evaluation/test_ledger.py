@@ -59,3 +59,11 @@ def test_a_failure_keeps_nothing_and_an_unwritable_file_is_told(tmp_path):
         ledger.get("links", {}, lambda: 1 / 0)
     with pytest.raises(OutputError, match="cannot be written"):
         ledger.get("links", {}, lambda: 1)
+
+
+def test_a_frozen_ledger_computes_nothing(tmp_path):
+    Ledger(tmp_path / "r.jsonl").get("links", {"run": 1}, lambda: 1)
+    frozen = Ledger(tmp_path / "r.jsonl", frozen=True)
+    assert frozen.get("links", {"run": 1}, lambda: 2) == 1
+    with pytest.raises(LookupError):
+        frozen.get("links", {"run": 2}, lambda: 2)

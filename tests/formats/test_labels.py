@@ -21,7 +21,7 @@ def test_a_mat_file_has_a_row_for_each_node(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("labels.txt", "# who is what\na red\nb blue\na blue\n\nc red  # and nothing else\n"),
+        ("labels.txt", "# who is what\na red\nb blue\na blue\n\nc red\n"),
         ("labels.txt", "a red blue\nb blue\nc red\n"),
         ("labels.csv", "node,label\na,red\nb, blue\na,blue\nc,red\n"),
         ("labels.tsv", "a\tred\tblue\nb\tblue\nc\tred\n"),
@@ -36,9 +36,21 @@ def test_lines_name_a_node_and_its_labels(tmp_path, name, text):
     assert by_name == {"red": [True, False, False, True], "blue": [False, True, False, True]}
 
 
-def test_csv_labels_may_have_blanks(tmp_path):
-    (tmp_path / "l.csv").write_text("1,dark red\n2,blue\n")
-    assert read_labels(tmp_path / "l.csv").names == ("dark red", "blue")
+def test_csv_labels_may_have_blanks_commas_and_signs(tmp_path):
+    (tmp_path / "l.csv").write_text('\ufeffid,label\n1,dark red\n2,"red, dark"\n3,C#\n4,C\n', encoding="utf-8")
+    assert read_labels(tmp_path / "l.csv").names == ("dark red", "red, dark", "C#", "C")
+
+
+def test_nodes_of_a_mat_file_without_a_label_need_no_vector(tmp_path):
+    scipy.io.savemat(tmp_path / "net.mat", {"group": np.array([[1, 0], [0, 1], [0, 0]])})
+    assert read_labels(tmp_path / "net.mat").of(np.arange(2)).tolist() == [[True, False], [False, True]]
+
+
+@pytest.mark.parametrize("group", ["text", np.zeros((2, 2, 2)), np.array([["a", 1]], dtype=object), {"a": 1}])
+def test_a_mat_file_that_holds_something_else_is_told(tmp_path, group):
+    scipy.io.savemat(tmp_path / "net.mat", {"group": group})
+    with pytest.raises(FormatError, match="must be a matrix of 0 and 1"):
+        read_labels(tmp_path / "net.mat")
 
 
 def test_integers_match_text(tmp_path):

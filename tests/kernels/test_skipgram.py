@@ -111,7 +111,9 @@ def test_updates_are_those_of_skip_gram():
 def test_visits_are_those_of_the_walks(graph):
     visits = np.zeros(graph.number_of_nodes, np.int64)
     starts = np.arange(graph.number_of_nodes)
-    steps = skipgram.count_visits(starts, np.uint64(3), 20, graph.indptr, graph.indices, *NO_WEIGHTS, 1.0, 1.0, visits)
+    steps = skipgram.count_visits(
+        starts, np.uint64(3), 20, graph.indptr, graph.indices, *NO_WEIGHTS, 1.0, 1.0, visits, np.zeros(1, np.uint8)
+    )
     paths = [walk(graph, start, int(derive(3, start)), 20)[0] for start in starts]
     np.testing.assert_array_equal(visits, np.bincount(np.concatenate(paths), minlength=len(visits)))
     assert steps == sum(len(path) - 1 for path in paths)

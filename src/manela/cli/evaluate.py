@@ -11,7 +11,8 @@ import typer
 
 from manela.cli import options as o
 from manela.cli.options import default
-from manela.errors import ParameterError
+from manela.errors import FormatError, ParameterError
+from manela.params import check
 
 evaluate = typer.Typer(
     help="Score vectors: can labels or missing links be told from them?", no_args_is_help=True, rich_markup_mode=None
@@ -47,16 +48,24 @@ def classify(
     manela embed blogcatalog -o vectors.npz --ratios 0.7,0.3
     manela evaluate classify vectors.npz blogcatalog --plot scores.png
     """
+    import numpy as np
+
     from manela.datasets.loading import load_labels
     from manela.formats.embeddings import read_embedding
+    from manela.formats.labels import sort_by_id
 
     ratios = o.parse_numbers("train-ratios", train_ratios)
     if not all(0 < ratio < 1 for ratio in ratios):
         raise ParameterError(f"train-ratios must be between 0 and 1, got {train_ratios}.")
     _check_outputs(json, plot)
+    check("random_state", random_state)
+    check("n_jobs", jobs)
     read = read_embedding(embedding)
-    given = load_labels(labels)
-    truth = given.of(read.nodes)
+    order = sort_by_id(read.nodes)
+    vectors = read.vectors[order]
+    if not np.isfinite(vectors).all():
+        raise FormatError(f"{embedding}: holds vectors that are not finite numbers")
+    truth = load_labels(labels).of(read.nodes[order])
 
     from manela.evaluation import classification
     from manela.params import count_jobs
@@ -66,7 +75,7 @@ def classify(
     with _counting("shuffle", len(ratios) * shuffles) as done:
         for ratio in ratios:
             scores = classification.classify(
-                read.vectors, truth, train_ratio=ratio, shuffles=shuffles, random_state=random_state,
+                vectors, truth, train_ratio=ratio, shuffles=shuffles, random_state=random_state,
                 jobs=count_jobs(jobs), done=done,
             )  # fmt: skip
             rows.append({"train_ratio": ratio, **{name: getattr(scores, name).tolist() for name in names}})
@@ -121,12 +130,13 @@ def links(
     from manela.datasets.loading import load_graph
 
     _check_outputs(json, plot)
+    check("random_state", random_state)
     read = load_graph(graph, unweighted=unweighted, matfile_variable=matfile_variable, progress=report_download(graph))
 
     from manela.evaluation.links import hide_edges, rank_links, sample_nodes
     from manela.evaluation.methods import METHODS, make_scorer
 
-    chosen = METHODS if method == "all" else tuple(method.split(","))
+    chosen = METHODS if method == "all" else tuple(dict.fromkeys(method.split(",")))
     unknown = [name for name in chosen if name not in METHODS]
     if unknown:
         raise ParameterError(f"method must be one of {', '.join(METHODS)}, or all, got {unknown[0]!r}.")

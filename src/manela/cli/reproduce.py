@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +21,7 @@ def reproduce(
         str | None,
         typer.Option(
             metavar="PART,…",
-            help="Some of classification, links, visualisation, relationship, complexity, sweep, tuned; or all.",
+            help="Some of classification, links, visualisation, relationship, complexity, sweep, tuned.",
         ),
     ] = None,
     quick: Annotated[
@@ -36,21 +37,22 @@ def reproduce(
 
     \b
     manela reproduce -o report
-    manela reproduce -o report --only links,visualisation
+    manela reproduce -o report --only links,visualisation   # the page has these, and what is there already
     """
-    from manela.evaluation.ledger import Ledger, describe_machine
-    from manela.formats.files import replace_file
+    from manela.evaluation.ledger import Ledger
+    from manela.formats.files import check_writable, replace_file
 
     parts = _parts(only)
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{output}: cannot be made: {error.strerror or error}") from error
+    check_writable(output / "results.jsonl")
     ledger = Ledger(output / "results.jsonl")
 
     from manela import __version__
     from manela.errors import import_extra
-    from manela.evaluation.experiments import FULL, QUICK, run_part
+    from manela.evaluation.experiments import FULL, PARTS, QUICK, run_part
     from manela.params import count_jobs
 
     for module in ("matplotlib", "jinja2"):
@@ -69,13 +71,20 @@ def reproduce(
     except KeyboardInterrupt:
         print(f"stopped; the same command goes on from {ledger.path}", file=sys.stderr)
         raise
+    kept = Ledger(ledger.path, frozen=True)
+    for part in PARTS:
+        with suppress(LookupError):
+            if part not in results:
+                results[part] = run_part(part, plan, kept, 1, lambda _: None)
+    results = {part: results[part] for part in PARTS if part in results}
+    machine = ", and ".join(sorted({record["machine"] for record in kept.records}))
     import json
 
     with replace_file(output / "results.json") as file:
-        content = {"version": __version__, "machine": describe_machine(), "quick": quick, "results": results}
+        content = {"version": __version__, "machine": machine, "quick": quick, "results": results}
         file.write(json.dumps(content).encode())
     tell("drawing")
-    print(write_page(results, output, quick))
+    print(write_page(results, output, machine, quick))
 
 
 def _parts(only: str | None) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from manela.cli import options as o
 from manela.cli.options import default
 from manela.errors import ParameterError
+from manela.params import check
 
 
 def tune(
@@ -17,7 +19,9 @@ def tune(
     labels: Annotated[
         str | None, typer.Argument(metavar="[LABELS]", help="Labels to judge by; hidden edges are, if there are none.")
     ] = None,
-    max_seconds: Annotated[float, typer.Option(metavar="SECONDS", help="How long to try.")] = 300.0,
+    max_seconds: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How long to try; one trial is made in any case.")
+    ] = 300.0,
     unweighted: o.Unweighted = False,
     matfile_variable: o.MatfileVariable = "network",
     random_state: o.RandomState = default("random_state"),
@@ -35,6 +39,8 @@ def tune(
     """
     if not max_seconds > 0:
         raise ParameterError(f"--max-seconds must be above 0, got {max_seconds}")
+    check("random_state", random_state)
+    check("n_jobs", jobs)
     from manela.cli.display import report_download
     from manela.datasets.loading import load_graph, load_labels
 
@@ -55,5 +61,11 @@ def tune(
     print(f"{'micro-F1' if truth is not None else 'MAP':<10}{'budget':<8}{'seconds':<9}flags")
     for trial in reversed(trials):
         print(f"{trial.score:<10.4f}{trial.share:<8.0%}{trial.seconds:<9.1f}{trial.candidate}")
-    best = trials[-1]
-    print(f"\nbest of {len(trials)} trials: manela embed {graph} -o vectors.npz {best.candidate}")
+    untried = len(tuning.candidates()) - len({trial.candidate for trial in trials})
+    if untried:
+        print(f"\n{untried} candidates were not tried for lack of time; --max-seconds gives more")
+    more = [str(trials[-1].candidate)]
+    more += ["--unweighted"] if unweighted else []
+    more += [f"--matfile-variable {quote(matfile_variable)}"] if matfile_variable != "network" else []
+    more += [f"--random-state {random_state}"] if random_state else []
+    print(f"\nbest of {len(trials)} trials: manela embed {quote(graph)} -o vectors.npz {' '.join(more)}")

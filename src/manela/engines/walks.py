@@ -91,7 +91,7 @@ class _Walker:
 
         def count(starts: Nodes, key: np.uint64) -> Nodes:
             visits = np.zeros(self.nodes, dtype=np.int64)
-            skipgram.count_visits(starts, key, *self.way, visits)
+            skipgram.count_visits(starts, key, *self.way, visits, self.stopped)
             return visits
 
         visits = np.zeros(self.nodes, dtype=np.int64)

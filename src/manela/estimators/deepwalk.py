@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, Self
 
 from manela.datasets.loading import load_graph
@@ -98,11 +99,11 @@ class DeepWalk(Embedder):
         -------
         self
         """
-        parameters = self.get_params()
-        settings = check_walks(parameters)
+        settings = check_walks(self.get_params())
         graph = load_graph(X)
         run = train_walks(graph, settings, progress)
-        said = {**{name: parameters[name] for name in parameters if name != "n_jobs"}, "random_state": settings.seed}
+        said = {name: value for name, value in asdict(settings).items() if name in self._get_param_names()}
+        said["random_state"] = settings.seed
         provenance = self._say(graph, said, pairs_made=run.pairs, threads=settings.jobs, seconds=run.seconds)
         self.updates_ = run.updates
         return self._keep(Embedding(graph.nodes, run.vectors, run.context, provenance))

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from manela.datasets.loading import load_graph
 from manela.errors import ParameterError
 
 
-class RelationalNeighbors(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class RelationalNeighbors(BaseEstimator):  # type: ignore[misc]
     """Label nodes by their neighbours (Macskassy and Provost, 2003), over and over until all have labels.
 
     In each iteration every node that has no label yet, but a neighbour with one, gets the label that is most frequent

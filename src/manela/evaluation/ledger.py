@@ -18,11 +18,12 @@ class Ledger:
     """Results by what they are results of.
 
     Each line holds `part`, `about` (what it is a result of, with all parameters and the seed), `result`, `seconds`,
-    `version` and `machine`. A last line that was cut off by a crash is dropped.
+    `version` and `machine`. A last line that was cut off by a crash is dropped. With `frozen`, nothing is computed:
+    what is not there is a LookupError.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, frozen: bool = False) -> None:
+        self.path, self.frozen = path, frozen
         self.records: list[dict[str, Any]] = []
         self._found: dict[str, Any] = {}
         if path.exists():
@@ -32,6 +33,8 @@ class Ledger:
         """The result that is there, or that `compute` gives, which is then kept."""
         key = _key(part, about, __version__)
         if key not in self._found:
+            if self.frozen:
+                raise LookupError(key)
             begun = time.perf_counter()
             result = json.loads(json.dumps(compute()))
             record = {

@@ -22,9 +22,10 @@ Scorer = Callable[[Rows], npt.NDArray[np.floating]]
 
 _BLOCK = 1 << 22
 """Scores held at a time."""
-_STRANGERS = 50
-"""Pairs without an edge, for each hidden edge, that AUC compares the hidden ones with; in all at most …"""
-_MOST_STRANGERS = 200_000
+_STRANGERS = 200
+"""Pairs without an edge, for each node, that AUC compares the hidden ones with …"""
+_MOST_ASKED = 2048
+"""… and for how many nodes at most it does so."""
 PLACES = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
 """The k of precision@k."""
 
@@ -141,6 +142,7 @@ def rank_links(scorer: Scorer, split: Split, nodes: Rows, *, among: bool = True,
         # a pair of two chosen nodes is in the one list once, from the smaller
         scores[(np.arange(n) < rows[:, None]) & is_chosen] = -np.inf
         best = np.argsort(-scores, axis=None, kind="stable")[: PLACES[-1]]
+        best = best[scores.ravel()[best] > -np.inf]
         tops.append(scores.ravel()[best])
         hits.append(wanted.ravel()[best])
     order = np.argsort(-np.concatenate(tops), kind="stable")
@@ -150,7 +152,7 @@ def rank_links(scorer: Scorer, split: Split, nodes: Rows, *, among: bool = True,
         mean_average_precision=float(averages[findable].mean()) if findable.any() else 0.0,
         over_all=float(averages.mean()),
         precision=precision,
-        auc=_auc(scorer, split, known, random_state),
+        auc=_auc(scorer, split, known, nodes, random_state),
     )
 
 
@@ -172,25 +174,23 @@ def average_precision(scores: npt.NDArray[np.floating], wanted: npt.NDArray[np.b
     return average
 
 
-def _auc(scorer: Scorer, split: Split, known: sp.csr_array, random_state: Any) -> float:
-    """Hidden edges against random pairs without an edge."""
+def _auc(scorer: Scorer, split: Split, known: sp.csr_array, nodes: Rows, random_state: Any) -> float:
+    """Hidden edges of some of the nodes against random pairs of the same nodes with any other that have no edge."""
     n = split.graph.number_of_nodes
     random = np.random.default_rng(seed_of(random_state))
-    count = min(_MOST_STRANGERS, 1000 + _STRANGERS * split.number_hidden)
-    u, v = (random.integers(n, size=2 * count) for _ in range(2))
-    strange = (u != v) & ~np.asarray(known[u, v]).ravel() & ~np.asarray(split.hidden[u, v]).ravel()
-    u, v = u[strange][:count], v[strange][:count]
-    a, b = sp.triu(split.hidden, k=1).nonzero()
-    if not len(a) or not len(u):
-        return float("nan")
-    left, right = np.concatenate([a, u]), np.concatenate([b, v])
-    scores = np.empty(len(left))
-    order = np.argsort(left, kind="stable")
+    asked = np.sort(random.permutation(nodes)[:_MOST_ASKED])
+    values: list[npt.NDArray[np.floating]] = []
+    truth: list[npt.NDArray[np.bool_]] = []
     step = max(1, _BLOCK // n)
-    rows, begins = np.unique(left[order], return_index=True)
-    ends = np.append(begins[1:], len(order))
-    for first in range(0, len(rows), step):
-        block = np.asarray(scorer(rows[first : first + step]))
-        chosen = order[begins[first] : ends[min(first + step, len(rows)) - 1]]
-        scores[chosen] = block[np.searchsorted(rows[first : first + step], left[chosen]), right[chosen]]
-    return float(roc_auc_score(np.arange(len(left)) < len(a), scores))
+    for first in range(0, len(asked), step):
+        rows = asked[first : first + step]
+        scores, hidden = np.asarray(scorer(rows)), split.hidden[rows].toarray()
+        others = random.integers(n, size=(len(rows), min(_STRANGERS, n)))
+        taken = np.take_along_axis(known[rows].toarray() | hidden, others, axis=1) | (others == rows[:, None])
+        strange = np.take_along_axis(scores, others, axis=1)[~taken]
+        values += [scores[hidden], strange]
+        truth += [np.ones(int(hidden.sum()), dtype=bool), np.zeros(len(strange), dtype=bool)]
+    known_ones = np.concatenate(truth)
+    if known_ones.all() or not known_ones.any():
+        return float("nan")
+    return float(roc_auc_score(known_ones, np.concatenate(values)))

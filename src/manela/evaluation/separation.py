@@ -19,10 +19,15 @@ class Separation:
     accuracy: float
 
 
-def measure_separation(vectors: npt.NDArray[np.floating], communities: npt.NDArray[np.integer]) -> Separation:
-    """Score vectors, shape (n, m), against a community for each; a node has no part in the centre it is judged by."""
+def measure_separation(
+    vectors: npt.NDArray[np.floating], communities: npt.NDArray[np.integer], metric: str = "cosine"
+) -> Separation:
+    """Score vectors, shape (n, m), against a community for each; a node has no part in the centre it is judged by.
+
+    The silhouette is by cosine, or by another metric of scikit-learn: "euclidean" for points on a plane.
+    """
     nearest = cross_val_predict(NearestCentroid(), vectors, communities, cv=10)
     return Separation(
-        silhouette=float(silhouette_score(vectors, communities, metric="cosine")),
+        silhouette=float(silhouette_score(vectors, communities, metric=metric)),
         accuracy=float(np.mean(nearest == communities)),
     )

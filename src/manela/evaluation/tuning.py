@@ -50,7 +50,7 @@ def candidates() -> list[Candidate]:
     ratios: list[tuple[float, ...]] = [(1.0,)]
     ratios += [(r, round(1 - r, 2)) for r in (0.9, 0.8, 0.7, 0.5, 0.3, 0.1)]
     ratios += [(0.5, 0.3, 0.2), (0.2, 0.2, 0.2, 0.2, 0.2)]
-    return [Candidate(r, context) for context in (False, True) for r in ratios]
+    return [Candidate(r, context) for r in ratios for context in (False, True)]
 
 
 def tune(
@@ -63,7 +63,7 @@ def tune(
     n_jobs: int | None = None,
     tell: Callable[[Trial], None] = lambda _: None,
 ) -> list[Trial]:
-    """Try candidates within a time, the better half of them again with a larger budget, until one is left.
+    """Try candidates within a time, the better half of them again with a larger budget, up to the whole.
 
     Scored by labels, if there are any: micro-F1 of three splits, half of the nodes with labels trained on. Otherwise by
     hidden edges: MAP. Returns all trials, the best last. What is measured here is not what the winner would score on

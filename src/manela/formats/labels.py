@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import re
 import zlib
@@ -17,7 +18,7 @@ import scipy.sparse as sp
 from manela.errors import FormatError
 
 _HEADS = {"node", "id", "node_id", "name"}
-_SEPARATORS = {".csv": re.compile(r"\s*,\s*"), ".tsv": re.compile(r"\t")}
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _BLANKS = re.compile(r"[\s,;]+")
 
 
@@ -48,7 +49,8 @@ class Labels:
         """
         rows = {node: row for row, node in enumerate(self.nodes)}
         found = np.array([rows.get(str(node), -1) for node in ids.tolist()], dtype=np.int64)
-        missing = np.setdiff1d(np.arange(len(self.nodes)), found[found >= 0])
+        labelled = np.flatnonzero(np.diff(self.matrix.indptr))
+        missing = np.setdiff1d(labelled, found)
         if len(missing):
             raise FormatError(
                 f"{self.source}: labels {len(missing):,} nodes that have no vector, the first is "
@@ -63,7 +65,8 @@ def read_labels(path: str | Path, variable: str = "group") -> Labels:
     """Read labels from a .mat file (the variable `group`, nodes × labels), or from lines of a node and its labels.
 
     In lines a node may have several labels, in one line or in several; columns are parted by commas in .csv, tabs in
-    .tsv, and blanks or commas elsewhere. `#` begins a comment; a first line that begins with `node` or `id` is a head.
+    .tsv, and blanks or commas elsewhere. A line that begins with `#` is a comment; a first line that begins with `node`
+    or `id` is a head.
     """
     path = Path(path)
     if not path.exists():
@@ -71,6 +74,13 @@ def read_labels(path: str | Path, variable: str = "group") -> Labels:
     if path.is_dir():
         raise FormatError(f"{path}: is a folder, a file of labels is wanted")
     return _read_mat(path, variable) if path.suffix == ".mat" else _read_lines(path)
+
+
+def sort_by_id(ids: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """The order of ids that does not depend on how a file lists them: numbers by size, others as text."""
+    if ids.dtype.kind in "iu":
+        return np.argsort(ids, kind="stable")
+    return np.argsort(np.array([str(node) for node in ids.tolist()]), kind="stable")
 
 
 def _read_mat(path: Path, variable: str) -> Labels:
@@ -83,9 +93,11 @@ def _read_mat(path: Path, variable: str) -> Labels:
     if variable not in held:
         names = ", ".join(name for name in held if not name.startswith("__")) or "nothing"
         raise FormatError(f"{path}: must hold the variable {variable!r}, got {names}")
-    matrix = sp.csr_array(held[variable])
-    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+    kind = getattr(held[variable], "dtype", np.dtype(object)).kind
+    if kind not in "biuf" or held[variable].ndim != 2:
         raise FormatError(f"{path}: {variable!r} must be a matrix of 0 and 1, nodes x labels")
+    matrix = sp.csr_array(held[variable])
+    matrix.eliminate_zeros()
     nodes, columns = (tuple(str(i) for i in range(size)) for size in matrix.shape)
     return Labels(nodes, columns, sp.csr_array(matrix != 0), str(path))
 
@@ -94,12 +106,19 @@ def _read_lines(path: Path) -> Labels:
     nodes: dict[str, int] = {}
     names: dict[str, int] = {}
     rows, columns = [], []
-    separator = _SEPARATORS.get(path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix, _BLANKS)
+    ending = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     for number, line in _lines(path):
-        text = line.partition("#")[0].strip()
-        if not text:
+        text = line.strip()
+        if not text or text.startswith("#"):
             continue
-        node, *given = [cell.strip().strip('"') for cell in separator.split(text)]
+        if ending in _DELIMITERS:
+            try:
+                cells = next(csv.reader([text], delimiter=_DELIMITERS[ending], skipinitialspace=True))
+            except csv.Error as error:
+                raise FormatError(f"{path}:{number}: is not a line of a table: {error}") from error
+        else:
+            cells = _BLANKS.split(text)
+        node, *given = [cell.strip() for cell in cells]
         if not nodes and node.lower() in _HEADS:
             continue
         given = [label for label in given if label]
@@ -116,7 +135,8 @@ def _read_lines(path: Path) -> Labels:
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+        encoding = "utf-8-sig"
+        with gzip.open(path, "rt", encoding=encoding) if path.suffix == ".gz" else path.open(encoding=encoding) as file:
             yield from enumerate(file, 1)
     except UnicodeDecodeError as error:
         raise FormatError(f"{path}: is not text: {error.reason}") from error

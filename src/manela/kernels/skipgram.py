@@ -13,14 +13,21 @@ from manela.kernels.draws import derive
 from manela.kernels.simd import BLOCK, exchange_block, scale_to
 
 _UNIT = 2.0**-53
+_ENOUGH = 64
+"""Tries after which the only neighbour there is is taken."""
 
 
 @njit(cache=True, nogil=True)
-def count_visits(starts, key, length, indptr, indices, thresholds, aliases, p, q, visits):
-    """Add to visits how often the walks from starts come to each node; returns the number of steps."""
+def count_visits(starts, key, length, indptr, indices, thresholds, aliases, p, q, visits, stop):
+    """Add to visits how often the walks from starts come to each node; returns the number of steps.
+
+    Ends early once stop[0] is not 0.
+    """
     walk = np.empty(length, np.int64)
     steps = 0
     for i in range(len(starts)):
+        if stop[0] != 0:
+            break
         size, _ = _walk(starts[i], derive(key, starts[i]), indptr, indices, thresholds, aliases, p, q, walk)
         for place in range(size):
             visits[walk[place]] += 1
@@ -99,7 +106,9 @@ def _walk(start, key, indptr, indices, thresholds, aliases, p, q, walk):
         degree = indptr[here + 1] - first
         if degree == 0:
             return place, number
+        tries = 0
         while True:
+            tries += 1
             drawn = derive(key, number)
             number += 1
             arc = first + np.int64(scale_to(drawn, np.uint64(degree)))
@@ -114,7 +123,7 @@ def _walk(start, key, indptr, indices, thresholds, aliases, p, q, walk):
                 bias = 1.0 if _is_neighbour(before, there, indptr, indices) else 1.0 / q
             chance = np.float64(derive(key, number) >> np.uint64(11)) * _UNIT
             number += 1
-            if chance * most < bias:
+            if chance * most < bias or (degree == 1 and tries > _ENOUGH):
                 break
         before, here = here, there
         walk[place] = here

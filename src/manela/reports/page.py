@@ -13,7 +13,6 @@ from typing import Any
 from manela import __version__
 from manela.errors import FormatError, import_extra
 from manela.evaluation.classification import summarise
-from manela.evaluation.ledger import describe_machine
 from manela.formats.files import replace_file
 from manela.reports import plots
 from manela.reports.paper import MEAN_AVERAGE_PRECISION, MICRO_F1, explain_difference
@@ -54,14 +53,17 @@ class Section:
     figures: list[Figure] = field(default_factory=list)
 
 
-def write_page(results: Mapping[str, Any], folder: Path, quick: bool) -> Path:
-    """Write report.html and the figures as .png and .svg into the folder; returns the page's path."""
+def write_page(results: Mapping[str, Any], folder: Path, machine: str, quick: bool) -> Path:
+    """Write report.html and the figures as .png and .svg into the folder; returns the page's path.
+
+    `machine` is what measured.
+    """
     jinja2: Any = import_extra("jinja2", "report", "the report")
     sections = [_SECTIONS[part](found, folder, quick) for part, found in results.items()]
     template = files("manela.reports").joinpath("report.html.j2").read_text(encoding="utf-8")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined)
     page = environment.from_string(template).render(
-        sections=sections, version=__version__, machine=describe_machine(), quick=quick
+        sections=sections, version=__version__, machine=machine, quick=quick
     )
     path = folder / "report.html"
     with replace_file(path) as file:
@@ -89,7 +91,7 @@ def _classification(found: Mapping[str, Any], folder: Path, quick: bool) -> Sect
                 ]
             )
     table = Table(
-        "Micro-F1 with half of the nodes trained on (the paper's Table III)",
+        "Micro-F1 with half of the nodes trained on (the paper's Table IV)",
         ["method", "network", "paper", "ours", "difference", "labels not counted", "why"], rows, why=6,
     )  # fmt: skip
     named = {
@@ -132,7 +134,7 @@ def _links(found: Mapping[str, Any], folder: Path, quick: bool) -> Section:
             ]
         )
     table = Table(
-        f"Link prediction on PPI, {len(next(iter(found.values())))} runs (the paper's Table IV)",
+        f"Link prediction on PPI, {len(next(iter(found.values())))} runs (the paper's Table V)",
         ["method", "paper", "MAP", "difference", "MAP, nothing to find as 0", "MAP, all nodes",
          "all nodes, nothing to find as 0", "AUC", "why"], rows, why=8,
     )  # fmt: skip
@@ -145,8 +147,9 @@ def _links(found: Mapping[str, Any], folder: Path, quick: bool) -> Section:
         [
             "A fifth of the edges is hidden, the largest component of the rest is learned from, and pairs without an "
             "edge there are ranked by the product of their vectors. MAP is over the pairs among 1,024 random nodes and "
-            "over the nodes among them that have a hidden edge: this gives the paper's values, its equation to the "
-            "letter (nodes with nothing to find count as 0) does not.",
+            "over the nodes among them that have a hidden edge. The paper's words are another way, pairs of 1,024 "
+            "nodes with any, and nodes with nothing to find counted as 0, but its values come out this way only (see "
+            "docs/evaluation.md).",
             "The last three methods learn nothing: they look at the neighbours of two nodes.",
         ],
         [table],
@@ -207,8 +210,8 @@ def _complexity(found: Mapping[str, Any], folder: Path, quick: bool) -> Section:
     ]  # fmt: skip
     return Section(
         "complexity", "Complexity",
-        ["Seconds a million update pairs, one thread, on random networks (the paper's Table I). Work is the same for a "
-         "pair however large the network; time grows where vectors outgrow the caches. node2vec with rejection "
+        ["Seconds a million update pairs, one thread, on random networks (the paper's Table II). Work is the same for "
+         "a pair however large the network; time grows where vectors outgrow the caches. node2vec with rejection "
          "sampling prepares nothing for an edge; with transition probabilities precomputed for every arc, as its "
          "authors did, time and memory grow with the sum of squared degrees. Tables beyond 800 MB are not tried."],
         [Table("Seconds a million update pairs, unless said", heads, rows)],

@@ -20,15 +20,15 @@ _SOFTMAX = (
 _REASONS = {
     "deepwalk": _SOFTMAX,
     "node2vec": (
-        "One embedding is scored, as in the paper, and node2vec is trained by our own kernel with the paper's p, q and "
-        "number of walks; the authors' program adds the edge weights and draws its negatives in its own way."
+        "Trained by our own kernel with the paper's p, q and number of walks, and with edge weights where there are "
+        "any; the paper ran its authors' program and does not say whether with weights."
     ),
     "relational-neighbors": (
-        "The paper's values are below those of always predicting the most frequent labels (last row), which no use of "
-        "neighbours should be. Ours follows the paper's words and, as for the other methods, gives each node as many "
-        "labels as it has."
+        "The paper's values are below those of always predicting the most frequent labels (last rows). Ours follows "
+        "its words and, as for the other methods, gives each node as many labels as it has; the paper does not say how "
+        "many it gave."
     ),
-    "manela": "The paper scores one embedding, and seeds differ by about 0.005 (see the benchmarks).",
+    "manela": "No reason is known; one embedding is scored for each network, and one for each run of links.",
 }
 _QUICK = "This is a quick run with a part of the budget, meant to show that everything works."
 

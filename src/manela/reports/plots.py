@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import ParameterError, import_extra
+from manela.evaluation.classification import summarise
 from manela.formats.files import replace_file
 
 INK = "#010203"
@@ -50,7 +51,7 @@ def plot_scores(methods: Mapping[str, Sequence[Mapping[str, Any]]], path: Path) 
             colour = _COLOURS[place % len(_COLOURS)]
             ratios = [row["train_ratio"] for row in rows]
             for key, line, what in ((name, "-", ""), (f"open_{name}", "--", ", number of labels not known")):
-                means, spread = (np.array([f(row[key]) for row in rows]) for f in (np.mean, np.std))
+                means, spread = np.array([summarise(row[key]) for row in rows]).T
                 panel.plot(ratios, means, line, color=colour, marker="o", markersize=3, label=f"{method}{what}")
                 panel.fill_between(ratios, means - spread, means + spread, color=colour, alpha=0.15, linewidth=0)
         panel.set(xlabel="part of the nodes trained on", ylabel=f"{name}-F1")
@@ -65,7 +66,7 @@ def plot_precision(methods: Mapping[str, Sequence[Mapping[int, float]]], path: P
         colour = _COLOURS[place % len(_COLOURS)]
         places = sorted(set.intersection(*(set(run) for run in runs)))
         table = np.array([[run[k] for k in places] for run in runs])
-        means, spread = table.mean(axis=0), table.std(axis=0)
+        means, spread = np.array([summarise(column) for column in table.T]).T
         axes.plot(places, means, color=colour, marker="o", markersize=3, label=method)
         axes.fill_between(places, means - spread, means + spread, color=colour, alpha=0.15, linewidth=0)
     axes.set(xscale="log", xlabel="k", ylabel="precision@k")
@@ -177,7 +178,7 @@ def plot_sweep(results: Mapping[str, Sequence[Mapping[str, Any]]], path: Path) -
 def _draw_band(panel: Any, x: Sequence[float], table: npt.NDArray[np.float64], place: int, label: str) -> None:
     """A line of means, with the deviation as a shade; a row of the table for each x."""
     colour = _COLOURS[place % len(_COLOURS)]
-    means, spread = table.mean(axis=1), table.std(axis=1)
+    means, spread = np.array([summarise(row) for row in table]).T
     panel.plot(x, means, color=colour, marker="o", markersize=3, label=label)
     panel.fill_between(x, means - spread, means + spread, color=colour, alpha=0.15, linewidth=0)
 
