@@ -24,9 +24,9 @@ _REASONS = {
         "any; the paper ran its authors' program and does not say whether with weights."
     ),
     "relational-neighbors": (
-        "The paper's values are below those of always predicting the most frequent labels (last rows). Ours follows "
-        "its words and, as for the other methods, gives each node as many labels as it has; the paper does not say how "
-        "many it gave."
+        "The paper's values are below those of always predicting the most frequent labels (the last rows). Ours "
+        "follows its words and, as for the other methods, gives each node as many labels as it has; the paper does not "
+        "say how many it gave."
     ),
     "manela": "No reason is known; one embedding is scored for each network, and one for each run of links.",
 }

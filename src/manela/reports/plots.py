@@ -86,7 +86,9 @@ def plot_classification(results: Mapping[str, Mapping[str, Any]], path: Path) ->
                 table = np.array([one[name] for one in found["rows"]])
                 _draw_band(panel, ratios, table, place, method)
             panel.set(xlabel="part of the nodes trained on", ylabel=f"{name}-F1", title=network)
-    _finish(axes.ravel())
+    _finish(axes.ravel(), legend=False)
+    lines = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*lines, loc="outside upper center", ncols=len(lines[1]), frameon=False, fontsize="small")
     _save(figure, path)
 
 
