@@ -29,7 +29,7 @@ def test_the_better_half_goes_on_with_more(blocks, labelled):
     trials = tune(graph, labels, pairs_per_node=500, max_seconds=600, tell=told.append)
     assert sorted(map(repr, trials)) == sorted(map(repr, told))
     shares = sorted({trial.share for trial in trials})
-    assert shares[0] == pytest.approx(0.1)
+    assert shares[0] == pytest.approx(0.3)
     assert shares[-1] == 1.0
     for small, large in pairwise(shares):
         first = sorted((t for t in trials if t.share == small), key=lambda t: -t.score)

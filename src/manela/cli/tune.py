@@ -29,7 +29,7 @@ def tune(
 ) -> None:
     """Find the ratios, the number of hops, and whether context vectors help, for GRAPH.
 
-    Candidates are tried with a tenth of the budget, the better half of them with three times as much, and so on, while
+    Candidates are tried with three tenths of the budget, the better half of them with more, up to the whole, while
     the time lasts. Judged by labels (micro-F1 of held-back nodes), or without labels by hidden edges (MAP). Prints
     every trial, best first, and then the flags for `manela embed`.
 

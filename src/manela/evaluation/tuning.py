@@ -17,7 +17,7 @@ from manela.evaluation.links import hide_edges, rank_links, sample_nodes, score_
 from manela.graph import Graph
 from manela.params import PAIRS_PER_NODE, count_jobs
 
-_FIRST_SHARE = 0.1
+_FIRST_SHARE = 0.3
 """Part of the budget that a candidate is first tried with; the best half goes on to three times as much."""
 _GROWTH = 3.0
 _NODES = 1024

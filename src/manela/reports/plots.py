@@ -68,7 +68,7 @@ def plot_precision(methods: Mapping[str, Sequence[Mapping[int, float]]], path: P
         table = np.array([[run[k] for k in places] for run in runs])
         means, spread = np.array([summarise(column) for column in table.T]).T
         axes.plot(places, means, color=colour, marker="o", markersize=3, label=method)
-        axes.fill_between(places, means - spread, means + spread, color=colour, alpha=0.15, linewidth=0)
+        axes.fill_between(places, np.maximum(means - spread, 0), means + spread, color=colour, alpha=0.15, linewidth=0)
     axes.set(xscale="log", xlabel="k", ylabel="precision@k")
     _finish([axes])
     _save(figure, path)
