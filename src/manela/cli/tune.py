@@ -29,9 +29,9 @@ def tune(
 ) -> None:
     """Find the ratios, the number of hops, and whether context vectors help, for GRAPH.
 
-    Candidates are tried with three tenths of the budget, the better half of them with more, up to the whole, while
-    the time lasts. Judged by labels (micro-F1 of held-back nodes), or without labels by hidden edges (MAP). Prints
-    every trial, best first, and then the flags for `manela embed`.
+    Candidates are tried with the whole budget if the time allows, otherwise with a part of it, and then the better half
+    of them with more, while the time lasts. Judged by labels (micro-F1 of held-back nodes), or without labels by hidden
+    edges (MAP). Prints every trial, best first, and then the flags for `manela embed`.
 
     \b
     manela tune wikipedia wikipedia --max-seconds 120

@@ -17,8 +17,7 @@ from manela.evaluation.links import hide_edges, rank_links, sample_nodes, score_
 from manela.graph import Graph
 from manela.params import PAIRS_PER_NODE, count_jobs
 
-_FIRST_SHARE = 0.3
-"""Part of the budget that a candidate is first tried with; the best half goes on to three times as much."""
+_SMALLEST_SHARE = 0.1
 _GROWTH = 3.0
 _NODES = 1024
 
@@ -63,7 +62,10 @@ def tune(
     n_jobs: int | None = None,
     tell: Callable[[Trial], None] = lambda _: None,
 ) -> list[Trial]:
-    """Try candidates within a time, the better half of them again with a larger budget, up to the whole.
+    """Try candidates within a time.
+
+    All with the whole budget if half of the time is enough for that, otherwise all with a part of it, and then the
+    better half of them with three times as much, up to the whole.
 
     Scored by labels, if there are any: micro-F1 of three splits, half of the nodes with labels trained on. Otherwise by
     hidden edges: MAP. Returns all trials, the best last. What is measured here is not what the winner would score on
@@ -77,17 +79,18 @@ def tune(
             score = _score_labels(graph, labels, random_state, n_jobs)
         else:
             score = _score_links(graph, random_state, n_jobs)
-        left, share = candidates(), _FIRST_SHARE
+        left, share = candidates(), 1.0
+        if max_seconds < float("inf"):
+            measured = [_try(score, left[0], _SMALLEST_SHARE, graph, pairs_per_node)]
+            whole = sum(_expect(measured, candidate, 1.0) for candidate in left)
+            share = float(np.clip(max_seconds / 2 / max(whole, 1e-9), _SMALLEST_SHARE, 1.0))
         while left:
             found: list[Trial] = []
             for candidate in left:
                 expected = _expect([*trials, *found], candidate, share)
                 if time.perf_counter() - begun + expected > max_seconds and (trials or found):
                     continue
-                started = time.perf_counter()
-                pairs = max(1, round(share * pairs_per_node * graph.number_of_nodes))
-                value = score(candidate, pairs)
-                trial = Trial(candidate, share, value, time.perf_counter() - started)
+                trial = _try(score, candidate, share, graph, pairs_per_node)
                 tell(trial)
                 found.append(trial)
             trials += found
@@ -98,6 +101,14 @@ def tune(
             share = min(1.0, share * _GROWTH)
     largest = max(trial.share for trial in trials)
     return sorted(trials, key=lambda trial: (trial.share == largest, trial.score))
+
+
+def _try(
+    score: Callable[[Candidate, int], float], candidate: Candidate, share: float, graph: Graph, pairs_per_node: int
+) -> Trial:
+    begun = time.perf_counter()
+    value = score(candidate, max(1, round(share * pairs_per_node * graph.number_of_nodes)))
+    return Trial(candidate, share, value, time.perf_counter() - begun)
 
 
 def _expect(trials: list[Trial], candidate: Candidate, share: float) -> float:

@@ -113,7 +113,7 @@ def _links(found: Mapping[str, Any], folder: Path, quick: bool) -> Section:
         mean, spread = summarise([run["sampled"]["mean_average_precision"] for run in runs])
         printed = MEAN_AVERAGE_PRECISION.get(method)
         others = [
-            f"{summarise([run[where][what] for run in runs])[0]:.3f}"
+            "{:.3f} ± {:.3f}".format(*summarise([run[where][what] for run in runs]))
             for where, what in (
                 ("sampled", "over_all"), ("all", "mean_average_precision"), ("all", "over_all"), ("sampled", "auc"),
             )
