@@ -18,7 +18,7 @@ MOST_PAIRS = 10**15
 """The largest budget: years of work, and few enough that the iterations of a node are counted exactly."""
 
 PAIRS_PER_NODE = 7450
-"""Update pairs a node when no budget is given: those of DeepWalk with 10 walks of length 80 and window 10."""
+"""Update pairs a node when no budget is given: about those of DeepWalk with 10 walks of length 80 and window 10."""
 
 
 @dataclass(frozen=True)

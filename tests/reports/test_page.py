@@ -18,7 +18,7 @@ import sys
 from manela.evaluation import experiments
 experiments.QUICK = experiments.Plan(
     networks=("ppi",), train_ratios=(0.1, 0.5), shuffles=1, walks=1, pairs_per_node=200, link_runs=2, related="ppi",
-    sweep=(0.0, 1.0), sweep_shuffles=1, sizes=(500, 1000), degrees=(10, 2000),
+    sweep=(0.0, 1.0), sweep_shuffles=1, tuned_seeds=2, sizes=(500, 1000), degrees=(10, 2000),
 )
 from manela.evaluation import tuning
 kept = tuning.candidates()[:2]
@@ -53,7 +53,8 @@ def test_everything_is_written(report):
     names = {path.name for path in report.parent.iterdir()}
     figures = ("classification", "links", "visualisation", "relationship", "complexity", "sweep")
     assert names == {
-        "report.html", "results.json", "results.jsonl", *(f"{f}.{kind}" for f in figures for kind in ("png", "svg"))
+        "report.html", "results.json", "results.jsonl",
+        *(f"{f}.{kind}" for f in (*figures, "links-all") for kind in ("png", "svg")),
     }  # fmt: skip
     results = json.loads((report.parent / "results.json").read_text())["results"]
     assert set(results) == {*figures, "tuned"}
@@ -114,7 +115,7 @@ def test_a_browser_shows_it_without_errors(report, width, scheme):
         overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         browser.close()
     assert errors == []
-    assert len(boxes) == 6
+    assert len(boxes) == 7
     assert all(box["width"] > 0.5 * min(width, 500) and box["height"] > 50 for box in boxes)
     assert overflow <= 0
     light = sum(map(int, re.findall(r"\d+", paper)[:3])) > sum(map(int, re.findall(r"\d+", ink)[:3]))

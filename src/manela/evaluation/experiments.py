@@ -31,12 +31,11 @@ from manela.evaluation.tuning import tune
 from manela.graph import Graph
 from manela.kernels import cpu, skipgram
 
-PARTS = ("classification", "links", "visualisation", "relationship", "complexity", "sweep", "tuned")
-
 FIRST_RATIO = {"blogcatalog": 0.7, "ppi": 0.1, "wikipedia": 0.3}
 BIASES = {"blogcatalog": (0.25, 0.25), "ppi": (4.0, 1.0), "wikipedia": (4.0, 0.5)}
 """The paper's r₁, and its p and q, for node classification."""
-_LINK_RATIO, _LINK_BIASES = 0.4, (4.0, 4.0)
+LINK_RATIO, LINK_BIASES = 0.4, (4.0, 4.0)
+"""The same for link prediction."""
 
 _TABLE_BYTES = 8
 _MOST_TRANSITIONS = 100_000_000
@@ -56,6 +55,7 @@ class Plan:
     related: str = "blogcatalog"
     sweep: tuple[float, ...] = tuple(k / 10 for k in range(11))
     sweep_shuffles: int = 3
+    tuned_seeds: int = 3
     sizes: tuple[int, ...] = (1_000, 3_000, 10_000, 30_000, 100_000)
     degrees: tuple[int, ...] = (10, 30, 100, 300, 1_000)
 
@@ -63,7 +63,8 @@ class Plan:
 FULL = Plan()
 QUICK = Plan(
     networks=("ppi",), train_ratios=(0.1, 0.5, 0.9), shuffles=2, walks=2, pairs_per_node=1500, link_runs=1,
-    related="ppi", sweep=(0.0, 0.5, 1.0), sweep_shuffles=1, sizes=(1_000, 3_000, 10_000), degrees=(10, 30, 100),
+    related="ppi", sweep=(0.0, 0.5, 1.0), sweep_shuffles=1, tuned_seeds=1, sizes=(1_000, 3_000, 10_000),
+    degrees=(10, 30, 100),
 )  # fmt: skip
 
 Tell = Callable[[str], None]
@@ -125,10 +126,11 @@ def _classification(lab: _Laboratory) -> Results:
                     rows.append({"train_ratio": ratio, **{k: v.tolist() for k, v in asdict(scores).items()}})
                 return {"rows": rows, "pairs": model.provenance_["pairs_made"]}
 
-            results[network][method] = lab.get(
+            found = lab.get(
                 "classification", compute, network=network, method=method, parameters=parameters,
                 weighted=graph.is_weighted, train_ratios=lab.plan.train_ratios, shuffles=lab.plan.shuffles,
             )  # fmt: skip
+            results[network][method] = {**found, "parameters": parameters}
         for method in ("relational-neighbors", "most-frequent"):
 
             def count(method: str = method, plain: Graph = plain, labels: Any = labels) -> Any:
@@ -177,7 +179,7 @@ def _links(lab: _Laboratory) -> Results:
                 return dict(zip(methods, scores, strict=True))
 
         about = {"network": "ppi", "run": run, "share": 0.2, "nodes": 1024, "walks": lab.plan.walks}
-        about |= {"pairs_per_node": lab.plan.pairs_per_node, "first_ratio": _LINK_RATIO, "biases": _LINK_BIASES}
+        about |= {"pairs_per_node": lab.plan.pairs_per_node, "first_ratio": LINK_RATIO, "biases": LINK_BIASES}
         done = lab.get("links", compute, **about)
         for method in methods:
             results[method].append(done[method])
@@ -185,7 +187,7 @@ def _links(lab: _Laboratory) -> Results:
 
 
 def _score_links(lab: _Laboratory, hidden: Split, method: str, run: int) -> Results:
-    parameters = lab.parameters(method, hidden.graph.number_of_nodes, _LINK_RATIO, *_LINK_BIASES, seed=run)
+    parameters = lab.parameters(method, hidden.graph.number_of_nodes, LINK_RATIO, *LINK_BIASES, seed=run)
     if method in HEURISTICS:
         scorer = make_scorer(method, hidden.graph, {})
     else:
@@ -214,7 +216,8 @@ def _visualisation(lab: _Laboratory) -> Results:
                 "plane": asdict(measure_separation(points, communities, "euclidean")),
             }
 
-        results[str(r1)] = lab.get("visualisation", compute, network="sbm", parameters=parameters)
+        found = lab.get("visualisation", compute, network="sbm", parameters=parameters)
+        results[str(r1)] = {**found, "edges": graph.number_of_edges}
     return results
 
 
@@ -339,34 +342,34 @@ def _sweep(lab: _Laboratory) -> Results:
 
 
 def _tuned(lab: _Laboratory) -> Results:
-    """Results by network: the best of what tuning tries, with edge weights, and its score on other splits."""
+    """Results by network: the best of what tuning tries, with edge weights, and its scores on other splits."""
     results: Results = {}
     for network in lab.plan.networks:
         graph = load_graph(network)
         labels = load_labels(network).of(graph.nodes)
 
-        def compute(network: str = network, graph: Graph = graph, labels: Any = labels) -> Any:
+        def choose(network: str = network, graph: Graph = graph, labels: Any = labels) -> Any:
             trials = tune(
                 graph, labels, pairs_per_node=lab.plan.pairs_per_node, max_seconds=float("inf"), n_jobs=lab.jobs,
                 tell=lambda trial: lab.tell(f"tuned: {network} {trial.candidate} {trial.score:.4f}"),
             )  # fmt: skip
-            best = trials[-1].candidate
-            parameters = {"ratios": best.ratios, "context": best.context}
-            pairs = lab.plan.pairs_per_node * graph.number_of_nodes
-            vectors = _fit("manela", {**parameters, "pairs": pairs}, graph, lab.jobs).embedding_
-            scores = classify(vectors, labels, shuffles=lab.plan.shuffles, jobs=lab.jobs)
-            return {
-                **parameters,
-                "micro": scores.micro.tolist(),
-                "macro": scores.macro.tolist(),
-                "tried": len(trials),
-                "trials": [{**asdict(trial), "candidate": str(trial.candidate)} for trial in trials],
-            }
+            return [{**asdict(trial), "named": str(trial.candidate)} for trial in trials]
 
-        results[network] = lab.get(
-            "tuned", compute, network=network, pairs_per_node=lab.plan.pairs_per_node, shuffles=lab.plan.shuffles,
-            random_state=0,
-        )  # fmt: skip
+        trials = lab.get("tuned", choose, network=network, pairs_per_node=lab.plan.pairs_per_node, random_state=0)
+        best = trials[-1]["candidate"]
+        results[network] = {**best, "trials": trials, "seeds": []}
+        for seed in range(lab.plan.tuned_seeds):
+            parameters = {**best, "pairs": lab.plan.pairs_per_node * graph.number_of_nodes, "random_state": seed}
+
+            def compute(graph: Graph = graph, labels: Any = labels, parameters: Any = parameters) -> Any:
+                vectors = _fit("manela", parameters, graph, lab.jobs).embedding_
+                scores = classify(vectors, labels, shuffles=lab.plan.shuffles, jobs=lab.jobs)
+                return {"micro": scores.micro.tolist(), "macro": scores.macro.tolist()}
+
+            found = lab.get(
+                "tuned", compute, network=network, parameters=parameters, shuffles=lab.plan.shuffles, seed=seed
+            )
+            results[network]["seeds"].append(found)
     return results
 
 
@@ -379,6 +382,7 @@ _PARTS: dict[str, Callable[[_Laboratory], Results]] = {
     "sweep": _sweep,
     "tuned": _tuned,
 }
+PARTS = tuple(_PARTS)
 
 
 def _load(network: str) -> tuple[Graph, npt.NDArray[np.bool_]]:

@@ -13,9 +13,10 @@ from typing import Any
 from manela import __version__
 from manela.errors import FormatError, import_extra
 from manela.evaluation.classification import summarise
+from manela.evaluation.experiments import LINK_BIASES, LINK_RATIO
 from manela.formats.files import replace_file
 from manela.reports import plots
-from manela.reports.paper import MEAN_AVERAGE_PRECISION, MICRO_F1, explain_difference
+from manela.reports.paper import MEAN_AVERAGE_PRECISION, MICRO_F1, SYN_SBM_EDGES, explain_difference
 
 _NAMES = {
     "manela": "MANELA", "deepwalk": "DeepWalk", "node2vec": "node2vec", "relational-neighbors": "Relational Neighbors",
@@ -79,13 +80,12 @@ def _classification(found: Mapping[str, Any], folder: Path, quick: bool) -> Sect
             mean, spread = summarise(half["micro"])
             printed = MICRO_F1.get(method, {}).get(network)
             openly = "{:.3f} ± {:.3f}".format(*summarise(half["open_micro"])) if "open_micro" in half else ""
-            rows.append(
-                [_NAMES[method], _NAMES[network], *_compare(mean, spread, printed), openly, _pairs(methods[method])]
-            )
+            about = [_NAMES[method], _NAMES[network], _name_parameters(methods[method].get("parameters", {}))]
+            rows.append([*about, *_compare(mean, spread, printed), openly, _pairs(methods[method])])
             reasons.add(method, mean, printed)
     table = Table(
         "Micro-F1 with half of the nodes trained on (the paper's Table IV)",
-        ["method", "network", "paper", "ours", "difference", "labels not counted", "update pairs"],
+        ["method", "network", "parameters", "paper", "ours", "difference", "labels not counted", "update pairs"],
         rows,
         reasons.notes,
     )
@@ -128,8 +128,11 @@ def _links(found: Mapping[str, Any], folder: Path, quick: bool) -> Section:
         reasons.notes,
     )  # fmt: skip
     precision = {
-        _NAMES.get(method, method): [{int(k): v for k, v in run["sampled"]["precision"].items()} for run in runs]
-        for method, runs in found.items()
+        where: {
+            _NAMES.get(method, method): [{int(k): v for k, v in run[where]["precision"].items()} for run in runs]
+            for method, runs in found.items()
+        }
+        for where in ("sampled", "all")
     }
     return Section(
         "links", "Link prediction",
@@ -139,11 +142,14 @@ def _links(found: Mapping[str, Any], folder: Path, quick: bool) -> Section:
             "over the nodes among them that have a hidden edge. The paper's words are another way, pairs of 1,024 "
             "nodes with any, and nodes with nothing to find counted as 0, but its values come out this way only (see "
             "docs/evaluation.md).",
+            f"MANELA with r₁ = {LINK_RATIO:g}, node2vec with p = {LINK_BIASES[0]:g} and q = {LINK_BIASES[1]:g}. "
             "The last three methods learn nothing: they look at the neighbours of two nodes.",
         ],
         [table],
         [_draw("links", "Precision@k among 1,024 nodes; shades are deviations.", folder,
-               lambda path: plots.plot_precision(precision, path))],
+               lambda path: plots.plot_precision(precision["sampled"], path)),
+         _draw("links-all", "Precision@k among all nodes.", folder,
+               lambda path: plots.plot_precision(precision["all"], path))],
     )  # fmt: skip
 
 
@@ -156,7 +162,9 @@ def _visualisation(found: Mapping[str, Any], folder: Path, quick: bool) -> Secti
     return Section(
         "visualisation", "Visualisation",
         ["SYN-SBM: 1,024 nodes in three communities, learned without knowing them and laid out by t-SNE. The smaller "
-         "r₁, the more a node looks two hops away."],
+         "r₁, the more a node looks two hops away.",
+         f"The network has {next(iter(found.values()))['edges']:,} edges, as the paper's probabilities of 0.1 within "
+         f"and 0.01 between communities give; the paper prints {SYN_SBM_EDGES:,}, which they cannot."],
         [Table("How clear the boundaries are", heads, rows)],
         [_draw("visualisation", "SYN-SBM on a plane, a colour for each community.", folder,
                lambda path: plots.plot_planes(found, path))],
@@ -226,25 +234,18 @@ def _sweep(found: Mapping[str, Any], folder: Path, quick: bool) -> Section:  # n
 def _tuned(found: Mapping[str, Any], folder: Path, quick: bool) -> Section:  # noqa: ARG001
     rows = []
     for network, one in found.items():
-        mean, spread = summarise(one["micro"])
+        mean, spread = summarise([score for seed in one["seeds"] for score in seed["micro"]])
+        by_seed = ", ".join(f"{summarise(seed['micro'])[0]:.4f}" for seed in one["seeds"])
         ratios = ", ".join(f"{ratio:g}" for ratio in one["ratios"])
-        printed = MICRO_F1["manela"][network]
-        rows.append(
-            [
-                _NAMES[network],
-                ratios,
-                "yes" if one["context"] else "no",
-                f"{printed:.3f}",
-                f"{mean:.3f} ± {spread:.3f}",
-                f"{mean - printed:+.3f}",
-                str(one["tried"]),
-            ]
-        )
-    heads = ["network", "ratios", "context vectors", "paper's MANELA", "ours", "difference", "trials"]
+        context = "yes" if one["context"] else "no"
+        compared = _compare(mean, spread, MICRO_F1["manela"][network])
+        rows.append([_NAMES[network], ratios, context, *compared, by_seed, str(len(one["trials"]))])
+    heads = ["network", "ratios", "context vectors", "paper's MANELA", "ours", "difference", "each seed", "trials"]
     return Section(
         "tuned", "Tuned",
-        ["Ratios, hops and context vectors as `manela tune` finds them, edge weights used. They are chosen by the "
-         "labels of the same nodes, on other splits than those of the score: some of the gain is the choice itself."],
+        ["Ratios, hops and context vectors as `manela tune` finds them, edge weights used; mean over the shuffles of "
+         "every seed. They are chosen with the first seed by the labels of the same nodes, on other splits than those "
+         "of the score: some of the gain is the choice itself."],
         [Table("Micro-F1 at 50 % with the best of what was tried", heads, rows)],
     )  # fmt: skip
 
@@ -278,6 +279,13 @@ def _compare(mean: float, spread: float, printed: float | None) -> list[str]:
     """The paper's number, ours with its deviation, and the difference."""
     ours = f"{mean:.3f} ± {spread:.3f}"
     return ["", ours, ""] if printed is None else [f"{printed:.3f}", ours, f"{mean - printed:+.3f}"]
+
+
+def _name_parameters(parameters: Mapping[str, Any]) -> str:
+    """The paper's knobs."""
+    if "ratios" in parameters:
+        return f"r₁ = {parameters['ratios'][0]:g}"
+    return f"p = {parameters['p']:g}, q = {parameters['q']:g}" if "p" in parameters else ""
 
 
 def _pairs(found: Mapping[str, Any]) -> str:

@@ -13,6 +13,9 @@ MICRO_F1 = {
 MEAN_AVERAGE_PRECISION = {"manela": 0.1360, "node2vec": 0.1059, "deepwalk": 0.0964}
 """MAP of link prediction on PPI."""
 
+SYN_SBM_EDGES = 29_833
+"""Edges of SYN-SBM by the paper's table of networks."""
+
 _SOFTMAX = (
     "Skip-gram is trained with negative sampling here; the authors' DeepWalk, which the paper ran, uses a hierarchical "
     "softmax."
