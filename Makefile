@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 INSTALLED_BENCH := $(VENV)/.installed-bench
 
-.PHONY: demo test check bench docs format clean
+.PHONY: demo test check bench docs format proto clean
 
 demo: $(INSTALLED)  ## learn SYN-SBM, score its communities, draw them
 	$(BIN)/python examples/communities.py
@@ -29,6 +29,11 @@ docs: $(INSTALLED)  ## build the pages of docs/ into build/docs; warnings are er
 format: $(INSTALLED)  ## mend what `make check` finds and can be mended
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+proto: $(INSTALLED)  ## make the Python code of proto/ anew
+	mkdir -p build/proto
+	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=build/proto --pyi_out=build/proto manela/v1/host.proto
+	cp build/proto/manela/v1/host_pb2.py build/proto/manela/v1/host_pb2.pyi src/manela/agents/
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info

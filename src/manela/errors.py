@@ -9,7 +9,10 @@ ManelaError                       the user can mend it; the command ends with st
 ├── DatasetError                  a data set is unknown, cannot be had, or is not the one that was published
 ├── OutputError (OSError)         a file cannot be written
 ├── MissingExtraError (ImportError)  an optional dependency is not installed
-└── DivergenceError (ArithmeticError)  vectors stopped being finite
+├── DivergenceError (ArithmeticError)  vectors stopped being finite
+├── AgentError                    a host's folder, key, certificate or configuration cannot be used
+├── PeerError                     a peer cannot be reached, or its answer did not come
+└── RefusedError                  a peer asks for, or sends, what it may not
 
 ManelaWarning (UserWarning)       worth knowing; the run goes on
 """
@@ -61,6 +64,22 @@ class MissingExtraError(ManelaError, ImportError):
 
 class DivergenceError(ManelaError, ArithmeticError):
     """Vectors stopped being finite."""
+
+
+class AgentError(ManelaError):
+    """A host's folder, key, certificate or configuration cannot be used."""
+
+
+class PeerError(ManelaError):
+    """A peer cannot be reached, or its answer did not come."""
+
+
+class RefusedError(ManelaError):
+    """A peer asks for, or sends, what it may not; `reason` is one of a few, the message is for people."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class ManelaWarning(UserWarning):

@@ -61,14 +61,31 @@ def plan(graph: Graph, settings: Settings, pairs: int, share: npt.NDArray[np.flo
 
     `share` scales the iterations of each node, one unless given.
     """
-    strengths = graph.strengths  # their exact sum does not depend on the order in which hosts would add them
-    iterations = strengths * (pairs / sum(settings.walks) / math.fsum(strengths))
+    strengths = graph.strengths
+    schedule = spread(
+        strengths, math.fsum(strengths), np.arange(len(strengths)), graph.number_of_nodes, settings, pairs
+    )
     if share is not None:
-        iterations *= share
+        schedule.iterations[:] *= share
+    return schedule
+
+
+def spread(
+    strengths: npt.NDArray[np.float64],
+    total: float,
+    numbers: npt.NDArray[np.int64],
+    nodes: int,
+    settings: Settings,
+    pairs: int,
+) -> Schedule:
+    """The schedule of some nodes of a network, whose update pairs and sum of strengths these are.
+
+    `total` must be the exact sum, rounded: then it does not depend on the order in which hosts add up.
+    """
     return Schedule(
-        iterations=iterations,
-        phases=draw_phases(settings.seed, np.arange(len(strengths))),
-        rounds=settings.rounds or default_rounds(graph.number_of_nodes),
+        iterations=strengths * (pairs / sum(settings.walks) / total),
+        phases=draw_phases(settings.seed, numbers),
+        rounds=settings.rounds or default_rounds(nodes),
         learning_rate=settings.learning_rate,
     )
 

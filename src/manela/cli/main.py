@@ -11,9 +11,11 @@ from typing import Annotated, Any
 import typer
 
 from manela import __version__
+from manela.cli.agent import agent
 from manela.cli.datasets import datasets
 from manela.cli.embed import embed
 from manela.cli.evaluate import evaluate
+from manela.cli.federate import federate
 from manela.cli.info import info
 from manela.cli.reproduce import reproduce
 from manela.cli.similar import similar
@@ -34,6 +36,8 @@ app.add_typer(evaluate, name="evaluate")
 app.command()(tune)
 app.command()(reproduce)
 app.add_typer(datasets, name="datasets")
+app.add_typer(agent, name="agent")
+app.command()(federate)
 
 
 @app.callback(invoke_without_command=True)

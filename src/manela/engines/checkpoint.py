@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from manela.engines.state import State, allocate
+from manela.engines.state import State
 from manela.errors import CheckpointError, FormatError, OutputError
 from manela.formats.arrays import read_arrays, write_arrays
 from manela.formats.files import check_writable, replace_file
+from manela.kernels.layout import allocate
 
 VERSION = 1
 _FILE = "checkpoint.npz"

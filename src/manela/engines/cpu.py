@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.state import State, allocate
+from manela.engines.state import State
 from manela.graph import Graph
 from manela.kernels import cpu as kernels
+from manela.kernels.layout import allocate
 from manela.params import Settings
 from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import Schedule

@@ -5,14 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from manela.kernels.layout import pad
+from manela.kernels.layout import Table, allocate
 from manela.randomness import CONTEXTS, VECTORS, draw_vectors
-
-Table = npt.NDArray[np.float32]
-
-_CACHE_LINE = 64
 
 
 @dataclass
@@ -45,14 +40,6 @@ class State:
     def context(self) -> Table | None:
         """Ψ, shape (n, m)."""
         return self.tables[1][:, : self.dimensions] if len(self.tables) > 1 else None
-
-
-def allocate(rows: int, dimensions: int) -> Table:
-    """A table of zeros whose rows begin on cache lines."""
-    width = pad(dimensions)
-    room = np.zeros(rows * width + _CACHE_LINE // 4, dtype=np.float32)
-    first = -room.ctypes.data % _CACHE_LINE // 4
-    return room[first : first + rows * width].reshape(rows, width)
 
 
 def begin(nodes: int, dimensions: int, context: bool, seed: int) -> State:

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.cpu import prepare_arcs
-from manela.engines.state import Table, allocate
 from manela.errors import DivergenceError
 from manela.graph import Graph
 from manela.kernels import skipgram
 from manela.kernels.cpu import build_aliases
+from manela.kernels.layout import Table, allocate
 from manela.params import WalkSettings
 from manela.progress import Progress, Reporter
 from manela.randomness import ORDERS, VECTORS, WALKS, derive, derive_key, draw_vectors

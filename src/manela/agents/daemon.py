@@ -1,0 +1,380 @@
+"""Daemon: one host as a process, from its folder to its peers and back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from manela.agents.config import FILE, Config, read_config
+from manela.agents.host import Host
+from manela.agents.identity import read_certificate
+from manela.agents.learning import Learner
+from manela.agents.neighbourhood import Neighbourhood
+from manela.agents.service import Service
+from manela.agents.store import Saved, Store, read_numbers
+from manela.errors import AgentError, DivergenceError, ManelaError, OutputError, PeerError, RefusedError
+
+KEY, CERTIFICATE, STATUS, LOCK, TRACE = "key.pem", "certificate.pem", "status.json", "lock", "trace.jsonl"
+_TICK = 0.5
+_SECRET = "secret"
+
+
+def init(folder: Path, config: Config) -> None:
+    """Make a host's folder: configuration, key, certificate and an empty store."""
+    from manela.agents.identity import make_identity
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made: {error.strerror or error}") from error
+    if (folder / FILE).exists():
+        raise AgentError(f"{folder}: holds a host already")
+    with Store(folder, create=True) as store:
+        if store.get(_SECRET) is None:
+            store.put(_SECRET, str(secrets.randbits(63)))
+    make_identity(config.name, folder / KEY, folder / CERTIFICATE)
+    # last, for it says that all is there
+    (folder / FILE).write_text(config.write(), encoding="utf-8")
+
+
+def is_running(folder: Path) -> bool:
+    """Whether a daemon runs in this folder."""
+    try:
+        with (folder / LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return False
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
+def read_status(folder: Path) -> dict[str, Any]:
+    """What the daemon in this folder said last, and whether it runs."""
+    try:
+        found: dict[str, Any] = json.loads((folder / STATUS).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        found = {}
+    except (OSError, ValueError) as error:
+        raise AgentError(f"{folder / STATUS}: cannot be read: {error}") from error
+    return {**found, "running": is_running(folder)}
+
+
+def log(event: str, **facts: Any) -> None:
+    """A line of JSON on stderr."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    print(json.dumps({"time": now, "event": event, **facts}, ensure_ascii=False), file=sys.stderr, flush=True)
+
+
+def run(folder: Path, trace: bool = False, while_stdin: bool = False) -> None:
+    """Run the host in this folder until SIGTERM or Ctrl-C, or until stdin ends if that is asked for."""
+    with _only_one(folder), Store(folder) as store:
+        daemon = Daemon(folder, store, trace)
+        asyncio.run(daemon.run(while_stdin))
+
+
+class Daemon:
+    """A host, its server, and what it keeps."""
+
+    def __init__(self, folder: Path, store: Store, trace: bool = False) -> None:
+        self.folder, self.store = folder, store
+        self.config = read_config(folder / FILE)
+        secret = store.get(_SECRET)
+        if secret is None:
+            raise AgentError(f"{store.file}: has no secret; make the host anew with `manela agent init`")
+        # every start has draws of its own: a free-running host must not repeat itself after a crash
+        starts = int(store.get("starts") or "0") + 1
+        store.put("starts", str(starts))
+        self._terms = self.config.terms((int(secret) + starts) % 2**63)
+        self._edges = store.edges()
+        self._changes = store.changes
+        host = self._build()
+        saved = store.load()
+        if saved is not None:
+            host.restore(saved.names, saved.vectors, saved.round, saved.version, saved.pairs)
+        self.state, self.trouble = "meeting", ""
+        self._trace = (folder / TRACE).open("a", encoding="utf-8") if trace else None
+        if self._trace is not None:
+            host.disclosed = self._disclose
+        self._reload = False
+        self._unwritten: Counter[tuple[str, str, str]] = Counter()
+        self._saving: asyncio.Task[None] | None = None
+        self._began, self._rate = time.time(), (time.monotonic(), host.pairs, 0.0)
+        self._host = host
+
+    async def run(self, while_stdin: bool) -> None:
+        """Until told to stop."""
+        from manela.agents.transport.rpc import RpcServer, RpcTransport, Traffic
+
+        self.traffic = Traffic()
+        keys, peers = self._keys(), self._peers()
+        transport = RpcTransport(keys, peers, self.config.deadline, self.traffic)
+        self.service = Service(
+            self._host, transport, self.config.rates, self._refused, deadline=self.config.deadline * 0.8
+        )
+        server = RpcServer(
+            self.config.listen, keys, peers, self.service.serve, self.service.refuse, self.config.deadline, self.traffic
+        )
+        self.learner = Learner(self.service, list(peers), self._committed, self._tell, self.config.grace)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.learner.end)
+        loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+        self.port = 0
+        try:
+            await server.start()
+            self.port = server.port
+            log("listening", host=self.config.name, address=self.config.listen, port=server.port, peers=len(peers))
+            if while_stdin:
+                loop.run_in_executor(None, self._wait_for_stdin, loop)
+            ticking = asyncio.create_task(self._tick(server, transport))
+            learning = asyncio.create_task(self._learn())
+            stopping = asyncio.create_task(self.learner.stop.wait())
+            await asyncio.wait([learning, stopping], return_when=asyncio.FIRST_COMPLETED)
+            if learning.done():
+                learning.result()
+            await stopping
+        finally:
+            self.state = "stopping"
+            self.learner.end()
+            for task in (ticking, learning, stopping) if self.port else ():
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError, ManelaError):
+                    await task
+            if self._saving is not None:
+                await asyncio.wait([self._saving])
+            await server.stop(0.3)
+            await transport.close()
+            self._keep_now()
+            self.state = "stopped"
+            self._finish()
+
+    async def _learn(self) -> None:
+        learner = self.learner
+        patience = 3600.0 if self._terms.lock_step else self.config.start
+        await learner.meet_all(patience)
+        self.state = "learning"
+        log("learning", round=self.service.host.round, rounds=self.service.host.rounds)
+        try:
+            if self._terms.lock_step:
+                await learner.run_lock_step()
+            else:
+                await learner.run_freely(self._renewed)
+        except (DivergenceError, PeerError, RefusedError) as error:
+            self.state, self.trouble = "failed", str(error)
+            log("failed", why=str(error))
+            raise
+        if not learner.stop.is_set():
+            self.state = "done"
+            await self._save(self.service.host)
+            log("done", round=self.service.host.round, pairs=self.service.host.pairs)
+
+    async def _committed(self) -> None:
+        """Keep each round; while one is being written, the next waits for its turn unless hosts go in lock-step."""
+        host = self.service.host
+        if self._terms.lock_step:
+            await self._save(host)
+        elif self._saving is None or self._saving.done():
+            self._saving = asyncio.create_task(self._save(host))
+
+    async def _save(self, host: Host) -> None:
+        saved = _saved(host)
+        try:
+            await asyncio.to_thread(self.store.save, saved)
+        except OutputError as error:
+            if not self.trouble:
+                log("not saved", why=str(error))
+            self.trouble = str(error)
+            return
+        if self.trouble:
+            log("saved again")
+        self.trouble = ""
+
+    def _keep_now(self) -> None:
+        try:
+            self.store.save(_saved(self.service.host))
+            self._flush()
+        except OutputError as error:
+            log("not saved", why=str(error))
+
+    # what happens beside learning
+
+    async def _tick(self, server: Any, transport: Any) -> None:
+        while True:
+            server.sweep()
+            self._flush()
+            self._write_status()
+            changes = self.store.changes
+            if changes != self._changes or self._reload:
+                self._changes, again = changes, self._reload
+                await self._look_again(server, transport, again)
+            if self.state == "done":
+                self._renewed()
+            await asyncio.sleep(_TICK)
+
+    async def _look_again(self, server: Any, transport: Any, told: bool) -> None:
+        """Peers, certificates or edges may be others now."""
+        self._reload = False
+        try:
+            keys, peers = self._keys(), self._peers()
+            await transport.change(keys, peers)
+            server.change(keys, peers)
+            self.learner.peers = list(peers)
+        except ManelaError as error:
+            log("not reloaded", why=str(error))
+        if told:
+            log("reloaded", peers=len(self.learner.peers))
+
+    def _renewed(self) -> bool:
+        """Take other edges, if there are any; called between two rounds."""
+        edges = self.store.edges() if self.store.changes != self._edges_seen else self._edges
+        self._edges_seen = self.store.changes
+        if edges == self._edges:
+            return False
+        if self._terms.lock_step:
+            return False
+        try:
+            near = Neighbourhood.build(self.config.name, edges)
+            self.service.host = self.service.host.renew(near)
+        except ManelaError as error:
+            log("edges not taken", why=str(error))
+            self._edges = edges
+            return False
+        self._edges = edges
+        log("edges taken", nodes=len(near.nodes), arcs=len(near.indices))
+        return True
+
+    _edges_seen = -1
+
+    def _hang_up(self) -> None:
+        self._reload = True
+
+    def _wait_for_stdin(self, loop: asyncio.AbstractEventLoop) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while os.read(sys.stdin.fileno(), 4096):
+                pass
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(self.learner.end)
+
+    def _tell(self, words: str) -> None:
+        log("peers", what=words)
+
+    def _refused(self, peer: str, refusal: RefusedError) -> None:
+        self._unwritten[peer, str(refusal.reason), str(refusal)] += 1
+
+    def _flush(self) -> None:
+        """Write down what was refused since, alike ones together."""
+        waiting, self._unwritten = self._unwritten, Counter()
+        for (peer, reason, detail), times in waiting.items():
+            words = detail if times == 1 else f"{detail} ({times} times)"
+            log("refused", peer=peer, reason=reason, detail=words)
+            try:
+                self.store.audit(peer, reason, words)
+            except OutputError as error:
+                self.trouble = str(error)
+                return
+
+    def _disclose(self, **fact: Any) -> None:
+        if self._trace is not None:
+            self._trace.write(json.dumps(fact) + "\n")
+
+    def _write_status(self) -> None:
+        host, now = self.service.host, time.monotonic()
+        then, pairs, speed = self._rate
+        if now - then >= 1.0:
+            speed = max(0, host.pairs - pairs) / (now - then)
+            self._rate = (now, host.pairs, speed)
+        refusals: dict[str, dict[str, int]] = {}
+        for (peer, reason), times in self.service.refusals.items():
+            refusals.setdefault(peer, {})[reason] = times
+        status = {
+            "name": self.config.name,
+            "pid": os.getpid(),
+            "port": self.port,
+            "state": self.state,
+            "trouble": self.trouble,
+            "round": host.round,
+            "rounds": host.rounds,
+            "pairs": host.pairs,
+            "pairs_per_second": round(speed),
+            "nodes": host.own,
+            "arcs": len(host.neighbourhood.indices),
+            "began": self._began,
+            "updated": time.time(),
+            "sent": sum(self.traffic.sent.values()),
+            "received": sum(self.traffic.received.values()),
+            "refusals": refusals,
+            "peers": {
+                peer: {
+                    "state": "here" if host.knows(peer) else "away",
+                    "trouble": self.learner.contacts[peer].trouble if peer in self.learner.contacts else "",
+                    "nodes": host.peers[peer].nodes if peer in host.peers else None,
+                    "sent": self.traffic.sent[peer],
+                    "received": self.traffic.received[peer],
+                }
+                for peer in self.learner.peers
+            },
+        }
+        path = self.folder / STATUS
+        with contextlib.suppress(OSError):
+            path.with_suffix(".part").write_text(json.dumps(status), encoding="utf-8")
+            path.with_suffix(".part").replace(path)
+
+    def _finish(self) -> None:
+        self._write_status()
+        if self._trace is not None:
+            self._trace.close()
+        log("stopped", round=self.service.host.round)
+
+    # what the folder holds
+
+    def _build(self) -> Host:
+        numbers = read_numbers(self.folder / self.config.numbers) if self._terms.lock_step else None
+        return Host(self._terms, Neighbourhood.build(self.config.name, self._edges, numbers), numbers)
+
+    def _keys(self) -> Any:
+        from manela.agents.transport.rpc import Keys
+
+        try:
+            key = (self.folder / KEY).read_bytes()
+        except OSError as error:
+            raise AgentError(f"{self.folder / KEY}: cannot be read: {error.strerror or error}") from error
+        return Keys(key, read_certificate(self.folder / CERTIFICATE).encode())
+
+    def _peers(self) -> dict[str, Any]:
+        from manela.agents.transport.rpc import Peer
+
+        return {name: Peer(name, *rest) for name, rest in self.store.peers().items()}
+
+
+def _saved(host: Host) -> Saved:
+    return Saved(host.neighbourhood.nodes, host.vectors, host.round, host.version, host.pairs)
+
+
+@contextlib.contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    """Refuse to run where a daemon runs."""
+    if not (folder / FILE).exists():
+        raise AgentError(f"{folder}: holds no host; make one with `manela agent init`")
+    try:
+        file = (folder / LOCK).open("ab")
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise AgentError(f"{folder}: a daemon runs there already") from None
+        yield

@@ -1,0 +1,292 @@
+"""Federation: a network split over real daemons on this machine."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.agents.config import Config
+from manela.agents.daemon import CERTIFICATE, TRACE, init, read_status
+from manela.agents.host import Host, Terms
+from manela.agents.identity import read_certificate
+from manela.agents.neighbourhood import Edge, Neighbourhood, Node, check_host_name
+from manela.agents.store import Store
+from manela.embedding import Embedding
+from manela.errors import AgentError, FormatError, ParameterError, PeerError, import_extra
+from manela.graph import Graph
+
+_LONGEST_START = 120.0
+_LONGEST_STOP = 10.0
+
+
+def split_graph(graph: Graph, hosts: Sequence[str]) -> tuple[dict[str, list[Edge]], dict[Node, int]]:
+    """The edges that each host has of a network, hosts[i] being that of node i; and each node's row in the network."""
+    names = [str(node) for node in graph.nodes.tolist()]
+    nodes = list(zip(names, hosts, strict=True))
+    pieces: dict[str, list[Edge]] = {host: [] for host in sorted(set(hosts))}
+    indptr, indices = graph.indptr.tolist(), graph.indices.tolist()
+    weights = [1.0] * len(indices) if graph.weights is None else graph.weights.tolist()
+    for row, (name, host) in enumerate(nodes):
+        edges = pieces[host]
+        if indptr[row] == indptr[row + 1]:
+            edges.append(Edge(name, None))
+        edges.extend(Edge(name, nodes[indices[arc]], weights[arc]) for arc in range(indptr[row], indptr[row + 1]))
+    return pieces, {node: row for row, node in enumerate(nodes)}
+
+
+def assign(graph: Graph, hosts: int, by: str, seed: int) -> list[str]:
+    """A host for each node: `random`, by `community`, or as a file of lines `node host` says."""
+    if by not in ("random", "community"):
+        return _read_assignment(graph, Path(by))
+    if not 1 <= hosts <= graph.number_of_nodes:
+        raise ParameterError(f"--hosts must be 1 to {graph.number_of_nodes:,}, the number of nodes, got {hosts}.")
+    random = np.random.default_rng(seed)
+    if by == "random":
+        places = random.permutation(np.arange(graph.number_of_nodes) % hosts)
+    else:
+        places = _pack(_find_communities(graph), hosts)
+    return [f"host{place + 1}" for place in places.tolist()]
+
+
+@dataclass(frozen=True)
+class Member:
+    """One host of a federation."""
+
+    name: str
+    folder: Path
+    address: str
+
+
+class Federation:
+    """Real daemons on this machine; `running` starts them and leaves none.
+
+    Attributes
+    ----------
+    members : list of Member
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        hosts: Sequence[str],
+        folder: Path,
+        parameters: dict[str, Any],
+        *,
+        lock_step: bool = False,
+        seed: int = 0,
+        trace: bool = False,
+        **options: Any,
+    ) -> None:
+        self.graph, self.folder, self._trace = graph, folder, trace
+        pieces, self.numbers = split_graph(graph, hosts)
+        self.config = Config(
+            name="host", listen="127.0.0.1:0", parameters=parameters, weighted=graph.is_weighted,
+            seed=seed if lock_step else None, start=_LONGEST_START, **options,
+        )  # fmt: skip
+        warm_up(self.config.terms(0))
+        self.members = []
+        for port, (name, edges) in zip(_free_ports(len(pieces)), pieces.items(), strict=True):
+            member = Member(check_host_name(name), folder / name, f"127.0.0.1:{port}")
+            init(member.folder, replace(self.config, name=name, listen=member.address))
+            with Store(member.folder) as store:
+                store.add_edges(edges)
+            if lock_step:
+                self._write_numbers(member, edges)
+            self.members.append(member)
+        for member in self.members:
+            with Store(member.folder) as store:
+                for other in self.members:
+                    if other is not member:
+                        store.add_peer(other.name, other.address, read_certificate(other.folder / CERTIFICATE))
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """All daemons run in this block, and none after it."""
+        with ExitStack() as stack:
+            stack.callback(self.stop)
+            for member in self.members:
+                self.start(member)
+            yield
+
+    def start(self, member: Member) -> None:
+        """Start a member's daemon; it ends when this process does."""
+        command = [sys.executable, "-m", "manela", "agent", "run", "--home", str(member.folder), "--while-stdin"]
+        with (member.folder / "log.jsonl").open("ab") as log:
+            self._processes[member.name] = subprocess.Popen(
+                command + ["--trace"] * self._trace, stdin=subprocess.PIPE, stdout=log, stderr=log,
+                start_new_session=True,
+            )  # fmt: skip
+
+    def kill(self, member: Member) -> None:
+        """Kill a member's daemon as a power cut would."""
+        process = self._processes[member.name]
+        process.kill()
+        process.wait()
+        if process.stdin:
+            process.stdin.close()
+
+    def pid(self, member: Member) -> int:
+        """The process of a member's daemon."""
+        return self._processes[member.name].pid
+
+    def statuses(self) -> list[dict[str, Any]]:
+        """What each member says."""
+        return [{"name": member.name, **read_status(member.folder)} for member in self.members]
+
+    def check(self) -> None:
+        """Raise PeerError if a daemon has ended that should run."""
+        for member in self.members:
+            process = self._processes.get(member.name)
+            if process is not None and process.poll() is not None:
+                raise PeerError(f"the daemon of {member.name} has ended with status {process.returncode}: "
+                                f"{self._last_words(member)}")  # fmt: skip
+
+    def wait(self, poll: float = 0.1) -> Iterator[list[dict[str, Any]]]:
+        """What members say, now and then, until all are done."""
+        while True:
+            statuses = self.statuses()
+            yield statuses
+            if all(status.get("state") == "done" for status in statuses):
+                return
+            self.check()
+            time.sleep(poll)
+
+    def stop(self) -> None:
+        """End all daemons: politely first, then not."""
+        for process in self._processes.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+        until = time.monotonic() + _LONGEST_STOP
+        for process in self._processes.values():
+            try:
+                process.wait(max(0.0, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            if process.stdin:
+                process.stdin.close()
+
+    def gather(self) -> Embedding:
+        """The vectors of all members, each from its own export, in the order of the network."""
+        exports = {member.name: export(member.folder) for member in self.members}
+        rows = [self.numbers[node, name] for name, found in exports.items() for node in found.nodes.tolist()]
+        order = np.argsort(rows)
+        vectors = np.concatenate([found.vectors for found in exports.values()])[order]
+        contexts = [found.context for found in exports.values() if found.context is not None]
+        context = np.concatenate(contexts)[order] if contexts else None
+        pairs = sum(found.provenance["pairs_made"] for found in exports.values())
+        rounds = max(found.provenance["rounds_done"] for found in exports.values())
+        provenance = {
+            "method": "manela", "hosts": len(self.members), "lock_step": self.config.seed is not None,
+            "parameters": {**self.config.parameters}, "pairs_made": pairs, "rounds_done": rounds,
+        }  # fmt: skip
+        return Embedding(self.graph.nodes, vectors, context, provenance)
+
+    def traces(self) -> dict[str, list[dict[str, Any]]]:
+        """What was disclosed to each member, if it was traced."""
+        return {
+            member.name: [json.loads(line) for line in (member.folder / TRACE).read_text().splitlines()]
+            for member in self.members
+        }
+
+    def _write_numbers(self, member: Member, edges: list[Edge]) -> None:
+        """The numbers of a host's nodes and of their neighbours, and of no others."""
+        known = {(edge.own, member.name) for edge in edges} | {edge.other for edge in edges if edge.other}
+        lines = [f"{name}@{host},{self.numbers[name, host]}" for name, host in known]
+        (member.folder / self.config.numbers).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def _last_words(self, member: Member) -> str:
+        lines = (member.folder / "log.jsonl").read_text(encoding="utf-8", errors="replace").splitlines()
+        return lines[-1][:300] if lines else "it said nothing"
+
+
+def export(folder: Path) -> Embedding:
+    """A host's own vectors, and nobody else's."""
+    with Store(folder) as store:
+        saved = store.load()
+    if saved is None:
+        raise AgentError(f"{folder}: there are no vectors yet")
+    nodes = np.empty(len(saved.names), dtype=object)
+    nodes[:] = saved.names
+    context = saved.vectors[:, 1] if saved.vectors.shape[1] > 1 else None
+    provenance = {"method": "manela", "pairs_made": saved.pairs, "rounds_done": saved.round}
+    return Embedding(nodes, saved.vectors[:, 0], context, provenance)
+
+
+def warm_up(terms: Terms) -> None:
+    """Compile what daemons will need, once instead of once in each."""
+    small = replace(terms, lock_step=False, settings=replace(terms.settings, pairs=100, rounds=2))
+    host = Host(small, Neighbourhood.build("a", [Edge("x", ("y", "a"))]))
+    plan = host.plan()
+    host.receive(plan, {})
+    host.commit(plan, plan.compute())
+
+
+def _find_communities(graph: Graph) -> npt.NDArray[np.int64]:
+    igraph: Any = import_extra("igraph", "io", "splitting by community")
+    sources = np.repeat(np.arange(graph.number_of_nodes), graph.degrees)
+    once = sources < graph.indices
+    found = igraph.Graph(n=graph.number_of_nodes, edges=np.stack((sources[once], graph.indices[once]), axis=1))
+    weights = None if graph.weights is None else graph.weights[once].tolist()
+    return np.array(found.community_multilevel(weights=weights).membership, dtype=np.int64)
+
+
+def _pack(communities: npt.NDArray[np.int64], hosts: int) -> npt.NDArray[np.int64]:
+    """Communities to hosts, the largest first to the host with the fewest nodes; one too large for a host is cut."""
+    places = np.zeros(len(communities), np.int64)
+    loads = np.zeros(hosts, np.int64)
+    share = -(-len(communities) // hosts)
+    members = [np.flatnonzero(communities == c) for c in np.unique(communities)]
+    pieces = [one[first : first + share] for one in members for first in range(0, len(one), share)]
+    for piece in sorted(pieces, key=len, reverse=True):
+        place = int(np.argmin(loads))
+        places[piece] = place
+        loads[place] += len(piece)
+    if (loads == 0).any():
+        return np.arange(len(communities)) % hosts
+    return places
+
+
+def _read_assignment(graph: Graph, path: Path) -> list[str]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"{path}: must be `random`, `community`, or a file of lines `node host`: {error}") from error
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        fields = next(csv.reader(io.StringIO(line))) if "," in line else line.split()
+        if not fields or fields[0].startswith("#"):
+            continue
+        if len(fields) != 2:
+            raise FormatError(f"{path}, line {number}: must be `node host`, got {len(fields)} fields")
+        found[fields[0].strip()] = check_host_name(fields[1].strip())
+    missing = [str(node) for node in graph.nodes.tolist() if str(node) not in found]
+    if missing:
+        raise FormatError(f"{path}: has no host for {len(missing):,} node(s), such as {missing[0]!r}")
+    return [found[str(node)] for node in graph.nodes.tolist()]
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports of loopback on which nobody listens."""
+    with ExitStack() as stack:
+        ports = []
+        for _ in range(count):
+            found = stack.enter_context(socket.socket())
+            found.bind(("127.0.0.1", 0))
+            ports.append(int(found.getsockname()[1]))
+        return ports

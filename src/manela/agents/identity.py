@@ -1,0 +1,98 @@
+"""Identity: a host's key and certificate, and how peers tell certificates apart."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+from manela.agents.neighbourhood import check_host_name
+from manela.errors import AgentError, import_extra
+from manela.formats.files import replace_file
+
+_VALID = datetime.timedelta(days=825)
+
+
+def make_identity(name: str, key_file: Path, certificate_file: Path) -> None:
+    """Write a new key, readable by its owner only, and a certificate for this name that it signs itself."""
+    check_host_name(name)
+    x509: Any = import_extra("cryptography.x509", "agents", "a host's key")
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + _VALID)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    content = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    handle = os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    with replace_file(certificate_file) as file:
+        file.write(certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def read_certificate(path: Path) -> str:
+    """A certificate in PEM, checked to be one."""
+    try:
+        return check_certificate(path.read_text(encoding="ascii"), str(path))
+    except OSError as error:
+        raise AgentError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise AgentError(f"{path}: is no certificate in PEM") from error
+
+
+def check_certificate(text: str, source: str) -> str:
+    """The certificate in a text, in the one form by which certificates are compared."""
+    x509: Any = import_extra("cryptography.x509", "agents", "a certificate")
+    from cryptography.hazmat.primitives import serialization
+
+    try:
+        certificate = x509.load_pem_x509_certificate(text.encode())
+    except ValueError as error:
+        raise AgentError(f"{source}: is no certificate in PEM") from error
+    return str(certificate.public_bytes(serialization.Encoding.PEM).decode())
+
+
+def name_of(certificate: str) -> str:
+    """The name that a certificate is for."""
+    x509: Any = import_extra("cryptography.x509", "agents", "a certificate")
+
+    found = x509.load_pem_x509_certificate(certificate.encode())
+    names = found.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    return str(names[0].value) if names else ""
+
+
+def expiry_of(certificate: str) -> datetime.datetime:
+    """When a certificate ends."""
+    x509: Any = import_extra("cryptography.x509", "agents", "a certificate")
+
+    found: datetime.datetime = x509.load_pem_x509_certificate(certificate.encode()).not_valid_after_utc
+    return found
+
+
+def fingerprint(certificate: str) -> str:
+    """SHA-256 of a certificate, as people compare it by telephone."""
+    x509: Any = import_extra("cryptography.x509", "agents", "a certificate")
+    from cryptography.hazmat.primitives import serialization
+
+    found = x509.load_pem_x509_certificate(certificate.encode()).public_bytes(serialization.Encoding.DER)
+    digest = hashlib.sha256(found).hexdigest().upper()
+    return ":".join(digest[i : i + 2] for i in range(0, len(digest), 2))

@@ -1,0 +1,64 @@
+"""Limits on what a peer may ask for in a second: buckets that fill up with time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from manela.agents.messages import Reason
+from manela.errors import RefusedError
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What one peer may ask for in a second.
+
+    Attributes
+    ----------
+    requests, walks, vectors : float
+        A second; a peer that was quiet may ask for ten seconds' worth at once.
+    longest_wait : float
+        Seconds that a request waits for its turn; beyond it is refused.
+    at_once : int
+        Requests of a peer that are answered at the same time.
+    """
+
+    requests: float = 200.0
+    walks: float = 2e6
+    vectors: float = 2e6
+    longest_wait: float = 5.0
+    at_once: int = 8
+
+
+_BURST = 10.0
+
+
+@dataclass
+class Limits:
+    """What one peer has left.
+
+    Examples
+    --------
+    >>> limits = Limits(Rates(requests=1.0))
+    >>> [limits.take(now=0.0, walks=0, vectors=0) for _ in range(11)][-2:]
+    [0.0, 1.0]
+    """
+
+    rates: Rates
+    _left: dict[str, float] = field(default_factory=dict)
+    _then: float | None = None
+
+    def take(self, now: float, walks: int, vectors: int) -> float:
+        """Take a request's worth; returns how many seconds it has to wait, or refuses it."""
+        rates = {"requests": self.rates.requests, "walks": self.rates.walks, "vectors": self.rates.vectors}
+        passed = 0.0 if self._then is None else max(0.0, now - self._then)
+        self._then = now
+        for name, rate in rates.items():
+            most = _BURST * rate
+            self._left[name] = min(most, self._left.get(name, most) + passed * rate)
+        wanted = {"requests": 1, "walks": walks, "vectors": vectors}
+        wait = max(0.0, *((wanted[name] - self._left[name]) / rate for name, rate in rates.items()))
+        if wait > self.rates.longest_wait:
+            raise RefusedError(Reason.TOO_OFTEN, f"more than agreed was asked for; try again in {wait:.0f} s")
+        for name in rates:
+            self._left[name] -= wanted[name]
+        return wait

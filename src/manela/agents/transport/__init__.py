@@ -1,0 +1,1 @@
+"""How bytes get from host to host."""

@@ -1,0 +1,292 @@
+"""Calls between hosts by gRPC, over mutual TLS 1.3 with pinned certificates: the certificate is who asks."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import time
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from manela.agents.codec import PIECE, Joiner, cut
+from manela.agents.messages import Reason
+from manela.agents.service import EXCHANGE, GREET, INTRODUCE
+from manela.errors import PeerError, RefusedError, import_extra
+
+# Certificates here are of elliptic curves, and the only suite left below TLS 1.3 is for RSA: so nothing below it works.
+os.environ["GRPC_SSL_CIPHER_SUITES"] = "ECDHE-RSA-AES256-GCM-SHA384"
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
+grpc: Any = import_extra("grpc", "agents", "a host")
+
+SERVICE = "manela.v1.Host"
+_REASON = "manela-reason"
+_UNKNOWN = "unknown"
+_HANDSHAKE = 15.0
+_LONGEST_WORDS = 300
+_OPTIONS = [
+    ("grpc.max_receive_message_length", PIECE + 4096),
+    ("grpc.max_send_message_length", PIECE + 4096),
+    ("grpc.max_metadata_size", 16384),
+    ("grpc.http2.lookahead_bytes", 4 * PIECE),
+]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Where a peer is, and by which certificates it is known."""
+
+    name: str
+    address: str
+    certificates: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Keys:
+    """A host's own key and certificate, in PEM."""
+
+    key: bytes
+    certificate: bytes
+
+
+class Traffic:
+    """Bytes of messages that went to and came from each peer."""
+
+    def __init__(self) -> None:
+        self.sent: Counter[str] = Counter()
+        self.received: Counter[str] = Counter()
+
+
+class RpcTransport:
+    """Asks peers; closed by `close`."""
+
+    def __init__(self, keys: Keys, peers: Mapping[str, Peer], deadline: float, traffic: Traffic) -> None:
+        self._keys, self._peers, self._deadline = keys, dict(peers), deadline
+        self._traffic = traffic
+        self._channels: dict[str, Any] = {}
+        self._calls = itertools.count(int.from_bytes(os.urandom(6), "big"))
+
+    async def call(self, peer: str, kind: str, content: bytes) -> bytes:
+        """Ask a peer."""
+        if peer not in self._peers:
+            raise PeerError(f"{peer} is no peer of this host")
+        number = next(self._calls)
+        joiner = Joiner(number)
+        frames = list(cut(content, number))
+
+        async def speak() -> AsyncIterator[bytes]:
+            for frame in frames:
+                yield frame
+
+        try:
+            method = self._channel(peer).stream_stream(f"/{SERVICE}/{kind}")
+            call = method(speak(), timeout=self._deadline)
+            try:
+                async for frame in call:
+                    joiner.add(frame)
+            finally:
+                call.cancel()
+        except grpc.aio.AioRpcError as error:
+            raise _as_ours(peer, error) from error
+        found = joiner.content
+        self._traffic.sent[peer] += len(content)
+        self._traffic.received[peer] += len(found)
+        return found
+
+    async def change(self, keys: Keys, peers: Mapping[str, Peer]) -> None:
+        """From now on use these; connections to peers that are as before stay."""
+        stale = [name for name in self._channels if keys != self._keys or peers.get(name) != self._peers.get(name)]
+        self._keys, self._peers = keys, dict(peers)
+        for name in stale:
+            await self._channels.pop(name).close(grace=1.0)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for channel in self._channels.values():
+            await channel.close()
+        self._channels.clear()
+
+    def _channel(self, name: str) -> Any:
+        if name not in self._channels:
+            peer = self._peers[name]
+            credentials = grpc.ssl_channel_credentials(
+                "".join(peer.certificates).encode(), self._keys.key, self._keys.certificate
+            )
+            options = [
+                *_OPTIONS,
+                ("grpc.ssl_target_name_override", name),
+                ("grpc.initial_reconnect_backoff_ms", 200),
+                ("grpc.min_reconnect_backoff_ms", 200),
+                ("grpc.max_reconnect_backoff_ms", 5000),
+                ("grpc.use_local_subchannel_pool", 1),
+            ]
+            self._channels[name] = grpc.aio.secure_channel(peer.address, credentials, options)
+        return self._channels[name]
+
+
+Serve = Callable[[str, str, bytes], Awaitable[bytes]]
+
+
+class RpcServer:
+    """Listens, and hands to `serve` what known peers ask; begun by `start`, ended by `stop`.
+
+    Attributes
+    ----------
+    port : int
+        Where it listens.
+    """
+
+    def __init__(
+        self,
+        listen: str,
+        keys: Keys,
+        peers: Mapping[str, Peer],
+        serve: Serve,
+        refuse: Callable[[str, RefusedError], None],
+        deadline: float,
+        traffic: Traffic,
+    ) -> None:
+        self._listen, self._serve, self._refuse, self._deadline = listen, serve, refuse, deadline
+        self._traffic = traffic
+        self._opened: deque[float] = deque()
+        self._connections: set[str] = set()
+        self.change(keys, peers)
+        self._server: Any = None
+        self._health: Any = None
+        self.port = 0
+
+    def change(self, keys: Keys, peers: Mapping[str, Peer]) -> None:
+        """From now on use these, for connections that begin from here on; requests of others are refused at once."""
+        self._names = {pem: peer.name for peer in peers.values() for pem in peer.certificates}
+        roots = "".join(self._names) or keys.certificate.decode()
+        self._configuration = grpc.ssl_server_certificate_configuration(
+            [(keys.key, keys.certificate)], root_certificates=roots.encode()
+        )
+
+    async def start(self) -> None:
+        """Listen."""
+        health: Any = import_extra("grpc_health.v1.health", "agents", "a host")
+        pb: Any = import_extra("grpc_health.v1.health_pb2", "agents", "a host")
+        added: Any = import_extra("grpc_health.v1.health_pb2_grpc", "agents", "a host")
+        options = [
+            *_OPTIONS,
+            ("grpc.server_handshake_timeout_ms", int(1000 * _HANDSHAKE)),
+            ("grpc.max_concurrent_streams", 64),
+            ("grpc.so_reuseport", 0),
+        ]
+        self._server = grpc.aio.server(options=options)
+        handlers = {
+            kind: grpc.stream_stream_rpc_method_handler(self._handler(kind)) for kind in (GREET, INTRODUCE, EXCHANGE)
+        }
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+        self._health = health.aio.HealthServicer()
+        added.add_HealthServicer_to_server(self._health, self._server)
+        await self._health.set(SERVICE, pb.HealthCheckResponse.SERVING)
+        credentials = grpc.dynamic_ssl_server_credentials(
+            self._configuration, self._begin_handshake, require_client_authentication=True
+        )
+        try:
+            self.port = self._server.add_secure_port(self._listen, credentials)
+        except RuntimeError as error:
+            raise PeerError(f"{self._listen}: cannot listen there; is the port in use?") from error
+        if self.port == 0:
+            raise PeerError(f"{self._listen}: cannot listen there; is the port in use?")
+        await self._server.start()
+
+    async def stop(self, grace: float) -> None:
+        """Stop listening; requests that are being answered have this many seconds."""
+        if self._server is not None:
+            await self._health.enter_graceful_shutdown()
+            await self._server.stop(grace)
+
+    def sweep(self) -> None:
+        """Count connections that were opened a while ago and of which nothing known came."""
+        while self._opened and self._opened[0] < time.monotonic() - _HANDSHAKE:
+            self._opened.popleft()
+            self._refuse(
+                _UNKNOWN,
+                RefusedError(Reason.UNKNOWN_PEER, "a connection never showed a certificate that is known"),
+            )
+
+    def _begin_handshake(self) -> Any:
+        """Called by gRPC, in a thread of its own, for each connection."""
+        self._opened.append(time.monotonic())
+        return self._configuration
+
+    def _handler(self, kind: str) -> Callable[[Any, Any], AsyncIterator[bytes]]:
+        async def handle(frames: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
+            try:
+                peer = self._identify(context)
+                joiner = Joiner()
+                try:
+                    async with asyncio.timeout(self._deadline):
+                        async for frame in frames:
+                            joiner.add(frame)
+                            if joiner.done:
+                                break
+                    content = joiner.content
+                except TimeoutError:
+                    raise self._told(peer, RefusedError(Reason.TOO_SLOW, "the request did not come in time")) from None
+                except RefusedError as refusal:
+                    raise self._told(peer, refusal) from None
+                answer = await self._serve(peer, kind, content)
+                self._traffic.received[peer] += len(content)
+                self._traffic.sent[peer] += len(answer)
+                for frame in cut(answer, joiner.call or 0):
+                    yield frame
+            except RefusedError as refusal:
+                await context.abort(
+                    _CODES.get(Reason(refusal.reason), grpc.StatusCode.INVALID_ARGUMENT),
+                    str(refusal),
+                    ((_REASON, refusal.reason.replace(" ", "-").replace("'", "")),),
+                )
+
+        return handle
+
+    def _told(self, peer: str, refusal: RefusedError) -> RefusedError:
+        self._refuse(peer, refusal)
+        return refusal
+
+    def _identify(self, context: Any) -> str:
+        """The peer whose certificate this is."""
+        address = context.peer()
+        if address not in self._connections:
+            if len(self._connections) > 10_000:
+                self._connections.clear()
+            self._connections.add(address)
+            if self._opened:
+                self._opened.popleft()
+        shown = context.auth_context().get("x509_pem_cert", [b""])[0].decode("ascii", "replace")
+        name = self._names.get(shown)
+        if name is None:
+            raise self._told(_UNKNOWN, RefusedError(Reason.UNKNOWN_PEER, "this certificate is not known here"))
+        return name
+
+
+_CODES = {
+    Reason.UNKNOWN_PEER: grpc.StatusCode.UNAUTHENTICATED,
+    Reason.CLAIM: grpc.StatusCode.PERMISSION_DENIED,
+    Reason.NOT_ADJACENT: grpc.StatusCode.PERMISSION_DENIED,
+    Reason.TOO_FAR: grpc.StatusCode.PERMISSION_DENIED,
+    Reason.TERMS: grpc.StatusCode.FAILED_PRECONDITION,
+    Reason.SESSION: grpc.StatusCode.FAILED_PRECONDITION,
+    Reason.TOO_OFTEN: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    Reason.TOO_LARGE: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    Reason.TOO_SLOW: grpc.StatusCode.DEADLINE_EXCEEDED,
+}
+_REASONS = {reason.value.replace(" ", "-").replace("'", ""): reason for reason in Reason}
+
+
+def _as_ours(peer: str, error: Any) -> PeerError | RefusedError:
+    """A foreign error as one of ours; the peer's words are kept short and printable."""
+    words = "".join(c for c in (error.details() or "")[:_LONGEST_WORDS] if c.isprintable())
+    told = {key: value for key, value in (error.trailing_metadata() or ()) if isinstance(value, str)}
+    reason = _REASONS.get(told.get(_REASON, ""))
+    if reason is not None:
+        return RefusedError(reason, f"{peer} says: {words}")
+    if "CERTIFICATE_VERIFY_FAILED" in words or "Peer name" in words:
+        return PeerError(f"what answers for {peer} shows a certificate that is not known for it")
+    return PeerError(f"{peer} cannot be reached ({error.code().name.lower().replace('_', ' ')}: {words})")

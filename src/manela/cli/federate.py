@@ -1,0 +1,139 @@
+"""manela federate: a network split over real daemons on this machine."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from manela.cli import options as o
+from manela.cli.options import default
+from manela.errors import ParameterError
+
+
+def federate(
+    graph: o.GraphArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="Where the vectors go.")],
+    hosts: Annotated[int, typer.Option(metavar="N", help="How many daemons.")] = 4,
+    by: Annotated[
+        str, typer.Option(metavar="HOW", help="random, community, or a file of lines `node host`.")
+    ] = "random",
+    folder: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep the hosts' folders here, with keys, stores and logs.")
+    ] = None,
+    lock_step: Annotated[
+        bool, typer.Option("--lock-step", help="All rounds together: the bits of `manela embed`.")
+    ] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Write down what is disclosed to each host.")] = False,
+    float32: Annotated[bool, typer.Option("--float32", help="Send vectors as float32.")] = False,
+    dimensions: o.Dimensions = default("dimensions"),
+    window: o.Window = default("window"),
+    ratios: o.Ratios = default("ratios"),
+    negatives: o.Negatives = default("negatives"),
+    learning_rate: o.LearningRate = default("learning_rate"),
+    context: o.Context = default("context"),
+    pairs: o.Pairs = default("pairs"),
+    rounds: o.Rounds = default("rounds"),
+    unweighted: o.Unweighted = False,
+    matfile_variable: o.MatfileVariable = "network",
+    random_state: o.RandomState = default("random_state"),
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+) -> None:
+    """Split GRAPH over daemons on this machine, let them learn together, and write their vectors to OUT.
+
+    Each daemon is a process of its own with its own key, store and part of the network; they speak over mutual TLS.
+    Nothing is left running, whatever happens.
+
+    \b
+    manela federate sbm --hosts 4 -o vectors.npz
+    manela federate friends.csv --by servers.txt -o vectors.npz --folder hosts
+    """
+    from manela.agents.federation import Federation, assign
+    from manela.datasets.loading import load_graph
+    from manela.formats.embeddings import check_output, write_embedding
+
+    parameters: dict[str, Any] = {
+        "dimensions": dimensions, "window": window, "ratios": o.parse_ratios(ratios), "negatives": negatives,
+        "learning_rate": learning_rate, "context": context, "pairs": pairs, "rounds": rounds,
+    }  # fmt: skip
+    check_output(output)
+    loaded = load_graph(graph, unweighted=unweighted, matfile_variable=matfile_variable)
+    check_output(output, loaded.nodes)
+    where = assign(loaded, hosts, by, random_state)
+    if folder is not None and folder.exists() and any(folder.iterdir()):
+        raise ParameterError(f"--folder must be new or empty, got {folder}")
+    with ExitStack() as stack:
+        home = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="manela-")))
+        federation = Federation(
+            loaded, where, home, {name: value for name, value in parameters.items() if value is not None},
+            lock_step=lock_step, seed=random_state, trace=trace, half=not float32,
+        )  # fmt: skip
+        begun = time.monotonic()
+        with federation.running(), _Table(quiet) as table:
+            for statuses in federation.wait():
+                table.show(statuses, time.monotonic() - begun)
+        write_embedding(federation.gather(), output)
+    pairs_made, sent = (sum(status[name] for status in statuses) for name in ("pairs", "sent"))
+    refused = sum(times for status in statuses for reasons in status["refusals"].values() for times in reasons.values())
+    print(
+        f"{output}: {loaded.number_of_nodes:,} vectors of {len(federation.members)} hosts after {pairs_made:,} update "
+        f"pairs, {sent / 1e6:,.1f} MB sent, {sent / max(1, pairs_made):.1f} bytes a pair, {refused} refusals",
+        file=sys.stderr,
+    )
+
+
+class _Table:
+    """One live table of all hosts on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet, self._shown = quiet, 0.0
+        self._live: Any = None
+
+    def __enter__(self) -> _Table:
+        if sys.stderr.isatty() and not self._quiet:
+            from rich.console import Console
+            from rich.live import Live
+
+            self._live = Live(console=Console(stderr=True), auto_refresh=False)
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, statuses: list[dict[str, Any]], seconds: float) -> None:
+        """Show what the hosts say."""
+        if self._live is not None:
+            self._live.update(self._draw(statuses), refresh=True)
+        elif not self._quiet and seconds - self._shown >= 5.0:
+            self._shown = seconds
+            rounds = ", ".join(f"{one['name']} {one.get('round', 0)}/{one.get('rounds', '?')}" for one in statuses)
+            print(f"{seconds:5.0f} s  {rounds}", file=sys.stderr, flush=True)
+
+    @staticmethod
+    def _draw(statuses: list[dict[str, Any]]) -> Any:
+        from rich.table import Table
+
+        table = Table(box=None, pad_edge=False)
+        for head in ("host", "state", "round", "pairs/s", "sent", "received", "refused", "peers"):
+            table.add_column(head, justify="left" if head in ("host", "state") else "right")
+        for one in statuses:
+            refused = sum(times for reasons in one.get("refusals", {}).values() for times in reasons.values())
+            peers = one.get("peers", {})
+            table.add_row(
+                one["name"],
+                one.get("state", "starting"),
+                f"{one.get('round', 0)}/{one.get('rounds', '?')}",
+                f"{one.get('pairs_per_second', 0) / 1e6:.2f} M",
+                f"{one.get('sent', 0) / 1e6:.1f} MB",
+                f"{one.get('received', 0) / 1e6:.1f} MB",
+                str(refused),
+                f"{sum(peer['state'] == 'here' for peer in peers.values())}/{len(peers)}",
+            )
+        return table
