@@ -10,6 +10,7 @@ import os
 import secrets
 import signal
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -138,7 +139,8 @@ class Daemon:
             self.port = server.port
             log("listening", host=self.config.name, address=self.config.listen, port=server.port, peers=len(peers))
             if while_stdin:
-                loop.run_in_executor(None, self._wait_for_stdin, loop)
+                # not of the executor, which would be waited for at the end
+                threading.Thread(target=self._wait_for_stdin, args=(loop,), daemon=True).start()
             ticking = asyncio.create_task(self._tick(server, transport))
             learning = asyncio.create_task(self._learn())
             stopping = asyncio.create_task(self.learner.stop.wait())

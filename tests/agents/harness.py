@@ -1,0 +1,110 @@
+"""Hosts for tests: a network split over hosts in memory, and hosts that listen for real."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import numpy as np
+
+from manela import Graph, Manela
+from manela.agents.federation import split_graph
+from manela.agents.host import Host, Terms
+from manela.agents.learning import Learner
+from manela.agents.neighbourhood import Neighbourhood
+from manela.agents.service import Service
+from manela.agents.transport.memory import MemoryTransport
+from manela.params import check_all
+
+
+def draw_graph(seed, nodes=40, edges=110, weighted=False):
+    random = np.random.default_rng(seed)
+    sources, targets = random.integers(0, nodes, (2, edges))
+    weights = random.lognormal(size=edges) if weighted else None
+    return Graph.from_edges(sources, targets, weights, nodes=range(nodes))
+
+
+def make_terms(lock_step=False, weighted=False, **parameters):
+    own = {name: parameters.pop(name) for name in ("half", "pool", "patience", "largest_norm") if name in parameters}
+    settings = check_all({**Manela().get_params(), "dimensions": 8, "rounds": 5, "pairs": 5_000, **parameters})
+    return Terms(settings, lock_step=lock_step, weighted=weighted, **own)
+
+
+def split_over(graph, parts, terms, seed=1):
+    """Hosts of a network, and the row of each node in it."""
+    if isinstance(parts, int):
+        parts = [
+            f"h{i}" for i in np.random.default_rng(seed).permutation(np.arange(graph.number_of_nodes) % parts).tolist()
+        ]
+    pieces, numbers = split_graph(graph, parts)
+    order = numbers if terms.lock_step else None
+    hosts = {name: Host(terms, Neighbourhood.build(name, edges, order), order) for name, edges in pieces.items()}
+    return hosts, numbers
+
+
+def connect(hosts, **options):
+    services = {}
+    for host in hosts.values():
+        services[host.name] = Service(host, MemoryTransport(host.name, services), **options)
+    return services
+
+
+async def keep_nothing():
+    pass
+
+
+def learners_of(services, **options):
+    return [
+        Learner(service, [name for name in services if name != service.host.name], keep_nothing, **options)
+        for service in services.values()
+    ]
+
+
+async def learn(services, **options):
+    """Take all hosts through all rounds."""
+    learners = learners_of(services, **options)
+    await asyncio.gather(*(learner.meet_all(5.0) for learner in learners))
+    lock_step = next(iter(services.values())).host.terms.lock_step
+    await asyncio.gather(*((one.run_lock_step() if lock_step else one.run_freely()) for one in learners))
+    return learners
+
+
+def gather(hosts, numbers):
+    """The vectors of all hosts in the order of the network, shape (n, tables, m)."""
+    found = np.empty((len(numbers), *next(iter(hosts.values())).vectors.shape[1:]), np.float32)
+    for host in hosts.values():
+        found[[numbers[name, host.name] for name in host.neighbourhood.nodes]] = host.vectors
+    return found
+
+
+@asynccontextmanager
+async def listening(host, identities, peers, **options):
+    """A host that listens on loopback over TLS: its server, service, and the refusals that it told."""
+    from manela.agents.transport.rpc import Peer, RpcServer, RpcTransport, Traffic
+
+    told = []
+    deadline = options.pop("deadline", 5.0)
+    known = {name: Peer(name, address, (identities[name].certificate.decode(),)) for name, address in peers.items()}
+    traffic = Traffic()
+    transport = RpcTransport(identities[host.name], known, deadline, traffic)
+    service = Service(host, transport, tell=lambda peer, refusal: told.append((peer, refusal)), **options)
+    server = RpcServer(
+        "127.0.0.1:0", identities[host.name], known, service.serve, service.refuse, deadline, traffic
+    )  # fmt: skip
+    await server.start()
+    try:
+        yield server, service, told
+    finally:
+        await transport.close()
+        await server.stop(0.1)
+
+
+@asynccontextmanager
+async def calling(identities, name, server, of="a", deadline=5.0):
+    """What a peer of this name calls a listening host with."""
+    from manela.agents.transport.rpc import Peer, RpcTransport, Traffic
+
+    peers = {of: Peer(of, f"127.0.0.1:{server.port}", (identities[of].certificate.decode(),))}
+    transport = RpcTransport(identities[name], peers, deadline, Traffic())
+    try:
+        yield transport
+    finally:
+        await transport.close()

@@ -1,0 +1,160 @@
+"""What a service does with whatever peers ask."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from harness import connect, draw_graph, make_terms, split_over
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manela.agents.codec import encode
+from manela.agents.limits import Limits, Rates
+from manela.agents.messages import Hello, Introduction, Reason, Request
+from manela.agents.service import EXCHANGE, GREET, INTRODUCE, meet
+from manela.errors import RefusedError
+
+EMPTY = np.zeros(0, np.int64)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["free", "lock-step"])
+def met(request):
+    """Two hosts that have met."""
+    hosts, _ = split_over(draw_graph(3), 2, make_terms(request.param))
+    services = connect(hosts, rates=Rates(requests=1e9, walks=1e12, vectors=1e12), deadline=0.01)
+
+    async def meet_both():
+        await asyncio.gather(meet(services["h0"], "h1"), meet(services["h1"], "h0"))
+
+    with asyncio.Runner() as runner:
+        runner.run(meet_both())
+        services["h0"].runner = runner
+        yield services
+
+
+def ask(service, kind, content, peer="h1"):
+    """The answer, or the reason of a refusal; nothing else may come out."""
+    try:
+        return service.runner.run(service.serve(peer, kind, content))
+    except RefusedError as refused:
+        assert refused.reason in set(Reason)
+        assert (peer, refused.reason) in service.refusals
+        return refused.reason
+
+
+@settings(max_examples=150)
+@given(st.sampled_from([GREET, INTRODUCE, EXCHANGE, "Nothing"]), st.binary(max_size=100))
+def test_bytes_of_any_kind_are_answered_or_refused(met, kind, content):
+    ask(met["h0"], kind, content)
+
+
+numbers = st.integers(0, 2**32 - 1)
+few = st.lists(st.one_of(st.integers(0, 100), numbers), max_size=5)
+
+
+@settings(max_examples=200)
+@given(
+    st.integers(0, 2**64 - 1), st.booleans(), st.integers(0, 2**64 - 1), few, st.lists(st.integers(0, 255), max_size=5),
+    st.integers(0, 10_000), few, st.integers(0, 50), st.booleans(),
+)  # fmt: skip
+def test_valid_shaped_nonsense_is_answered_or_refused(
+    met, session, neighbours, since, edges, steps, random, some, round_, real
+):
+    service = met["h0"]
+    if real:
+        session = service.host._sessions["h1"].number
+    size = min(len(edges), len(steps))
+    request = Request(
+        session, round_, neighbours, since, np.array(edges[:size], np.int64), np.array(steps[:size], np.int64),
+        random=random, firsts=np.zeros(size, np.int64), keys=np.arange(size).astype(np.uint64),
+        numbers=np.array(some, np.int64),
+    )  # fmt: skip
+    found = ask(service, EXCHANGE, encode(request))
+    if not real:
+        assert found == Reason.SESSION
+
+
+@settings(max_examples=100)
+@given(st.lists(st.tuples(st.text(max_size=6), st.text(max_size=6)), max_size=5))
+def test_introductions_of_nonsense_open_nothing(met, pairs):
+    service = met["h0"]
+    kept = service.host._sessions["h1"]
+    try:
+        introduction = Introduction([f"{a}@h1" for a, _ in pairs], [b for _, b in pairs])
+        content = encode(introduction)
+    except (UnicodeEncodeError, ValueError):
+        return
+    ask(service, INTRODUCE, content)
+    real = set(service.host.neighbourhood._arcs)
+    introduced = {service.host.neighbourhood.name_arc(arc) for arc in service.host._sessions["h1"].arcs.tolist()}
+    assert introduced <= real
+    service.host._sessions["h1"] = kept
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 300), st.text(max_size=5), st.lists(st.floats(), max_size=3))
+def test_greetings_on_other_terms_are_refused(met, dimensions, hops, host, strengths):
+    service = met["h0"]
+    try:
+        content = encode(Hello(host, dimensions, hops, False, False, True, 5, tuple(strengths)))
+    except (UnicodeEncodeError, ValueError):
+        return
+    before = service.host.peers["h1"]
+    assert isinstance(ask(service, GREET, content), Reason | str)
+    assert service.host.peers["h1"] is before
+
+
+def test_a_flood_waits_and_is_then_refused():
+    hosts, _ = split_over(draw_graph(3), 2, make_terms())
+    services = connect(hosts, rates=Rates(requests=20.0, longest_wait=0.2))
+
+    async def flood():
+        await meet(services["h1"], "h0")
+        session = hosts["h0"]._sessions["h1"].number
+        content = encode(Request(session, 0, False, 0, EMPTY, EMPTY, random=1))
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        answers = []
+        for _ in range(250):
+            try:
+                await services["h0"].serve("h1", EXCHANGE, content)
+                answers.append(None)
+            except RefusedError as refused:
+                answers.append(refused.reason)
+        return answers, loop.time() - begun
+
+    answers, seconds = asyncio.run(flood())
+    assert answers.count(None) >= 198  # ten seconds' worth at once, less the meeting
+    # what comes faster is held back to the rate, not dropped
+    assert seconds > 0.5 * (answers.count(None) - 198) / 20.0
+    assert set(answers) <= {None, Reason.TOO_OFTEN}
+
+    async def all_at_once():
+        content = encode(Request(hosts["h0"]._sessions["h1"].number, 0, False, 0, EMPTY, EMPTY, random=1))
+        calls = [services["h0"].serve("h1", EXCHANGE, content) for _ in range(100)]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    found = asyncio.run(all_at_once())
+    refused = [one for one in found if isinstance(one, RefusedError)]
+    assert len(refused) >= 60
+    assert {one.reason for one in refused} == {Reason.TOO_OFTEN}
+    assert services["h0"].refusals["h1", Reason.TOO_OFTEN] == len(refused) + answers.count(Reason.TOO_OFTEN)
+
+
+def test_limits_of_one_peer_leave_others_alone():
+    limits = {name: Limits(Rates(vectors=100.0, longest_wait=1.0)) for name in "ab"}
+    assert limits["a"].take(0.0, 0, 1000) == 0.0
+    with pytest.raises(RefusedError, match="try again in 9 s"):
+        limits["a"].take(0.0, 0, 900)
+    assert limits["b"].take(0.0, 0, 1000) == 0.0
+    assert limits["a"].take(9.0, 0, 900) == 0.0
+
+
+def test_a_round_that_never_begins_is_refused_in_time(met):
+    service = met["h0"]
+    session = service.host._sessions["h1"].number
+    request = Request(
+        session, 5, True, 0, EMPTY, EMPTY, firsts=EMPTY, keys=EMPTY.astype(np.uint64), numbers=EMPTY
+    )  # fmt: skip
+    found = ask(service, EXCHANGE, encode(request))
+    # free hosts answer with what they have
+    assert found == Reason.TOO_SLOW if service.host.terms.lock_step else isinstance(found, bytes)
