@@ -141,7 +141,7 @@ def _links(found: Mapping[str, Any], folder: Path, quick: bool) -> Section:
             "edge there are ranked by the product of their vectors. MAP is over the pairs among 1,024 random nodes and "
             "over the nodes among them that have a hidden edge. The paper's words are another way, pairs of 1,024 "
             "nodes with any, and nodes with nothing to find counted as 0, but its values come out this way only (see "
-            "docs/evaluation.md).",
+            "docs/link-prediction.md).",
             f"MANELA with r₁ = {LINK_RATIO:g}, node2vec with p = {LINK_BIASES[0]:g} and q = {LINK_BIASES[1]:g}. "
             "The last three methods learn nothing: they look at the neighbours of two nodes.",
         ],
