@@ -63,8 +63,9 @@ def plan(graph: Graph, settings: Settings, pairs: int, share: npt.NDArray[np.flo
     """
     strengths = graph.strengths
     schedule = spread(
-        strengths, math.fsum(strengths), np.arange(len(strengths)), graph.number_of_nodes, settings, pairs
-    )
+        strengths, math.fsum(strengths), np.arange(len(strengths)), settings, pairs,
+        settings.rounds or default_rounds(graph.number_of_nodes),
+    )  # fmt: skip
     if share is not None:
         schedule.iterations[:] *= share
     return schedule
@@ -74,9 +75,9 @@ def spread(
     strengths: npt.NDArray[np.float64],
     total: float,
     numbers: npt.NDArray[np.int64],
-    nodes: int,
     settings: Settings,
     pairs: int,
+    rounds: int,
 ) -> Schedule:
     """The schedule of some nodes of a network, whose update pairs and sum of strengths these are.
 
@@ -85,7 +86,7 @@ def spread(
     return Schedule(
         iterations=strengths * (pairs / sum(settings.walks) / total),
         phases=draw_phases(settings.seed, numbers),
-        rounds=settings.rounds or default_rounds(nodes),
+        rounds=rounds,
         learning_rate=settings.learning_rate,
     )
 

@@ -7,10 +7,11 @@ import numpy as np
 
 from manela import Graph, Manela
 from manela.agents.federation import split_graph
-from manela.agents.host import Host, Terms
+from manela.agents.host import Host
 from manela.agents.learning import Learner
 from manela.agents.neighbourhood import Neighbourhood
 from manela.agents.service import Service
+from manela.agents.terms import Terms
 from manela.agents.transport.memory import MemoryTransport
 from manela.params import check_all
 

@@ -16,7 +16,7 @@ import pytest
 from manela.agents import codec
 from manela.agents import host_pb2 as wire
 from manela.agents.config import Config
-from manela.agents.daemon import CERTIFICATE, init, read_status
+from manela.agents.folder import CERTIFICATE, init, read_status
 from manela.agents.host import Host
 from manela.agents.identity import make_identity, read_certificate
 from manela.agents.limits import Rates

@@ -23,6 +23,7 @@ from manela.agents.messages import (
     Rows,
 )  # fmt: skip
 from manela.errors import RefusedError
+from manela.kernels.half import from_half, to_half
 
 PIECE = 1 << 20
 """Bytes of a frame's content."""
@@ -52,11 +53,10 @@ def encode(message: Hello | Introduction | Acceptance | Request | Reply, half: b
             firsts=_pack(message.firsts, "u1"), keys=_pack(message.keys, "<u8"), numbers=_pack(message.numbers, "<u4"),
         )  # fmt: skip
     else:
-        kind = "<f2" if half else "<f4"
         found = wire.Reply(
             version=message.version, half=half, changed=_pack(message.changed, "<u4"),
-            neighbours=_pack(message.neighbours, kind), index=_pack(message.index, "<i4"),
-            vectors=_pack(message.vectors, kind),
+            neighbours=_pack_rows(message.neighbours, half), index=_pack(message.index, "<i4"),
+            vectors=_pack_rows(message.vectors, half),
         )  # fmt: skip
     try:
         return bytes(found.SerializeToString())
@@ -138,8 +138,21 @@ def cut(content: bytes, call: int) -> Iterator[bytes]:
     """A message in frames of bounded size."""
     last = max(0, (len(content) - 1) // PIECE)
     for number in range(last + 1):
-        piece = content[number * PIECE : (number + 1) * PIECE]
-        yield wire.Frame(call=call, number=number, last=number == last, content=piece).SerializeToString()
+        # a Frame as protobuf writes it, without the copies that it would make of the content
+        piece = memoryview(content)[number * PIECE : (number + 1) * PIECE]
+        head = wire.Frame(call=call, number=number, last=number == last).SerializeToString()
+        yield b"".join((head, _CONTENT, _varint(len(piece)), piece))
+
+
+_CONTENT = bytes([wire.Frame.CONTENT_FIELD_NUMBER << 3 | 2])
+
+
+def _varint(number: int) -> bytes:
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*found, number])
 
 
 class Joiner:
@@ -171,7 +184,7 @@ class Joiner:
         """The whole message."""
         if not self.done:
             raise RefusedError(Reason.MALFORMED, "the message ends before its last frame")
-        return b"".join(self._pieces)
+        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
 
 
 def join(frames: Iterable[bytes]) -> bytes:
@@ -192,10 +205,11 @@ def _parse(kind: Any, content: bytes) -> Any:
 
 
 def _pack(array: npt.NDArray[Any] | None, kind: str) -> bytes:
-    if array is None:
-        return b""
-    with np.errstate(over="ignore"):
-        return np.ascontiguousarray(array, dtype=kind).tobytes()
+    return b"" if array is None else np.ascontiguousarray(array, dtype=kind).tobytes()
+
+
+def _pack_rows(rows: Rows, half: bool) -> bytes:
+    return to_half(rows).astype("<f2", copy=False).tobytes() if half else _pack(rows, "<f4")
 
 
 def _whole(content: bytes, size: int) -> bytes:
@@ -210,12 +224,12 @@ def _unpack(content: bytes, kind: str) -> Integers:
 
 def _unpack_rows(content: bytes, half: bool, tables: int, dimensions: int, largest_norm: float) -> Rows:
     kind = "<f2" if half else "<f4"
-    rows = np.frombuffer(_whole(content, tables * dimensions * np.dtype(kind).itemsize), kind).astype(np.float32)
-    if not np.isfinite(rows).all():
-        raise RefusedError(Reason.BAD_VECTOR, "a vector is not finite")
+    found = np.frombuffer(_whole(content, tables * dimensions * np.dtype(kind).itemsize), kind)
+    rows: Rows = from_half(found) if half else found.astype(np.float32)
     rows = rows.reshape(-1, tables, dimensions)
-    if len(rows):
-        largest = float(np.sqrt(np.einsum("ijk,ijk->ij", rows, rows, dtype=np.float64).max()))
-        if largest > largest_norm:
-            raise RefusedError(Reason.BAD_VECTOR, f"a vector has the norm {largest:.3g}, more than {largest_norm:g}")
+    with np.errstate(all="ignore"):
+        squares = np.einsum("ijk,ijk->ij", rows, rows)
+    # what is not finite, or too large to be squared, does not compare
+    if not (squares <= np.float32(largest_norm) ** 2).all():
+        raise RefusedError(Reason.BAD_VECTOR, f"a vector is not finite, or longer than {largest_norm:g}")
     return rows

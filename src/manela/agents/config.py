@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from manela.agents.host import Terms
 from manela.agents.limits import Rates
 from manela.agents.neighbourhood import check_host_name
+from manela.agents.terms import Terms
 from manela.errors import AgentError, ParameterError
 from manela.params import PARAMETERS, check, check_all
 
@@ -34,7 +34,7 @@ learning_rate = {learning_rate}    # of the first round
 context = {context}          # keep a second vector for each node
 weighted = {weighted}         # steps and frequencies go by edge weight
 {pairs}pairs = {pairs_value}        # update pairs of the whole network; 7450 a node unless told
-{rounds}rounds = {rounds_value}           # 300 unless told, 1000 from 100,000 nodes on
+{rounds}rounds = {rounds_value}           # 150 unless told, 500 from 100,000 nodes on
 
 [peers]
 half = {half}             # vectors travel as float16 where both hosts say so
@@ -97,7 +97,7 @@ class Config:
         shown: dict[str, Any] = {name: _show(value) for name, value in values.items()}
         for name in ("pairs", "rounds"):
             shown[name] = "# " if values[name] is None else ""
-            shown[f"{name}_value"] = values[name] or {"pairs": 1000000, "rounds": 300}[name]
+            shown[f"{name}_value"] = values[name] or {"pairs": 1000000, "rounds": 150}[name]
         for name in ("weighted", "half", "pool", "patience", "start", "deadline", "grace", "largest_norm"):
             shown[name] = _show(getattr(self, name))
         for one in fields(Rates):

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import json
 import os
-import secrets
 import signal
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from manela.agents.config import FILE, Config, read_config
+from manela.agents.config import FILE, read_config
+from manela.agents.folder import CERTIFICATE, KEY, SECRET, STATUS, TRACE, only_one
 from manela.agents.host import Host
 from manela.agents.identity import read_certificate
 from manela.agents.learning import Learner
@@ -26,51 +24,7 @@ from manela.agents.service import Service
 from manela.agents.store import Saved, Store, read_numbers
 from manela.errors import AgentError, DivergenceError, ManelaError, OutputError, PeerError, RefusedError
 
-KEY, CERTIFICATE, STATUS, LOCK, TRACE = "key.pem", "certificate.pem", "status.json", "lock", "trace.jsonl"
 _TICK = 0.5
-_SECRET = "secret"
-
-
-def init(folder: Path, config: Config) -> None:
-    """Make a host's folder: configuration, key, certificate and an empty store."""
-    from manela.agents.identity import make_identity
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o700)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror or error}") from error
-    if (folder / FILE).exists():
-        raise AgentError(f"{folder}: holds a host already")
-    with Store(folder, create=True) as store:
-        if store.get(_SECRET) is None:
-            store.put(_SECRET, str(secrets.randbits(63)))
-    make_identity(config.name, folder / KEY, folder / CERTIFICATE)
-    # last, for it says that all is there
-    (folder / FILE).write_text(config.write(), encoding="utf-8")
-
-
-def is_running(folder: Path) -> bool:
-    """Whether a daemon runs in this folder."""
-    try:
-        with (folder / LOCK).open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return False
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-
-
-def read_status(folder: Path) -> dict[str, Any]:
-    """What the daemon in this folder said last, and whether it runs."""
-    try:
-        found: dict[str, Any] = json.loads((folder / STATUS).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        found = {}
-    except (OSError, ValueError) as error:
-        raise AgentError(f"{folder / STATUS}: cannot be read: {error}") from error
-    return {**found, "running": is_running(folder)}
 
 
 def log(event: str, **facts: Any) -> None:
@@ -81,7 +35,7 @@ def log(event: str, **facts: Any) -> None:
 
 def run(folder: Path, trace: bool = False, while_stdin: bool = False) -> None:
     """Run the host in this folder until SIGTERM or Ctrl-C, or until stdin ends if that is asked for."""
-    with _only_one(folder), Store(folder) as store:
+    with only_one(folder), Store(folder) as store:
         daemon = Daemon(folder, store, trace)
         asyncio.run(daemon.run(while_stdin))
 
@@ -92,7 +46,7 @@ class Daemon:
     def __init__(self, folder: Path, store: Store, trace: bool = False) -> None:
         self.folder, self.store = folder, store
         self.config = read_config(folder / FILE)
-        secret = store.get(_SECRET)
+        secret = store.get(SECRET)
         if secret is None:
             raise AgentError(f"{store.file}: has no secret; make the host anew with `manela agent init`")
         # every start has draws of its own: a free-running host must not repeat itself after a crash
@@ -100,7 +54,7 @@ class Daemon:
         store.put("starts", str(starts))
         self._terms = self.config.terms((int(secret) + starts) % 2**63)
         self._edges = store.edges()
-        self._changes = store.changes
+        self._changes = self._edges_seen = store.changes
         host = self._build()
         saved = store.load()
         if saved is not None:
@@ -241,11 +195,11 @@ class Daemon:
 
     def _renewed(self) -> bool:
         """Take other edges, if there are any; called between two rounds."""
-        edges = self.store.edges() if self.store.changes != self._edges_seen else self._edges
-        self._edges_seen = self.store.changes
-        if edges == self._edges:
+        seen = self.store.changes
+        if seen == self._edges_seen or self._terms.lock_step:
             return False
-        if self._terms.lock_step:
+        self._edges_seen, edges = seen, self.store.edges()
+        if edges == self._edges:
             return False
         try:
             near = Neighbourhood.build(self.config.name, edges)
@@ -257,8 +211,6 @@ class Daemon:
         self._edges = edges
         log("edges taken", nodes=len(near.nodes), arcs=len(near.indices))
         return True
-
-    _edges_seen = -1
 
     def _hang_up(self) -> None:
         self._reload = True
@@ -320,8 +272,8 @@ class Daemon:
             "refusals": refusals,
             "peers": {
                 peer: {
-                    "state": "here" if host.knows(peer) else "away",
-                    "trouble": self.learner.contacts[peer].trouble if peer in self.learner.contacts else "",
+                    "state": "here" if host.knows(peer) and not self.learner.trouble_with(peer) else "away",
+                    "trouble": self.learner.trouble_with(peer),
                     "nodes": host.peers[peer].nodes if peer in host.peers else None,
                     "sent": self.traffic.sent[peer],
                     "received": self.traffic.received[peer],
@@ -363,20 +315,3 @@ class Daemon:
 
 def _saved(host: Host) -> Saved:
     return Saved(host.neighbourhood.nodes, host.vectors, host.round, host.version, host.pairs)
-
-
-@contextlib.contextmanager
-def _only_one(folder: Path) -> Iterator[None]:
-    """Refuse to run where a daemon runs."""
-    if not (folder / FILE).exists():
-        raise AgentError(f"{folder}: holds no host; make one with `manela agent init`")
-    try:
-        file = (folder / LOCK).open("ab")
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be written: {error.strerror or error}") from error
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise AgentError(f"{folder}: a daemon runs there already") from None
-        yield

@@ -20,13 +20,14 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.agents.config import Config
-from manela.agents.daemon import CERTIFICATE, TRACE, init, read_status
-from manela.agents.host import Host, Terms
+from manela.agents.folder import CERTIFICATE, TRACE, export, init, read_status
+from manela.agents.host import Host
 from manela.agents.identity import read_certificate
 from manela.agents.neighbourhood import Edge, Neighbourhood, Node, check_host_name
 from manela.agents.store import Store
+from manela.agents.terms import Terms
 from manela.embedding import Embedding
-from manela.errors import AgentError, FormatError, ParameterError, PeerError, import_extra
+from manela.errors import FormatError, ParameterError, PeerError, import_extra
 from manela.graph import Graph
 
 _LONGEST_START = 120.0
@@ -213,19 +214,6 @@ class Federation:
     def _last_words(self, member: Member) -> str:
         lines = (member.folder / "log.jsonl").read_text(encoding="utf-8", errors="replace").splitlines()
         return lines[-1][:300] if lines else "it said nothing"
-
-
-def export(folder: Path) -> Embedding:
-    """A host's own vectors, and nobody else's."""
-    with Store(folder) as store:
-        saved = store.load()
-    if saved is None:
-        raise AgentError(f"{folder}: there are no vectors yet")
-    nodes = np.empty(len(saved.names), dtype=object)
-    nodes[:] = saved.names
-    context = saved.vectors[:, 1] if saved.vectors.shape[1] > 1 else None
-    provenance = {"method": "manela", "pairs_made": saved.pairs, "rounds_done": saved.round}
-    return Embedding(nodes, saved.vectors[:, 0], context, provenance)
 
 
 def warm_up(terms: Terms) -> None:

@@ -33,60 +33,21 @@ from manela.agents.messages import (
     Reply,
     Request,
     Rows,
+    Words,
 )  # fmt: skip
 from manela.agents.neighbourhood import Neighbourhood, Node, check_steps
+from manela.agents.terms import Terms
 from manela.errors import AgentError, DivergenceError, PeerError, RefusedError
 from manela.kernels import hosts as kernels
 from manela.kernels.cpu import build_aliases
 from manela.kernels.layout import Table, allocate
-from manela.params import PAIRS_PER_NODE, Settings
+from manela.params import PAIRS_PER_NODE
 from manela.randomness import CONTEXTS, ROUNDS, VECTORS, derive, derive_key, draw_vectors
-from manela.schedule import Schedule, spread
+from manela.schedule import Schedule, default_rounds, spread
 
 _ANSWERS, _POOLS = 101, 102
 """What a free-running host draws for besides what a run draws for."""
 _EMPTY = np.zeros(0, np.int64)
-
-
-@dataclass(frozen=True)
-class Terms:
-    """How a host learns, and what it has to agree on with its peers.
-
-    Attributes
-    ----------
-    settings : Settings
-        Dimensions, window, ratios and so on; `seed` is the run's in lock-step, and this host's own secret otherwise.
-    lock_step : bool
-        Whether all hosts go through the rounds together, with the bits of the CPU engine.
-    weighted : bool
-        Whether steps and frequencies go by edge weight.
-    half : bool
-        Whether vectors may travel as float16.
-    pool : int
-        Random vectors that the negatives of a free-running round are drawn from.
-    patience : int
-        Rounds for which the vectors of a peer that is away are still used.
-    largest_norm : float
-        Vectors beyond are refused.
-    """
-
-    settings: Settings
-    lock_step: bool = False
-    weighted: bool = False
-    half: bool = True
-    pool: int = 2048
-    patience: int = 30
-    largest_norm: float = 1000.0
-
-    @property
-    def hops(self) -> int:
-        """s."""
-        return len(self.settings.walks)
-
-    @property
-    def run(self) -> str:
-        """In lock-step, all that must be the same at every host."""
-        return repr(sorted(self.settings.identity().items())) + str(self.weighted) if self.lock_step else ""
 
 
 class NotReadyError(Exception):
@@ -109,18 +70,21 @@ class Plan:
     ----------
     targets : array, shape (iterations, 2w)
         Rows of the host's table; −1 where there is none, or none yet.
-    others : array, shape (iterations, 2w, κ)
-        Negatives: as drawn, then rows of the host's table.
+    lookup : array
+        The row that each number drawn for a negative stands for.
     walkers : dict of arrays
         For each peer, the places in `targets` whose walks it was asked to finish.
     """
 
     round: int
     rate: float
+    key: np.uint64
+    negatives: int
     nodes: Integers
+    numbers: Integers
     counts: Integers
     targets: Integers
-    others: Integers
+    lookup: Integers = field(default_factory=lambda: _EMPTY)
     requests: dict[str, Request] = field(default_factory=dict)
     walkers: dict[str, Integers] = field(default_factory=dict)
     pools: dict[str, int] = field(default_factory=dict)
@@ -133,8 +97,8 @@ class Plan:
         moved = [np.zeros((len(self.nodes), table.shape[1]), np.float32) for table in self.tables]
         for own, room in enumerate(moved):
             kernels.absorb(
-                self.nodes, self.counts, self.tables[own], self.tables[len(moved) - 1 - own], room, made,
-                self.targets, self.others, np.float32(self.rate), self.stop,
+                self.nodes, self.numbers, self.counts, self.key, self.tables[own], self.tables[len(moved) - 1 - own],
+                room, made, self.targets, self.lookup, self.negatives, np.float32(self.rate), self.stop,
             )  # fmt: skip
         return moved, made
 
@@ -317,7 +281,8 @@ class Host:
         neighbours = self._read(tables, session.neighbours[changed])
         random = self._draw_random(request)
 
-        ends, arcs, left = self._wander(session.rows[edges], request)
+        firsts, keys = self._keys_for(request)
+        ends, arcs, left = self._wander(session.rows[edges], request.steps, firsts, keys)
         index = np.where(self._is_present(ends), ends, NOTHING)
         # the asker's own node, one step from the node that it asked through, needs no vector
         back = (request.steps == 1) & (left == 0) & (arcs >= 0)
@@ -339,7 +304,9 @@ class Host:
 
         if not len(away):
             return reply(index, [])
-        requests, walkers = self._ask_on(arcs[away], left[away], away, request)
+        gone = firsts[away] + request.steps[away] - left[away]
+        requests, chosen = self._ask_on(arcs[away], left[away], request.round, gone, keys[away])
+        walkers = {other: away[those] for other, those in chosen.items()}
 
         def finish(replies: Mapping[str, Reply | None]) -> Reply:
             guests, base = [], self._known
@@ -393,33 +360,30 @@ class Host:
         schedule = self._schedule()
         counts = schedule.counts(number)
         nodes = np.flatnonzero(counts)
-        counts = counts[nodes]
-        iterations, width = int(counts.sum()), len(self._targets)
-        size = sum(self._sizes().values()) if self.terms.lock_step else self.terms.pool
-        keys = np.empty((iterations, width), np.uint64)
-        others = np.empty((iterations, width * settings.negatives), np.int64)
-        key = np.uint64(derive(derive_key(settings.seed, ROUNDS), number))
-        kernels.draw(self._numbers[nodes].astype(np.uint64), counts, key, settings.negatives, size, keys, others)
-        starts = np.repeat(nodes, counts * width)
-        steps = np.tile(self._targets, iterations)
-        arcs_of = self._active()
-        ends, arcs, left = (np.empty(len(starts), np.int64) for _ in range(3))
-        kernels.wander(starts, np.zeros_like(starts), steps, keys.reshape(-1), *arcs_of.kernel, ends, arcs, left)  # type: ignore[call-arg]
-        arcs = arcs_of.names(arcs)
-        targets = np.where(left == 0, ends, NOTHING)
-        away = np.flatnonzero(left > 0)
         plan = Plan(
-            number, schedule.rate(number), nodes, counts, targets.reshape(iterations, width),
-            others.reshape(iterations, width, settings.negatives),
+            number, schedule.rate(number), np.uint64(derive(derive_key(settings.seed, ROUNDS), number)),
+            settings.negatives, nodes, self._numbers[nodes], counts[nodes],
+            np.empty((int(counts.sum()), len(self._targets)), np.int64),
         )  # fmt: skip
-        source = Request(
-            0, number, False, 0, _EMPTY, steps, firsts=np.zeros_like(steps), keys=keys.reshape(-1)
-        )  # fmt: skip
-        asked, plan.walkers = self._ask_on(arcs[away], left[away], away, source)
+        room = np.empty((4, plan.targets.size), np.int64)
+        arcs = self._active()
+        gone = kernels.begin_walks(
+            plan.nodes, plan.numbers, plan.counts, plan.key, self._targets, settings.negatives, *arcs.kernel,
+            plan.targets, room,
+        )  # type: ignore[call-arg]  # fmt: skip
+        places, last, left, keys = room[:, :gone]
+        firsts = self._targets[places % len(self._targets)] - left
+        asked, walkers = self._ask_on(arcs.names(last), left, number, firsts, keys.view(np.uint64))
+        plan.walkers = {peer: places[chosen] for peer, chosen in walkers.items()}
         self._ask_random(plan)
+        lock_step = self.terms.lock_step
+        marks = np.zeros(sum(self._sizes().values()) if lock_step else 0, np.uint8)
+        if lock_step:
+            kernels.mark_negatives(
+                plan.numbers, plan.counts, plan.key, len(self._targets), settings.negatives, marks
+            )  # fmt: skip
         for peer, link in self._links.items():
             walks = asked.get(peer)
-            lock_step = self.terms.lock_step
             plan.requests[peer] = Request(
                 session=link.session,
                 round=number,
@@ -430,7 +394,7 @@ class Host:
                 random=0 if lock_step else plan.pools.get(peer, 0),
                 firsts=(walks.firsts if walks else _EMPTY) if lock_step else None,
                 keys=(walks.keys if walks else _EMPTY.astype(np.uint64)) if lock_step else None,
-                numbers=self._wanted(peer, plan.others) if lock_step else None,
+                numbers=self._wanted(peer, marks) if lock_step else None,
             )
         return plan
 
@@ -542,7 +506,9 @@ class Host:
             total = math.fsum([*self._sum, *(part for hello in hellos for part in hello.strengths)])
             settings = self.terms.settings
             pairs = settings.pairs or PAIRS_PER_NODE * nodes
-            self._plan = spread(self._strengths, total or 1.0, self._numbers, nodes, settings, pairs)
+            # between hosts a round costs more: half as many of them, which hardly shows in what is learned
+            rounds = settings.rounds or default_rounds(nodes) // (1 if self.terms.lock_step else 2)
+            self._plan = spread(self._strengths, total or 1.0, self._numbers, settings, pairs, rounds)
         return self._plan
 
     def _active(self) -> _Arcs:
@@ -609,39 +575,39 @@ class Host:
                 name = self.neighbourhood.strangers[row - self.own][0]
                 self.disclosed(kind="neighbour", peer=peer, node=name, vector=_fingerprint(vector))
 
-    def _wander(self, starts: Integers, request: Request) -> tuple[Integers, Integers, Integers]:
-        """Walk on for a peer; draws are its own in lock-step, and this host's otherwise."""
+    def _keys_for(self, request: Request) -> tuple[Integers, Words]:
+        """The draws of a peer's walks: its own in lock-step, and this host's otherwise."""
+        if request.firsts is not None and request.keys is not None:
+            return request.firsts, request.keys
+        walks = len(request.edges)
+        secret = derive(derive_key(self.terms.settings.seed, _ANSWERS), 1)
+        self._answered += walks
+        return np.zeros(walks, np.int64), derive(secret, self._answered - walks + np.arange(walks))
+
+    def _wander(
+        self, starts: Integers, steps: Integers, firsts: Integers, keys: Words
+    ) -> tuple[Integers, Integers, Integers]:
         arcs_of = self._active()
         ends, arcs, left = (np.empty(len(starts), np.int64) for _ in range(3))
-        firsts, keys = request.firsts, request.keys
-        if firsts is None or keys is None:
-            firsts = np.zeros(len(starts), np.int64)
-            secret = derive(derive_key(self.terms.settings.seed, _ANSWERS), 1)
-            keys = derive(secret, self._answered + np.arange(len(starts)))
-            self._answered += len(starts)
-        kernels.wander(starts, firsts, request.steps, keys, *arcs_of.kernel, ends, arcs, left)  # type: ignore[call-arg]
+        kernels.wander(starts, firsts, steps, keys, *arcs_of.kernel, ends, arcs, left)  # type: ignore[call-arg]
         return ends, arcs_of.names(arcs), left
 
     def _ask_on(
-        self, arcs: Integers, left: Integers, places: Integers, source: Request
+        self, arcs: Integers, left: Integers, number: int, firsts: Integers, keys: Words
     ) -> tuple[dict[str, Request], dict[str, Integers]]:
         """Requests for walks that have left this host by these arcs, and which of the walks each peer has."""
-        hosts = self._host_of[self.neighbourhood.indices[arcs]] if len(arcs) else _EMPTY
+        hosts = self._host_of[self.neighbourhood.indices[arcs]]
+        lock_step = self.terms.lock_step
         requests, walkers = {}, {}
         for peer, link in self._links.items():
             chosen = np.flatnonzero(hosts == self._hosts.get(peer, -2))
-            if not len(chosen):
-                continue
-            walks = places[chosen]
-            keyed = self.terms.lock_step and source.firsts is not None and source.keys is not None
-            gone = source.steps[walks] - left[chosen]
-            requests[peer] = Request(
-                link.session, source.round, False, 0, self._edge_of_arc[arcs[chosen]], left[chosen],
-                firsts=source.firsts[walks] + gone if keyed else None,  # type: ignore[index]
-                keys=source.keys[walks] if keyed else None,  # type: ignore[index]
-                numbers=_EMPTY if keyed else None,
-            )  # fmt: skip
-            walkers[peer] = walks
+            if len(chosen):
+                requests[peer] = Request(
+                    link.session, number, False, 0, self._edge_of_arc[arcs[chosen]], left[chosen],
+                    firsts=firsts[chosen] if lock_step else None, keys=keys[chosen] if lock_step else None,
+                    numbers=_EMPTY if lock_step else None,
+                )  # fmt: skip
+                walkers[peer] = chosen
         return requests, walkers
 
     def _place(self, peer: str, index: Integers, base: int) -> Integers:
@@ -694,30 +660,24 @@ class Host:
     def _settle_random(self, plan: Plan, pools: dict[str, Integers]) -> None:
         """Turn the negatives that were drawn into rows."""
         if self.terms.lock_step:
-            lookup = np.full(sum(self._sizes().values()), -1, np.int64)
-            lookup[self._numbers] = np.arange(self.own)
+            plan.lookup = np.full(sum(self._sizes().values()), -1, np.int64)
+            plan.lookup[self._numbers] = np.arange(self.own)
             for peer, rows in pools.items():
-                lookup[plan.requests[peer].numbers] = rows
-            plan.others = lookup[plan.others]
-            if (plan.others < 0).any():
-                raise PeerError("a peer has not sent all the vectors it was asked for")
+                plan.lookup[plan.requests[peer].numbers] = rows
+            for peer, request in plan.requests.items():
+                if (plan.lookup[request.numbers] < 0).any():
+                    raise PeerError(f"{peer} has not sent all the vectors it was asked for in round {plan.round}")
             return
         key = int(derive(derive(derive_key(self.terms.settings.seed, _POOLS), 2**32), plan.round))
         random = np.random.default_rng(key)
         own = random.integers(0, self.own, plan.pools.get(self.name, 0))
         rows = np.concatenate([own, *(pool[pool >= 0] for pool in pools.values())])
-        if not len(rows):
-            rows = random.integers(0, self.own, 1)
-        if len(rows) < self.terms.pool:
-            rows = np.concatenate((rows, random.choice(rows, self.terms.pool - len(rows))))
-        plan.others = rows[plan.others % len(rows)]
+        plan.lookup = rows if len(rows) else random.integers(0, self.own, 1)
 
-    def _wanted(self, peer: str, others: Integers) -> Integers:
+    def _wanted(self, peer: str, marks: npt.NDArray[np.uint8]) -> Integers:
         """In lock-step, which of a peer's nodes the round has drawn as negatives, by number."""
-        theirs = np.zeros(sum(self._sizes().values()), bool)
-        theirs[self.peers[peer].numbers] = True
-        drawn = np.unique(others)
-        return drawn[theirs[drawn]]
+        numbers = self.peers[peer].numbers
+        return numbers[marks[numbers] > 0]
 
     def _trace(self, peer: str, request: Request, reply: Reply) -> None:
         link = self._links[peer]

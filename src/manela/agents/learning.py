@@ -60,6 +60,10 @@ class Learner:
         if self._computing is not None:
             self._computing.stop[0] = 1
 
+    def trouble_with(self, peer: str) -> str:
+        """Why a peer is away, empty if it is not."""
+        return self.contacts[peer].trouble if peer in self.contacts else ""
+
     @property
     def host(self) -> Host:
         """The host, as it is now."""

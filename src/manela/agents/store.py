@@ -55,6 +55,8 @@ class Store:
 
     def __init__(self, folder: Path, create: bool = False) -> None:
         self.folder = folder
+        self._names: list[str] | None = None
+        self._lines = np.zeros(0, np.uint8)
         self.file = folder / "store.db"
         if not create and not self.file.exists():
             raise AgentError(f"{folder}: holds no host; make one with `manela agent init`")
@@ -144,11 +146,28 @@ class Store:
             database.executemany("INSERT OR REPLACE INTO edges VALUES (?, ?, ?, ?)", rows)
         return len(rows)
 
-    def remove_edges(self, edges: Iterable[Edge]) -> int:
-        """Forget edges; returns how many there were."""
-        rows = [(edge.own, *(edge.other or ("", ""))) for edge in edges]
+    def remove_edge(self, edge: Edge, host: str) -> int:
+        """Forget an edge, or for one without an other end the node with all its edges; returns how many there were.
+
+        The nodes of an edge that is forgotten stay, alone if need be.
+        """
         with self._write() as database:
-            done = database.executemany("DELETE FROM edges WHERE own = ? AND other = ? AND host = ?", rows)
+            if edge.other is None:
+                done = database.execute(
+                    "DELETE FROM edges WHERE own = ? OR (other = ? AND host = ?)", (edge.own, edge.own, host)
+                )
+                return done.rowcount
+            ends = [(edge.own, *edge.other)]
+            if edge.other[1] == host:
+                ends.append((edge.other[0], edge.own, host))
+            done = database.executemany("DELETE FROM edges WHERE own = ? AND other = ? AND host = ?", ends)
+            if done.rowcount:
+                for name, *_ in ends:
+                    database.execute(
+                        "INSERT INTO edges SELECT ?, '', '', 1.0 WHERE NOT EXISTS "
+                        "(SELECT 1 FROM edges WHERE own = ? OR (other = ? AND host = ?))",
+                        (name, name, name, host),
+                    )
             return done.rowcount
 
     def edges(self) -> list[Edge]:
@@ -179,12 +198,11 @@ class Store:
 
     def save(self, saved: Saved) -> None:
         """Keep vectors; those before stay until the new ones are whole."""
-        notes = {
-            "format": VERSION, "names": saved.names, "round": saved.round, "version": saved.version,
-            "pairs": saved.pairs,
-        }  # fmt: skip
+        notes = {"format": VERSION, "round": saved.round, "version": saved.version, "pairs": saved.pairs}
+        if self._names is not saved.names:
+            self._names, self._lines = saved.names, np.frombuffer("\n".join(saved.names).encode(), np.uint8)
         with replace_file(self.vectors_file) as file:
-            write_arrays(file, {"vectors": saved.vectors}, notes, "host")
+            write_arrays(file, {"names": self._lines, "vectors": saved.vectors}, notes, "host")
 
     def load(self) -> Saved | None:
         """The vectors kept, None where there are none yet."""
@@ -195,9 +213,10 @@ class Store:
             vectors = arrays["vectors"]
             if notes["format"] != VERSION:
                 raise AgentError(f"{self.vectors_file}: must be of version {VERSION}, got {notes['format']}")
-            if vectors.ndim != 3 or vectors.dtype != np.float32 or len(vectors) != len(notes["names"]):
+            names = arrays["names"].tobytes().decode().split("\n")
+            if vectors.ndim != 3 or vectors.dtype != np.float32 or len(vectors) != len(names):
                 raise AgentError(f"{self.vectors_file}: does not hold a vector for each name")
-            return Saved(notes["names"], vectors, int(notes["round"]), int(notes["version"]), int(notes["pairs"]))
+            return Saved(names, vectors, int(notes["round"]), int(notes["version"]), int(notes["pairs"]))
         except FormatError as error:
             raise AgentError(f"{error}; restore it from a backup, or remove it to begin anew") from error
         except (KeyError, TypeError, ValueError) as error:

@@ -40,8 +40,8 @@ def init(
     manela agent init alpha --home alpha
     """
     from manela.agents.config import FILE, Config, check_address
-    from manela.agents.daemon import CERTIFICATE
-    from manela.agents.daemon import init as make
+    from manela.agents.folder import CERTIFICATE
+    from manela.agents.folder import init as make
     from manela.agents.identity import fingerprint, read_certificate
 
     parameters = {
@@ -78,7 +78,7 @@ def status(
 ) -> None:
     """Show what the daemon does: round, update pairs, peers, refusals, traffic."""
     from manela.agents.config import FILE
-    from manela.agents.daemon import read_status
+    from manela.agents.folder import read_status
     from manela.cli.display import print_facts
 
     if not (home / FILE).exists():
@@ -117,7 +117,7 @@ def export(
     home: Home = _HOME,
 ) -> None:
     """Write this host's own vectors, as they were kept last; nobody else's are there to write."""
-    from manela.agents.federation import export as export_vectors
+    from manela.agents.folder import export as export_vectors
     from manela.formats.embeddings import check_output, write_embedding
 
     check_output(output)
@@ -151,7 +151,7 @@ def renew(
     SIGHUP to the daemon.
     """
     from manela.agents.config import FILE, read_config
-    from manela.agents.daemon import CERTIFICATE, KEY
+    from manela.agents.folder import CERTIFICATE, KEY
     from manela.agents.identity import make_identity
 
     config = read_config(home / FILE)
@@ -244,19 +244,14 @@ def remove_edge(
     other: Annotated[str, typer.Argument(metavar="OTHER", help="node@host, or another node of this host.")] = "",
     home: Home = _HOME,
 ) -> None:
-    """Remove an edge."""
+    """Remove an edge; without OTHER the node and all its edges."""
     from manela.agents.config import FILE, read_config
-    from manela.agents.neighbourhood import Edge
     from manela.agents.store import Store, parse_edge
 
     name = read_config(home / FILE).name
-    edge = parse_edge([own, other], name, "edge")
-    both = [edge]
-    if edge.other is not None and edge.other[1] == name:
-        both.append(Edge(edge.other[0], (edge.own, name)))
     with Store(home) as store:
-        if store.remove_edges(both) == 0:
-            raise AgentError(f"there is no edge {own} - {other or 'nothing'}")
+        if store.remove_edge(parse_edge([own, other], name, "edge"), name) == 0:
+            raise AgentError(f"there is no edge {own} - {other}" if other else f"there is no node {own}")
 
 
 @edges.command("import")

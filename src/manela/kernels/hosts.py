@@ -13,24 +13,45 @@ from manela.kernels.simd import AHEAD, BLOCK, absorb_block, prefetch_row, scale_
 
 
 @njit(cache=True, nogil=True)
-def draw(numbers, counts, key, negatives, size, keys, others):
-    """Write the key of each target's walk into keys, and its negatives, 0 … size - 1, into others.
+def begin_walks(nodes, numbers, counts, key, hops, negatives, indptr, indices, thresholds, aliases, targets, away):
+    """Draw the targets of some nodes as far as the host's own edges lead.
 
-    Nodes have these numbers in the network and these many iterations in the round, whose key this is. keys has the
-    shape (iterations, targets), others (iterations, targets · negatives).
+    Node i has the row nodes[i] here, numbers[i] in the network, and counts[i] iterations in the round, whose key this
+    is; target j of an iteration is hops[j] steps away. Writes targets, (iterations, len(hops)): where each walk ends,
+    −1 where there is nothing, or nothing yet. Walks that leave for another host with steps left are written to the
+    columns of away: place in targets, last arc, steps left, key. Returns how many there are.
     """
-    iteration = 0
+    iteration = gone = 0
+    for i in range(len(nodes)):
+        node_key = derive(key, numbers[i])
+        for k in range(counts[i]):
+            iteration_key = derive(node_key, k)
+            for j in range(len(hops)):
+                walk_key = derive(iteration_key, j * (1 + negatives))
+                end, arc, left = _walk(nodes[i], 0, hops[j], walk_key, indptr, indices, thresholds, aliases)
+                if left > 0:
+                    away[0, gone] = iteration * len(hops) + j
+                    away[1, gone] = arc
+                    away[2, gone] = left
+                    away[3, gone] = np.int64(walk_key)
+                    gone += 1
+                    end = np.int64(-1)
+                targets[iteration, j] = end
+            iteration += 1
+    return gone
+
+
+@njit(cache=True, nogil=True)
+def mark_negatives(numbers, counts, key, targets, negatives, marks):
+    """Mark all nodes that are drawn as negatives: marks[u] ← 1."""
     for i in range(len(numbers)):
         node_key = derive(key, numbers[i])
         for k in range(counts[i]):
             iteration_key = derive(node_key, k)
-            for target in range(keys.shape[1]):
-                number = target * (1 + negatives)
-                keys[iteration, target] = derive(iteration_key, number)
-                for j in range(negatives):
-                    drawn = derive(iteration_key, number + 1 + j)
-                    others[iteration, target * negatives + j] = scale_to(drawn, np.uint64(size))
-            iteration += 1
+            for j in range(targets):
+                for n in range(negatives):
+                    drawn = derive(iteration_key, j * (1 + negatives) + 1 + n)
+                    marks[scale_to(drawn, np.uint64(len(marks)))] = 1
 
 
 @njit(cache=True, nogil=True)
@@ -40,66 +61,74 @@ def wander(starts, firsts, steps, keys, indptr, indices, thresholds, aliases, en
     Walk i has done firsts[i] steps before. Writes where it is, the last arc it took (−1 for none), and the steps that
     are left; where a node has no neighbours the walk ends at −1.
     """
-    own = len(indptr) - 1
     for i in range(len(starts)):
-        place, step, arc = np.int64(starts[i]), np.int64(firsts[i]), np.int64(-1)
-        remaining = np.int64(steps[i])
-        while remaining > 0 and 0 <= place < own:
-            first = indptr[place]
-            degree = indptr[place + 1] - first
-            if degree == 0:
-                place, remaining = np.int64(-1), np.int64(0)
-                break
-            drawn = derive(keys[i], step)
-            arc = first + np.int64(scale_to(drawn, np.uint64(degree)))
-            if thresholds is not None:
-                rest = drawn * np.uint64(degree)
-                if np.uint32(rest >> np.uint64(32)) >= thresholds[arc]:
-                    arc = first + np.int64(aliases[arc])
-            place = np.int64(indices[arc])
-            step += 1
-            remaining -= 1
-        ends[i], arcs[i], left[i] = place, arc, remaining
+        ends[i], arcs[i], left[i] = _walk(
+            starts[i], firsts[i], steps[i], keys[i], indptr, indices, thresholds, aliases
+        )  # fmt: skip
+
+
+@njit(nogil=True)
+def _walk(start, first_step, steps, key, indptr, indices, thresholds, aliases):
+    place, arc, remaining = np.int64(start), np.int64(-1), np.int64(steps)
+    step = np.int64(first_step)
+    while remaining > 0 and 0 <= place < len(indptr) - 1:
+        first = indptr[place]
+        degree = indptr[place + 1] - first
+        if degree == 0:
+            return np.int64(-1), np.int64(-1), np.int64(0)
+        drawn = derive(key, step)
+        arc = first + np.int64(scale_to(drawn, np.uint64(degree)))
+        if thresholds is not None:
+            rest = drawn * np.uint64(degree)
+            if np.uint32(rest >> np.uint64(32)) >= thresholds[arc]:
+                arc = first + np.int64(aliases[arc])
+        place = np.int64(indices[arc])
+        step += 1
+        remaining -= 1
+    return place, arc, remaining
 
 
 @njit(cache=True, nogil=True)
-def absorb(nodes, counts, own, others, moved, made, targets, negatives, learning_rate, stop):
-    """Move each of nodes by its iterations over rows that were drawn before.
+def absorb(nodes, numbers, counts, key, own, others, moved, made, targets, lookup, negatives, learning_rate, stop):
+    """Move each of nodes by its iterations over targets that were drawn before, and negatives drawn here.
 
     Reads own[nodes] and rows of others, and writes moved, (len(nodes), m), and into made the update pairs of each node.
-    targets is (iterations, targets of one), negatives (iterations, targets of one, κ); a target that is negative or the
-    node itself is dropped with its negatives. Ends early, with nothing of use written, once stop[0] is not 0.
+    targets is (iterations, targets of one); one that is negative or the node itself is dropped with its negatives. A
+    negative u is the row lookup[u]. Ends early, with nothing of use written, once stop[0] is not 0.
     """
-    width, each = targets.shape[1], negatives.shape[2]
-    size = width * (1 + each) + AHEAD + 2 * BLOCK
+    width = targets.shape[1]
+    size = width * (1 + negatives) + AHEAD + 2 * BLOCK
     rows, labels = np.zeros(size, np.int64), np.zeros(size, np.float32)
-    for first in range(0, size, 1 + each):
+    for first in range(0, size, 1 + negatives):
         labels[first] = 1.0
     x, change = np.empty(own.shape[1], np.float32), np.empty(own.shape[1], np.float32)
     iteration = 0
     for i in range(len(nodes)):
         made[i] = 0
+        node_key = derive(key, numbers[i])
         for k in range(len(x)):
             x[k] = own[nodes[i], k]
-        for _ in range(counts[i]):
+        for k in range(counts[i]):
             if stop[0] != 0:
                 return
+            iteration_key = derive(node_key, k)
             used = 0
             for target in range(width):
                 row = targets[iteration, target]
                 if row >= 0 and row != nodes[i]:
                     rows[used] = row
-                    for j in range(each):
-                        rows[used + 1 + j] = negatives[iteration, target, j]
-                    used += 1 + each
+                    for j in range(1, 1 + negatives):
+                        drawn = derive(iteration_key, target * (1 + negatives) + j)
+                        rows[used + j] = lookup[scale_to(drawn, np.uint64(len(lookup)))]
+                    used += 1 + negatives
             for ahead in range(min(AHEAD, used)):
                 prefetch_row(others, rows[ahead])
             change[:] = 0.0
             for first in range(0, used, BLOCK):
                 absorb_block(x, change, others, rows, labels, learning_rate, first, used)
-            for k in range(len(x)):
-                x[k] += change[k]
-            made[i] += used // (1 + each)
+            for c in range(len(x)):
+                x[c] += change[c]
+            made[i] += used // (1 + negatives)
             iteration += 1
-        for k in range(len(x)):
-            moved[i, k] = x[k]
+        for c in range(len(x)):
+            moved[i, c] = x[c]
