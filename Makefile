@@ -8,7 +8,7 @@ INSTALLED_BENCH := $(VENV)/.installed-bench
 
 .PHONY: demo test check bench docs format proto clean
 
-demo: $(INSTALLED)  ## learn SYN-SBM, score its communities, draw them
+demo: $(INSTALLED)  ## four hosts learn SYN-SBM together, scored beside one process, drawn
 	$(BIN)/python examples/communities.py
 
 test: $(INSTALLED)  ## run the tests

@@ -1,0 +1,218 @@
+"""Hosts that learn BlogCatalog together: four real daemons on loopback with TLS, beside the CPU engine."""
+
+import asyncio
+import socket
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.table import table
+from manela import Manela, ManelaWarning
+from manela.agents.config import Config
+from manela.agents.federation import Federation, assign
+from manela.agents.folder import CERTIFICATE, KEY, init, read_status
+from manela.agents.host import Host
+from manela.agents.identity import read_certificate
+from manela.agents.learning import Learner
+from manela.agents.neighbourhood import Edge, Neighbourhood
+from manela.agents.service import Service
+from manela.agents.store import Store
+from manela.datasets.loading import load_graph, load_labels
+from manela.evaluation.classification import classify
+
+RATIOS = (0.7, 0.3)
+PEERS = (64, 256)
+
+
+def main() -> None:
+    warnings.simplefilter("ignore", ManelaWarning)
+    graph = load_graph("blogcatalog", unweighted=True)
+    labels = load_labels("blogcatalog").of(graph.nodes)
+    Manela(pairs=1000).fit(graph)  # compiles
+    seconds = []
+    with table(
+        "BlogCatalog, 4 hosts, random split, default budget", "micro-F1 at 50 %", "seconds",
+        "against the CPU engine", "bytes a pair", "bytes on loopback a pair", "largest memory of a daemon, MB",
+    ) as rows:  # fmt: skip
+        for seed in (0, 1):
+            begun = time.perf_counter()
+            model = Manela(ratios=RATIOS, n_jobs=2, random_state=seed).fit(graph)
+            seconds.append(time.perf_counter() - begun)
+            rows.row(f"CPU engine, 2 threads, seed {seed}", _score(model.embedding_, labels), f"{seconds[-1]:.1f}")
+        whole = float(np.median(seconds))
+        for name, disturb in (
+            ("free-running", None),
+            ("free-running, again", None),
+            ("one killed and restarted every 10 s", _kill_often),
+            ("one killed for good at half time, nodes of the rest", _kill_once),
+        ):
+            with tempfile.TemporaryDirectory() as folder:
+                found = _run(graph, Path(folder), disturb)
+            here = found["here"]
+            rows.row(
+                name, _score(found["vectors"][here], labels[here]),
+                f"{found['seconds']:.1f} ({found['learning']:.1f} from the first round on)",
+                f"{found['seconds'] / whole:.1f}x ({found['learning'] / whole:.1f}x)",
+                f"{found['sent'] / found['pairs']:.1f}", f"{found['carried'] / found['pairs']:.1f}",
+                f"{found['memory'] / 1e6:.0f}",
+            )  # fmt: skip
+    print()
+    with table("peers of one daemon", "met", "its rounds a second", "its memory, MB") as rows:
+        for peers in PEERS:
+            with tempfile.TemporaryDirectory() as folder:
+                rows.row(peers, *asyncio.run(_hold(Path(folder), peers)))
+
+
+def _score(vectors: Any, labels: Any) -> str:
+    scores = classify(vectors, labels, jobs=2).micro
+    return f"{scores.mean():.4f} ± {scores.std(ddof=1):.4f}"
+
+
+def _run(graph: Any, folder: Path, disturb: Callable[..., list[str]] | None) -> dict[str, Any]:
+    federation = Federation(graph, assign(graph, 4, "random", 0), folder, {"ratios": RATIOS})
+    carried, begun = _loopback(), time.monotonic()
+    first, memory, gone = 0.0, 0, []
+    with federation.running():
+        for statuses in federation.wait():
+            if not first and all(status.get("round", 0) > 0 for status in statuses):
+                first = time.monotonic()
+            memory = max([memory, *(_memory(federation.pid(member)) for member in federation.members)])
+            if disturb is not None and first:
+                gone = disturb(federation, statuses, time.monotonic() - first)
+                if gone:
+                    break
+        while gone and not all(one.get("state") == "done" for one in federation.statuses() if one["name"] not in gone):
+            time.sleep(0.1)
+        ended = time.monotonic()
+        statuses = federation.statuses()
+    numbers = federation.numbers
+    here = np.array(sorted(row for (_, host), row in numbers.items() if host not in gone))
+    return {
+        "vectors": federation.gather().vectors, "here": here, "seconds": ended - begun, "learning": ended - first,
+        "pairs": sum(status["pairs"] for status in statuses), "sent": sum(status["sent"] for status in statuses),
+        "carried": _loopback() - carried, "memory": memory,
+    }  # fmt: skip
+
+
+def _kill_often(federation: Federation, statuses: list[dict[str, Any]], seconds: float) -> list[str]:
+    """Each ten seconds another one."""
+    done = getattr(federation, "kills", 0)
+    if seconds >= 10.0 * (done + 1) and not all(status.get("state") == "done" for status in statuses):
+        member = federation.members[done % len(federation.members)]
+        federation.kill(member)
+        federation.start(member)
+        federation.kills = done + 1  # type: ignore[attr-defined]
+    return []
+
+
+def _kill_once(federation: Federation, statuses: list[dict[str, Any]], _: float) -> list[str]:
+    """The first one, when all have done half of their rounds."""
+    if all(2 * status.get("round", 0) >= status.get("rounds", 1) for status in statuses):
+        federation.kill(federation.members[0])
+        return [federation.members[0].name]
+    return []
+
+
+async def _hold(folder: Path, peers: int) -> list[str]:
+    """A real daemon with many peers, all of which live in this process and speak TLS."""
+    from manela.agents.transport.rpc import Keys, Peer, RpcServer, RpcTransport, Traffic
+
+    parameters = {"dimensions": 32, "rounds": 10**6, "pairs": 10**9}
+    names = ["hub", *(f"p{i}" for i in range(peers))]
+    ports = dict(zip(names, _ports(len(names)), strict=True))
+    edges = {f"p{i}": [Edge("x", (f"n{i}", "hub")), Edge("x", ("y", f"p{i}"))] for i in range(peers)}
+    edges["hub"] = [Edge(f"n{i}", ("x", f"p{i}")) for i in range(peers)]
+    edges["hub"] += [Edge(f"n{i}", (f"n{(i + 1) % peers}", "hub")) for i in range(peers)]
+    for name in names:
+        init(folder / name, Config(name, f"127.0.0.1:{ports[name]}", parameters, start=60.0, grace=5.0))
+    certificates = {name: read_certificate(folder / name / CERTIFICATE) for name in names}
+    with Store(folder / "hub") as store:
+        store.add_edges(edges["hub"])
+        for name in names[1:]:
+            store.add_peer(name, f"127.0.0.1:{ports[name]}", certificates[name])
+    hub = Peer("hub", f"127.0.0.1:{ports['hub']}", (certificates["hub"],))
+
+    async def keep() -> None:
+        await asyncio.sleep(0.5)  # a peer of few nodes need not hurry
+
+    async with AsyncExitStack() as stack:
+        learners = []
+        for name in names[1:]:
+            config = Config(name, f"127.0.0.1:{ports[name]}", parameters)
+            host = Host(config.terms(1), Neighbourhood.build(name, edges[name]))
+            keys, traffic = Keys((folder / name / KEY).read_bytes(), certificates[name].encode()), Traffic()
+            transport = RpcTransport(keys, {"hub": hub}, 30.0, traffic)
+            service = Service(host, transport)
+            server = RpcServer(config.listen, keys, {"hub": hub}, service.serve, service.refuse, 30.0, traffic)
+            await server.start()
+            stack.push_async_callback(server.stop, 0.1)
+            stack.push_async_callback(transport.close)
+            learners.append(Learner(service, ["hub"], keep, grace=5.0))
+        process = await asyncio.create_subprocess_exec(
+            "python", "-m", "manela", "agent", "run", "--home", str(folder / "hub"),
+            stderr=asyncio.subprocess.DEVNULL, env=_environment(),
+        )  # fmt: skip
+        running = []
+        try:
+            await asyncio.gather(*(learner.meet_all(90.0) for learner in learners))
+            running = [asyncio.create_task(learner.run_freely()) for learner in learners]
+            await _wait(folder, lambda status: status.get("round", 0) >= 3)
+            first, begun = read_status(folder / "hub"), time.monotonic()
+            await asyncio.sleep(20.0)
+            status, memory = read_status(folder / "hub"), _memory(process.pid)
+            met = sum(one["state"] == "here" for one in status["peers"].values())
+            speed = (status["round"] - first["round"]) / (time.monotonic() - begun)
+            return [str(met), f"{speed:.1f}", f"{memory / 1e6:.0f}"]
+        finally:
+            process.terminate()
+            await process.wait()
+            for learner in learners:
+                learner.end()
+            await asyncio.gather(*running, return_exceptions=True)
+
+
+async def _wait(folder: Path, holds: Callable[[dict[str, Any]], bool]) -> None:
+    until = time.monotonic() + 180.0
+    while not holds(read_status(folder / "hub")):
+        if time.monotonic() > until:
+            raise TimeoutError(read_status(folder / "hub"))
+        await asyncio.sleep(0.2)
+
+
+def _environment() -> dict[str, str]:
+    import os
+    import sys
+
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def _ports(count: int) -> list[int]:
+    found = [socket.socket() for _ in range(count)]
+    for one in found:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in found]
+    for one in found:
+        one.close()
+    return ports
+
+
+def _memory(pid: int) -> int:
+    """The memory that a process has had at most."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    line = next((line for line in text.splitlines() if line.startswith("VmHWM")), "VmHWM: 0")
+    return int(line.split()[1]) * 1024
+
+
+def _loopback() -> int:
+    """Bytes that went over the loopback device since the machine started, headers and TLS included."""
+    line = next(line for line in Path("/proc/net/dev").read_text().splitlines() if line.strip().startswith("lo:"))
+    return int(line.split()[1])
