@@ -38,7 +38,8 @@ def main() -> None:
     seconds = []
     with table(
         "BlogCatalog, 4 hosts, random split, default budget", "micro-F1 at 50 %", "seconds",
-        "against the CPU engine", "bytes a pair", "bytes on loopback a pair", "largest memory of a daemon, MB",
+        "against the CPU engine", "bytes a pair", "bytes on loopback a pair",
+        "memory of a daemon at most, MB: its own, with shared libraries",
     ) as rows:  # fmt: skip
         for seed in (0, 1):
             begun = time.perf_counter()
@@ -60,10 +61,10 @@ def main() -> None:
                 f"{found['seconds']:.1f} ({found['learning']:.1f} from the first round on)",
                 f"{found['seconds'] / whole:.1f}x ({found['learning'] / whole:.1f}x)",
                 f"{found['sent'] / found['pairs']:.1f}", f"{found['carried'] / found['pairs']:.1f}",
-                f"{found['memory'] / 1e6:.0f}",
+                "{:.0f}, {:.0f}".format(*(one / 1e6 for one in found["memory"])),
             )  # fmt: skip
     print()
-    with table("peers of one daemon", "met", "its rounds a second", "its memory, MB") as rows:
+    with table("peers of one daemon", "met", "its rounds a second", "its memory, MB: own, with libraries") as rows:
         for peers in PEERS:
             with tempfile.TemporaryDirectory() as folder:
                 rows.row(peers, *asyncio.run(_hold(Path(folder), peers)))
@@ -77,12 +78,13 @@ def _score(vectors: Any, labels: Any) -> str:
 def _run(graph: Any, folder: Path, disturb: Callable[..., list[str]] | None) -> dict[str, Any]:
     federation = Federation(graph, assign(graph, 4, "random", 0), folder, {"ratios": RATIOS})
     carried, begun = _loopback(), time.monotonic()
-    first, memory, gone = 0.0, 0, []
+    first, memory, gone = 0.0, (0, 0), []
     with federation.running():
         for statuses in federation.wait():
             if not first and all(status.get("round", 0) > 0 for status in statuses):
                 first = time.monotonic()
-            memory = max([memory, *(_memory(federation.pid(member)) for member in federation.members)])
+            for member in federation.members:
+                memory = tuple(map(max, memory, _memory(federation.pid(member))))
             if disturb is not None and first:
                 gone = disturb(federation, statuses, time.monotonic() - first)
                 if gone:
@@ -168,7 +170,7 @@ async def _hold(folder: Path, peers: int) -> list[str]:
             status, memory = read_status(folder / "hub"), _memory(process.pid)
             met = sum(one["state"] == "here" for one in status["peers"].values())
             speed = (status["round"] - first["round"]) / (time.monotonic() - begun)
-            return [str(met), f"{speed:.1f}", f"{memory / 1e6:.0f}"]
+            return [str(met), f"{speed:.1f}", "{:.0f}, {:.0f}".format(*(one / 1e6 for one in memory))]
         finally:
             process.terminate()
             await process.wait()
@@ -202,14 +204,14 @@ def _ports(count: int) -> list[int]:
     return ports
 
 
-def _memory(pid: int) -> int:
-    """The memory that a process has had at most."""
+def _memory(pid: int) -> tuple[int, int]:
+    """The memory of a process: what is its own, and with the pages of libraries, which processes share."""
     try:
-        text = Path(f"/proc/{pid}/status").read_text()
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
-        return 0
-    line = next((line for line in text.splitlines() if line.startswith("VmHWM")), "VmHWM: 0")
-    return int(line.split()[1]) * 1024
+        return 0, 0
+    found = {line.partition(":")[0]: line.split()[1] for line in lines if line.startswith(("RssAnon", "VmRSS"))}
+    return int(found.get("RssAnon", 0)) * 1024, int(found.get("VmRSS", 0)) * 1024
 
 
 def _loopback() -> int:

@@ -14,12 +14,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manela.errors import GraphError, ManelaWarning, UnknownNodeError
+from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 
 Integers = npt.NDArray[np.int64]
-
-LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
-WEIGHT_RULE = "finite and above 0 (from 1e-100 to 1e100)"
-"""Sums and quotients of such weights are finite too."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -17,6 +17,10 @@ from manela.errors import ParameterError
 MOST_PAIRS = 10**15
 """The largest budget: years of work, and few enough that the iterations of a node are counted exactly."""
 
+LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
+WEIGHT_RULE = "finite and above 0 (from 1e-100 to 1e100)"
+"""Of an edge: sums and quotients of such weights are finite too."""
+
 PAIRS_PER_NODE = 7450
 """Update pairs a node when no budget is given: about those of DeepWalk with 10 walks of length 80 and window 10."""
 

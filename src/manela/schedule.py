@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from manela.errors import ParameterError
-from manela.graph import Graph
 from manela.params import MOST_PAIRS, PAIRS_PER_NODE, Settings
 from manela.randomness import draw_phases
+
+if TYPE_CHECKING:  # a host has no Graph, and should not pay for SciPy
+    from manela.graph import Graph
 
 FINAL_RATE = 1e-4
 """What is left of the learning rate in the last round."""

@@ -145,6 +145,83 @@ def request(session, edges=(), steps=(), random=0, **more):
     )
 
 
+@asynccontextmanager
+async def hostile_b(world, answer, frames=None):
+    """A peer b that listens where the daemon looks for it, and answers exchanges with what the test likes."""
+    host = world.host()
+
+    async def serve(peer, kind, content):
+        if kind == GREET:
+            return codec.encode(host.greet("a", codec.decode_hello(content)))
+        if kind == INTRODUCE:
+            return codec.encode(Acceptance(1, np.ones(len(codec.decode_introduction(content).askers), bool)))
+        return answer(codec.decode_request(content, False))
+
+    peers = {"a": rpc.Peer("a", "", (world.certificate,))}
+    server = rpc.RpcServer(
+        f"127.0.0.1:{world.port_of_b}", world.keys["b"], peers, serve, lambda *_: None, 5.0, rpc.Traffic()
+    )
+    honest = rpc.cut
+    rpc.cut = frames or honest
+    await server.start()
+    try:
+        yield
+    finally:
+        rpc.cut = honest
+        await server.stop(0.1)
+
+
+def answer_with(vectors, index=None):
+    def answer(asked):
+        places = np.zeros(asked.size, np.int64) if index is None else index(asked)
+        return codec.encode(Reply(1, EMPTY, np.zeros((0, 1, 8), np.float32), places, vectors))
+
+    return answer
+
+
+def replay(content, call):
+    frames = list(codec.cut(content, call))
+    return [wire.Frame(call=call - 1, last=True, content=content).SerializeToString(), *frames]
+
+
+@pytest.mark.parametrize(
+    ("answer", "frames", "why"),
+    [
+        (answer_with(np.full((1, 1, 8), np.nan, np.float32)), None, Reason.BAD_VECTOR),
+        (answer_with(np.full((1, 1, 8), 1e20, np.float32)), None, Reason.BAD_VECTOR),
+        (answer_with(np.zeros((1, 1, 9), np.float32)), None, Reason.MALFORMED),
+        (answer_with(np.zeros((1, 1, 8), np.float32), lambda asked: np.full(asked.size, 7)), None, Reason.MALFORMED),
+        (lambda asked: b"\xff\xff", None, Reason.MALFORMED),
+        (answer_with(np.zeros((1, 1, 8), np.float32)), replay, Reason.OUT_OF_ORDER),
+    ],
+    ids=["nan", "absurd norm", "wrong length", "wrong index", "no message", "replayed"],
+)
+def test_a_bad_answer_is_refused_and_learning_goes_on(world, answer, frames, why):
+    before = world.count("b", why)
+
+    async def attack():
+        # greetings must come through, so frames are tampered with in exchanges only
+        def tamper(content, call):
+            try:
+                codec.decode_acceptance(content)
+                greeting = True
+            except RefusedError:
+                greeting = False
+            small = len(content) < 100
+            return codec.cut(content, call) if frames is None or (greeting and small) else frames(content, call)
+
+        async with hostile_b(world, answer, tamper):
+            await asyncio.to_thread(
+                world.wait_for, lambda status: status.get("refusals", {}).get("b", {}).get(why, 0) > before
+            )
+
+    asyncio.run(attack())
+    world.check_refused("b", why, before)
+    with Store(world.folder) as store:
+        saved = store.load()
+    assert np.isfinite(saved.vectors).all()
+
+
 def test_an_honest_peer_is_answered(world):
     session = world.introduce()
     content = request(session, edges=[0, 1], steps=[1, 1], random=3)
@@ -300,83 +377,6 @@ def test_a_flood_is_held_back_and_others_are_served(world):
     assert Reason.TOO_OFTEN in reasons
     world.check_refused("b", Reason.TOO_OFTEN, before)
     assert isinstance(world.introduce("c"), int)
-
-
-@asynccontextmanager
-async def hostile_b(world, answer, frames=None):
-    """A peer b that listens where the daemon looks for it, and answers exchanges with what the test likes."""
-    host = world.host()
-
-    async def serve(peer, kind, content):
-        if kind == GREET:
-            return codec.encode(host.greet("a", codec.decode_hello(content)))
-        if kind == INTRODUCE:
-            return codec.encode(Acceptance(1, np.ones(len(codec.decode_introduction(content).askers), bool)))
-        return answer(codec.decode_request(content, False))
-
-    peers = {"a": rpc.Peer("a", "", (world.certificate,))}
-    server = rpc.RpcServer(
-        f"127.0.0.1:{world.port_of_b}", world.keys["b"], peers, serve, lambda *_: None, 5.0, rpc.Traffic()
-    )
-    honest = rpc.cut
-    rpc.cut = frames or honest
-    await server.start()
-    try:
-        yield
-    finally:
-        rpc.cut = honest
-        await server.stop(0.1)
-
-
-def answer_with(vectors, index=None):
-    def answer(asked):
-        places = np.zeros(asked.size, np.int64) if index is None else index(asked)
-        return codec.encode(Reply(1, EMPTY, np.zeros((0, 1, 8), np.float32), places, vectors))
-
-    return answer
-
-
-def replay(content, call):
-    frames = list(codec.cut(content, call))
-    return [wire.Frame(call=call - 1, last=True, content=content).SerializeToString(), *frames]
-
-
-@pytest.mark.parametrize(
-    ("answer", "frames", "why"),
-    [
-        (answer_with(np.full((1, 1, 8), np.nan, np.float32)), None, Reason.BAD_VECTOR),
-        (answer_with(np.full((1, 1, 8), 1e20, np.float32)), None, Reason.BAD_VECTOR),
-        (answer_with(np.zeros((1, 1, 9), np.float32)), None, Reason.MALFORMED),
-        (answer_with(np.zeros((1, 1, 8), np.float32), lambda asked: np.full(asked.size, 7)), None, Reason.MALFORMED),
-        (lambda asked: b"\xff\xff", None, Reason.MALFORMED),
-        (answer_with(np.zeros((1, 1, 8), np.float32)), replay, Reason.OUT_OF_ORDER),
-    ],
-    ids=["nan", "absurd norm", "wrong length", "wrong index", "no message", "replayed"],
-)
-def test_a_bad_answer_is_refused_and_learning_goes_on(world, answer, frames, why):
-    before = world.count("b", why)
-
-    async def attack():
-        # greetings must come through, so frames are tampered with in exchanges only
-        def tamper(content, call):
-            try:
-                codec.decode_acceptance(content)
-                greeting = True
-            except RefusedError:
-                greeting = False
-            small = len(content) < 100
-            return codec.cut(content, call) if frames is None or (greeting and small) else frames(content, call)
-
-        async with hostile_b(world, answer, tamper):
-            await asyncio.to_thread(
-                world.wait_for, lambda status: status.get("refusals", {}).get("b", {}).get(why, 0) > before
-            )
-
-    asyncio.run(attack())
-    world.check_refused("b", why, before)
-    with Store(world.folder) as store:
-        saved = store.load()
-    assert np.isfinite(saved.vectors).all()
 
 
 def test_the_daemon_ends_in_time_with_its_state_saved(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -25,6 +26,8 @@ from manela.agents.store import Saved, Store, read_numbers
 from manela.errors import AgentError, DivergenceError, ManelaError, OutputError, PeerError, RefusedError
 
 _TICK = 0.5
+_TRIM, _MMAP, _ARENAS = -1, -3, -8
+"""Options of mallopt."""
 
 
 def log(event: str, **facts: Any) -> None:
@@ -35,6 +38,7 @@ def log(event: str, **facts: Any) -> None:
 
 def run(folder: Path, trace: bool = False, while_stdin: bool = False) -> None:
     """Run the host in this folder until SIGTERM or Ctrl-C, or until stdin ends if that is asked for."""
+    _keep_memory_small()
     with only_one(folder), Store(folder) as store:
         daemon = Daemon(folder, store, trace)
         asyncio.run(daemon.run(while_stdin))
@@ -42,6 +46,8 @@ def run(folder: Path, trace: bool = False, while_stdin: bool = False) -> None:
 
 class Daemon:
     """A host, its server, and what it keeps."""
+
+    _digest = ""
 
     def __init__(self, folder: Path, store: Store, trace: bool = False) -> None:
         self.folder, self.store = folder, store
@@ -53,7 +59,6 @@ class Daemon:
         starts = int(store.get("starts") or "0") + 1
         store.put("starts", str(starts))
         self._terms = self.config.terms((int(secret) + starts) % 2**63)
-        self._edges = store.edges()
         self._changes = self._edges_seen = store.changes
         host = self._build()
         saved = store.load()
@@ -198,17 +203,16 @@ class Daemon:
         seen = self.store.changes
         if seen == self._edges_seen or self._terms.lock_step:
             return False
-        self._edges_seen, edges = seen, self.store.edges()
-        if edges == self._edges:
+        self._edges_seen = seen
+        near = Neighbourhood.build(self.config.name, self.store.edges())
+        if near.digest == self._digest:
             return False
+        self._digest = near.digest
         try:
-            near = Neighbourhood.build(self.config.name, edges)
             self.service.host = self.service.host.renew(near)
         except ManelaError as error:
             log("edges not taken", why=str(error))
-            self._edges = edges
             return False
-        self._edges = edges
         log("edges taken", nodes=len(near.nodes), arcs=len(near.indices))
         return True
 
@@ -296,7 +300,9 @@ class Daemon:
 
     def _build(self) -> Host:
         numbers = read_numbers(self.folder / self.config.numbers) if self._terms.lock_step else None
-        return Host(self._terms, Neighbourhood.build(self.config.name, self._edges, numbers), numbers)
+        near = Neighbourhood.build(self.config.name, self.store.edges(), numbers)
+        self._digest = near.digest
+        return Host(self._terms, near, numbers)
 
     def _keys(self) -> Any:
         from manela.agents.transport.rpc import Keys
@@ -311,6 +317,14 @@ class Daemon:
         from manela.agents.transport.rpc import Peer
 
         return {name: Peer(name, *rest) for name, rest in self.store.peers().items()}
+
+
+def _keep_memory_small() -> None:
+    """Have glibc share its pools between threads and give back what is free; others do so by themselves."""
+    with contextlib.suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        for option, value in ((_ARENAS, 2), (_TRIM, 16 << 20), (_MMAP, 4 << 20)):
+            library.mallopt(option, value)
 
 
 def _saved(host: Host) -> Saved:

@@ -212,28 +212,20 @@ class Host:
 
     def accept(self, peer: str, introduction: Introduction) -> tuple[Acceptance, list[RefusedError]]:
         """Take a peer's edges, those of them that this host has too; the others are refused one by one."""
-        accepted, arcs, refusals = np.zeros(len(introduction.askers), bool), [], []
-        seen: set[int] = set()
-        for i, (asker, other) in enumerate(zip(introduction.askers, introduction.others, strict=True)):
-            try:
-                arc = self.neighbourhood.admit(peer, asker, other)
-                if arc in seen:
-                    raise RefusedError(Reason.MALFORMED, f"{asker} and {other} are introduced twice")
-            except RefusedError as refusal:
-                refusals.append(refusal)
-                continue
-            seen.add(arc)
-            accepted[i] = True
-            arcs.append(arc)
+        arcs, refusals = self.neighbourhood.admit_all(peer, introduction.askers, introduction.others)
+        accepted = arcs >= 0
+        found, first = np.unique(arcs[accepted], return_index=True)
+        if len(found) < np.count_nonzero(accepted):
+            raise RefusedError(Reason.MALFORMED, "an edge is introduced twice")
+        found = found[np.argsort(first)]
         self._answered += 1
         number = int(derive(derive(derive_key(self.terms.settings.seed, _ANSWERS), 0), self._answered)) >> 1
-        found = np.array(arcs, dtype=np.int64)
         rows = self.neighbourhood.sources[found]
         edge_of_arc = np.full(len(self.neighbourhood.indices), -1, np.int64)
         edge_of_arc[found] = np.arange(len(found))
         self._sessions[peer] = _Session(number, found, rows, _distinct(rows), edge_of_arc)
         if self.disclosed:
-            for arc in arcs:
+            for arc in found.tolist():
                 own, other_node = self.neighbourhood.name_arc(arc)
                 self.disclosed(kind="edge", peer=peer, own=own, other=other_node[0])
         return Acceptance(number, accepted), refusals

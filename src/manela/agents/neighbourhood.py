@@ -16,10 +16,13 @@ back is a vector without an id.
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,11 +33,13 @@ from manela.errors import AgentError, RefusedError
 LONGEST_NAME = 256
 HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 
+_NONE = np.zeros(0, np.int64)
+
 Node = tuple[str, str]
 """A node's name and its host."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Edge:
     """An edge of a node of this host; `other` is None for a node that stands alone."""
 
@@ -74,32 +79,36 @@ class Neighbourhood:
 
         An edge between two own nodes need stand there once only; the later of two weights holds.
         """
-        weights: dict[tuple[str, Node], float] = {}
-        own: set[str] = set()
+        ids: dict[Node, int] = {}
+        ends, weights = (array("q"), array("q")), array("d")
         for edge in edges:
-            own.add(edge.own)
+            own = ids.setdefault((edge.own, host), len(ids))
             if edge.other is None or edge.other == (edge.own, host):
                 continue
-            weights[edge.own, edge.other] = edge.weight
-            if edge.other[1] == host:
-                own.add(edge.other[0])
-                weights[edge.other[0], (edge.own, host)] = edge.weight
+            other = ids.setdefault(edge.other, len(ids))
+            for one, two in ((own, other), (other, own))[: 1 + (edge.other[1] == host)]:
+                ends[0].append(one)
+                ends[1].append(two)
+                weights.append(edge.weight)
         order = _order(numbers)
-        nodes = sorted(own, key=lambda name: order((name, host)))
-        strangers = sorted({other for _, other in weights if other[1] != host}, key=order)
-        rows = {(name, host): row for row, name in enumerate(nodes)}
-        rows |= {stranger: len(nodes) + row for row, stranger in enumerate(strangers)}
-        arcs = sorted(
-            (rows[name, host], order(other), rows[other], weight) for (name, other), weight in weights.items()
-        )
-        sources = np.array([arc[0] for arc in arcs], dtype=np.int64)
+        nodes = sorted((node for node in ids if node[1] == host), key=order)
+        strangers = sorted((node for node in ids if node[1] != host), key=order)
+        rows, ranks = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
+        for row, node in enumerate([*nodes, *strangers]):
+            rows[ids[node]] = row
+            ranks[row] = row if numbers is None else numbers[node]
+        sources, targets = (rows[np.frombuffer(end, np.int64)] if len(end) else _NONE for end in ends)
+        # the last of several arcs between the same nodes holds, and each node's arcs go by rank
+        _, last = np.unique((sources * len(ids) + targets)[::-1], return_index=True)
+        kept = len(sources) - 1 - last
+        kept = kept[np.lexsort((ranks[targets[kept]], sources[kept]))]
         return cls(
             host,
-            nodes,
+            [name for name, _ in nodes],
             strangers,
-            np.concatenate(([0], np.cumsum(np.bincount(sources, minlength=len(nodes))))).astype(np.int64),
-            np.array([arc[2] for arc in arcs], dtype=np.int64),
-            np.array([arc[3] for arc in arcs], dtype=np.float64),
+            np.concatenate(([0], np.cumsum(np.bincount(sources[kept], minlength=len(nodes))))).astype(np.int64),
+            targets[kept],
+            np.array(weights, dtype=np.float64)[kept],
         )
 
     @cached_property
@@ -118,10 +127,23 @@ class Neighbourhood:
         return sorted({host for _, host in self.strangers})
 
     @cached_property
-    def _arcs(self) -> dict[tuple[str, Node], int]:
-        names = [(name, self.host) for name in self.nodes] + self.strangers
-        sources, indices = self.sources.tolist(), self.indices.tolist()
-        return {(self.nodes[sources[arc]], names[indices[arc]]): arc for arc in range(len(indices))}
+    def digest(self) -> str:
+        """SHA-256 of it all."""
+        sha = hashlib.sha256(repr((self.host, self.nodes, self.strangers)).encode())
+        for part in (self.indptr, self.indices, self.weights):
+            sha.update(part.tobytes())
+        return sha.hexdigest()
+
+    @cached_property
+    def _stranger_rows(self) -> dict[Node, int]:
+        return {node: len(self.nodes) + row for row, node in enumerate(self.strangers)}
+
+    @cached_property
+    def _keys(self) -> tuple[Integers, Integers]:
+        """Every arc as one number, in order, and which arc it is."""
+        keys = self.sources * (len(self.nodes) + len(self.strangers)) + self.indices
+        order = np.argsort(keys)
+        return keys[order], order
 
     def arcs_to(self, peer: str) -> Integers:
         """The arcs that lead to nodes of a peer."""
@@ -139,13 +161,36 @@ class Neighbourhood:
 
         Whether a node exists here without being adjacent is not told.
         """
-        node = parse_node(asker)
-        if node[1] != peer:
-            raise RefusedError(Reason.CLAIM, f"{asker} is not a node of {peer}")
-        arc = self._arcs.get((through, node))
-        if arc is None:
-            raise RefusedError(Reason.NOT_ADJACENT, f"{asker} and {through} are not adjacent by this host's list")
-        return arc
+        arcs, refusals = self.admit_all(peer, [asker], [through])
+        if refusals:
+            raise refusals[0]
+        return int(arcs[0])
+
+    def admit_all(
+        self, peer: str, askers: Sequence[str], throughs: Sequence[str]
+    ) -> tuple[Integers, list[RefusedError]]:
+        """The same for many: an arc each, −1 where it is refused, and the refusals."""
+        refusals: list[RefusedError] = []
+        pairs = np.full((2, len(askers)), -1, np.int64)
+        for i, (asker, through) in enumerate(zip(askers, throughs, strict=True)):
+            try:
+                node = parse_node(asker)
+                if node[1] != peer:
+                    raise RefusedError(Reason.CLAIM, f"{asker} is not a node of {peer}")
+            except RefusedError as refusal:
+                refusals.append(refusal)
+                continue
+            pairs[:, i] = self.rows.get(through, -2), self._stranger_rows.get(node, -2)
+        keys, order = self._keys
+        wanted = pairs[0] * (len(self.nodes) + len(self.strangers)) + pairs[1]
+        places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        there = (pairs >= 0).all(axis=0)
+        if len(keys):
+            there &= keys[places] == wanted
+        for i in np.flatnonzero(~there & (pairs != -1).all(axis=0)).tolist():
+            words = f"{askers[i]} and {throughs[i]} are not adjacent by this host's list"
+            refusals.append(RefusedError(Reason.NOT_ADJACENT, words))
+        return np.where(there, order[places] if len(keys) else -1, -1), refusals
 
 
 def check_steps(steps: Integers, hops: int) -> None:
@@ -179,7 +224,7 @@ def check_host_name(name: str) -> str:
     return name
 
 
-def _order(numbers: Mapping[Node, int] | None):  # type: ignore[no-untyped-def]
+def _order(numbers: Mapping[Node, int] | None) -> Callable[[Node], Any]:
     """What nodes are sorted by."""
     if numbers is None:
         return lambda node: node

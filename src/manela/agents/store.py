@@ -18,7 +18,7 @@ from manela.agents.neighbourhood import Edge, Node, check_host_name, is_name
 from manela.errors import AgentError, FormatError, OutputError
 from manela.formats.arrays import read_arrays, write_arrays
 from manela.formats.files import replace_file
-from manela.graph import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
+from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 
 VERSION = 1
 _MOST_AUDITED = 100_000
@@ -170,10 +170,13 @@ class Store:
                     )
             return done.rowcount
 
-    def edges(self) -> list[Edge]:
-        """All edges."""
-        found = self._read("SELECT own, other, host, weight FROM edges")
-        return [Edge(own, (other, host) if host else None, weight) for own, other, host, weight in found]
+    def edges(self) -> Iterator[Edge]:
+        """All edges, one by one."""
+        try:
+            for own, other, host, weight in self._database.execute("SELECT own, other, host, weight FROM edges"):
+                yield Edge(own, (other, host) if host else None, weight)
+        except sqlite3.Error as error:
+            raise AgentError(f"{self.file}: cannot be read: {error}") from error
 
     # what was refused
 

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import FormatError, ManelaWarning
-from manela.graph import COLUMN_NAMES, LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE, Graph
+from manela.graph import COLUMN_NAMES, Graph
+from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -25,7 +25,6 @@ grpc: Any = import_extra("grpc", "agents", "a host")
 SERVICE = "manela.v1.Host"
 _REASON = "manela-reason"
 _UNKNOWN = "unknown"
-_HANDSHAKE = 15.0
 _LONGEST_WORDS = 300
 _OPTIONS = [
     ("grpc.max_receive_message_length", PIECE + 4096),
@@ -173,7 +172,7 @@ class RpcServer:
         added: Any = import_extra("grpc_health.v1.health_pb2_grpc", "agents", "a host")
         options = [
             *_OPTIONS,
-            ("grpc.server_handshake_timeout_ms", int(1000 * _HANDSHAKE)),
+            ("grpc.server_handshake_timeout_ms", int(1000 * self._deadline)),
             ("grpc.max_concurrent_streams", 64),
             ("grpc.so_reuseport", 0),
         ]
@@ -204,7 +203,7 @@ class RpcServer:
 
     def sweep(self) -> None:
         """Count connections that were opened a while ago and of which nothing known came."""
-        while self._opened and self._opened[0] < time.monotonic() - _HANDSHAKE:
+        while self._opened and self._opened[0] < time.monotonic() - self._deadline:
             self._opened.popleft()
             self._refuse(
                 _UNKNOWN,
