@@ -1,7 +1,6 @@
 """Hosts that learn BlogCatalog together: four real daemons on loopback with TLS, beside the CPU engine."""
 
 import asyncio
-import socket
 import tempfile
 import time
 import warnings
@@ -15,7 +14,7 @@ import numpy as np
 from benchmarks.table import table
 from manela import Manela, ManelaWarning
 from manela.agents.config import Config
-from manela.agents.federation import Federation, assign
+from manela.agents.federation import Federation, assign, free_ports
 from manela.agents.folder import CERTIFICATE, KEY, init, read_status
 from manela.agents.host import Host
 from manela.agents.identity import read_certificate
@@ -127,7 +126,7 @@ async def _hold(folder: Path, peers: int) -> list[str]:
 
     parameters = {"dimensions": 32, "rounds": 10**6, "pairs": 10**9}
     names = ["hub", *(f"p{i}" for i in range(peers))]
-    ports = dict(zip(names, _ports(len(names)), strict=True))
+    ports = dict(zip(names, free_ports(len(names)), strict=True))
     edges = {f"p{i}": [Edge("x", (f"n{i}", "hub")), Edge("x", ("y", f"p{i}"))] for i in range(peers)}
     edges["hub"] = [Edge(f"n{i}", ("x", f"p{i}")) for i in range(peers)]
     edges["hub"] += [Edge(f"n{i}", (f"n{(i + 1) % peers}", "hub")) for i in range(peers)]
@@ -164,7 +163,7 @@ async def _hold(folder: Path, peers: int) -> list[str]:
         try:
             await asyncio.gather(*(learner.meet_all(90.0) for learner in learners))
             running = [asyncio.create_task(learner.run_freely()) for learner in learners]
-            await _wait(folder, lambda status: status.get("round", 0) >= 3)
+            await _wait(process, folder, lambda status: status.get("round", 0) >= 3)
             first, begun = read_status(folder / "hub"), time.monotonic()
             await asyncio.sleep(20.0)
             status, memory = read_status(folder / "hub"), _memory(process.pid)
@@ -179,10 +178,10 @@ async def _hold(folder: Path, peers: int) -> list[str]:
             await asyncio.gather(*running, return_exceptions=True)
 
 
-async def _wait(folder: Path, holds: Callable[[dict[str, Any]], bool]) -> None:
+async def _wait(process: Any, folder: Path, holds: Callable[[dict[str, Any]], bool]) -> None:
     until = time.monotonic() + 180.0
     while not holds(read_status(folder / "hub")):
-        if time.monotonic() > until:
+        if time.monotonic() > until or process.returncode is not None:
             raise TimeoutError(read_status(folder / "hub"))
         await asyncio.sleep(0.2)
 
@@ -192,16 +191,6 @@ def _environment() -> dict[str, str]:
     import sys
 
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-
-
-def _ports(count: int) -> list[int]:
-    found = [socket.socket() for _ in range(count)]
-    for one in found:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in found]
-    for one in found:
-        one.close()
-    return ports
 
 
 def _memory(pid: int) -> tuple[int, int]:

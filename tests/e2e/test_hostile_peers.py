@@ -16,6 +16,7 @@ import pytest
 from manela.agents import codec
 from manela.agents import host_pb2 as wire
 from manela.agents.config import Config
+from manela.agents.federation import free_ports
 from manela.agents.folder import CERTIFICATE, init, read_status
 from manela.agents.host import Host
 from manela.agents.identity import make_identity, read_certificate
@@ -44,10 +45,7 @@ class World:
                 (folder / f"{name}.key").read_bytes(), read_certificate(folder / f"{name}.pem").encode()
             )
         self.files = folder
-        with socket.socket() as one, socket.socket() as two:
-            for found in (one, two):
-                found.bind(("127.0.0.1", 0))
-            self.port, self.port_of_b = one.getsockname()[1], two.getsockname()[1]
+        self.port, self.port_of_b = free_ports(2)
         config = Config(
             "a", f"127.0.0.1:{self.port}", PARAMETERS, start=0.0, grace=0.05, deadline=1.5, rates=RATES, half=False
         )

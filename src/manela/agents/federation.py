@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import secrets
 import signal
 import socket
 import subprocess
@@ -32,6 +33,7 @@ from manela.graph import Graph
 
 _LONGEST_START = 120.0
 _LONGEST_STOP = 10.0
+_PORTS = range(12_000, 30_000)
 
 
 def split_graph(graph: Graph, hosts: Sequence[str]) -> tuple[dict[str, list[Edge]], dict[Node, int]]:
@@ -100,7 +102,7 @@ class Federation:
         )  # fmt: skip
         warm_up(self.config.terms(0))
         self.members = []
-        for port, (name, edges) in zip(_free_ports(len(pieces)), pieces.items(), strict=True):
+        for port, (name, edges) in zip(free_ports(len(pieces)), pieces.items(), strict=True):
             member = Member(check_host_name(name), folder / name, f"127.0.0.1:{port}")
             init(member.folder, replace(self.config, name=name, listen=member.address))
             with Store(member.folder) as store:
@@ -269,12 +271,16 @@ def _read_assignment(graph: Graph, path: Path) -> list[str]:
     return [found[str(node)] for node in graph.nodes.tolist()]
 
 
-def _free_ports(count: int) -> list[int]:
-    """Ports of loopback on which nobody listens."""
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback on which nobody listens, out of those that systems do not hand out to callers."""
+    ports: list[int] = []
     with ExitStack() as stack:
-        ports = []
-        for _ in range(count):
+        while len(ports) < count:
             found = stack.enter_context(socket.socket())
-            found.bind(("127.0.0.1", 0))
-            ports.append(int(found.getsockname()[1]))
-        return ports
+            port = secrets.choice(_PORTS)
+            try:
+                found.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            ports.append(port)
+    return ports

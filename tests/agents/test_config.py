@@ -1,0 +1,81 @@
+"""A host's configuration."""
+
+import pytest
+
+from manela.agents.config import Config, check_address, read_config
+from manela.agents.limits import Rates
+from manela.errors import AgentError
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        Config("alpha", "0.0.0.0:7446", {}),
+        Config(
+            "b.example", "[::1]:80", {"ratios": (0.2, 0.3, 0.5), "context": True, "pairs": 7, "rounds": 9},
+            weighted=True, half=False, pool=5, patience=0, grace=0.5, rates=Rates(requests=1.5, at_once=2), seed=3,
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_written_is_read(config, tmp_path):
+    file = tmp_path / "agent.toml"
+    file.write_text(config.write(), encoding="utf-8")
+    found = read_config(file)
+    assert found.terms(1) == config.terms(1)
+    for name in (
+        "name",
+        "listen",
+        "weighted",
+        "half",
+        "pool",
+        "patience",
+        "start",
+        "deadline",
+        "grace",
+        "rates",
+        "seed",
+    ):
+        assert getattr(found, name) == getattr(config, name)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (('name = "alpha"', 'name = "Alpha!"'), "a host's name must be"),
+        (('name = "alpha"', ""), "name must be given"),
+        (("0.0.0.0:7446", "7446"), "an address must be host:port"),
+        (("0.0.0.0:7446", "a:99999"), "an address must be host:port"),
+        (("dimensions = 128", "dimensions = 0"), "dimensions must be a whole number"),
+        (("dimensions = 128", "dimension = 128"), "learning.dimension is not known; there are learning.dimensions"),
+        (("ratios = [0.5, 0.5]", "ratios = [0.5, 0.6]"), "ratios must sum to 1"),
+        (("half = true", "half = 1"), "half must be true or false"),
+        (("pool = 2048", "pool = 0"), "peers.pool must be a number from 1"),
+        (("deadline = 10.0", "deadline = true"), "peers.deadline must be a number"),
+        (("[limits]", "[limit]"), "limit is not known"),
+        (("[learning]", "learning = 3\n[other]"), "learning must be a table"),
+        (("[learning]", "[learning"), "is no TOML"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(change, words, tmp_path):
+    text = Config("alpha", "0.0.0.0:7446", {}).write()
+    assert change[0] in text
+    file = tmp_path / "agent.toml"
+    file.write_text(text.replace(*change, 1), encoding="utf-8")
+    with pytest.raises(AgentError) as error:
+        read_config(file)
+    assert words in str(error.value)
+    assert str(error.value).startswith(str(file))
+    assert "\n" not in str(error.value).partition(" (at ")[0]
+
+
+def test_a_file_that_is_not_there_says_so(tmp_path):
+    with pytest.raises(AgentError, match="cannot be read"):
+        read_config(tmp_path / "agent.toml")
+
+
+def test_addresses():
+    for good in ("a:1", "mail.example.org:7446", "127.0.0.1:65535", "[::1]:80"):
+        assert check_address(good) == good
+    for bad in ("", "a", ":1", "a:", "a b:1", "a:1:2"):
+        with pytest.raises(AgentError, match="host:port"):
+            check_address(bad)
