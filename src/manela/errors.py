@@ -22,6 +22,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+_LONGEST_WORDS = 300
+
 
 class ManelaError(Exception):
     """The base of all errors that the user can mend."""
@@ -75,11 +77,15 @@ class PeerError(ManelaError):
 
 
 class RefusedError(ManelaError):
-    """A peer asks for, or sends, what it may not; `reason` is one of a few, the message is for people."""
+    """A peer asks for, or sends, what it may not.
 
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
+    `reason` is one of a few; the message, which may quote a peer, is short and printable. `times` is how often, and
+    `remote` whether it is the peer that refuses us.
+    """
+
+    def __init__(self, reason: str, message: str, *, times: int = 1, remote: bool = False) -> None:
+        super().__init__("".join(c if c.isprintable() else "?" for c in message[:_LONGEST_WORDS]))
+        self.reason, self.times, self.remote = reason, times, remote
 
 
 class ManelaWarning(UserWarning):

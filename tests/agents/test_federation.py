@@ -34,7 +34,7 @@ def test_random_parts_are_alike_in_size_and_depend_on_the_seed(blocks):
 @pytest.mark.parametrize("hosts", [2, 3, 7])
 def test_communities_stay_together(blocks, hosts):
     pytest.importorskip("igraph")
-    graph, communities = blocks
+    graph, _ = blocks
     where = np.array(assign(graph, hosts, "community", 0))
     assert len(set(where)) == hosts
     sources = np.repeat(np.arange(150), graph.degrees)

@@ -9,7 +9,7 @@ import pytest
 from harness import connect, draw_graph, gather, learn, learners_of, make_terms, split_over
 
 from manela.agents.host import Host, exact_sum
-from manela.agents.messages import Reason
+from manela.agents.messages import Reason, Reply
 from manela.agents.neighbourhood import Edge, Neighbourhood
 from manela.agents.service import meet
 from manela.datasets.generators import draw_blocks
@@ -134,8 +134,9 @@ def test_hosts_go_on_alone(blocks):
         ({"lock_step": True}, "lock-step must be False"),
         ({"protocol": 2}, "protocol must be 1, got 2"),
         ({"host": "c"}, "b greets as c"),
-        ({"strengths": (float("nan"),)}, "finite"),
-        ({"strengths": (-1.0,)}, "at least 0"),
+        ({"strengths": (float("nan"),)}, "the sum of weights must be from 0"),
+        ({"strengths": (-1.0,)}, "the sum of weights must be from 0"),
+        ({"strengths": (1.7e308, 1.7e308)}, "the sum of weights must be from 0"),
     ],
 )
 def test_other_terms_are_refused_with_a_reason(change, words):
@@ -253,3 +254,113 @@ def test_sums_are_exact_in_any_order():
     values = np.random.default_rng(0).lognormal(sigma=30, size=1000)
     parts = [*exact_sum(values[:300]), *exact_sum(values[300:])]
     assert math.fsum(parts) == math.fsum(values)
+
+
+def test_a_peer_that_lies_about_its_size_cannot_make_a_host_work_without_end():
+    settings = make_terms(pairs=None, rounds=10)
+    host = Host(settings, Neighbourhood.build("a", [Edge("x", ("y", "b")), Edge("x", ("z", "a"))]))
+    usual = host.plan().targets.size
+    other = Host(settings, Neighbourhood.build("b", [Edge("y", ("x", "a"))]))
+    host.greet("b", replace(other.hello(), nodes=2**31, strengths=(1e-300,)))
+    assert host.plan().targets.size <= 101 * usual
+    host.greet("b", replace(other.hello(), nodes=2**31, strengths=(1e112, -1e111)))
+    host.greet("b", replace(other.hello(), strengths=(1e112,)))
+    assert host.rounds == 10
+
+
+def test_lock_step_does_not_begin_with_numbers_that_do_not_add_up():
+    numbers = {("x", "a"): 0, ("y", "b"): 1}
+    near = Neighbourhood.build("a", [Edge("x", ("y", "b"))], numbers)
+    host = Host(make_terms(True), near, numbers)
+    for theirs in ([], [0], [2]):
+        hello = replace(host.hello(), host="b", nodes=1, numbers=np.array(theirs, np.int64))
+        host.greet("b", hello)
+        with pytest.raises(AgentError, match="without gaps"):
+            host.check_numbers()
+    host.greet("b", replace(host.hello(), host="b", nodes=1, numbers=np.array([1])))
+    host.check_numbers()
+
+
+def relaying(graph, **options):
+    """Three hosts that have met, walks of three hops, and a request of h0 that h1 relays to h2."""
+    hosts, _ = split_over(graph, 3, make_terms(ratios=(0.2, 0.2, 0.6), rounds=20, pairs=100_000, **options))
+    services = connect(hosts)
+
+    async def meet_all():
+        for one in services:
+            for two in services:
+                if one != two:
+                    await meet(services[one], two)
+
+    asyncio.run(meet_all())
+    relay = hosts["h1"].answer("h0", hosts["h0"].plan().requests["h1"])
+    assert "h2" in relay.requests
+    return hosts, relay
+
+
+def test_a_third_host_that_answers_wrongly_is_refused_and_the_asker_is_answered(blocks):
+    hosts, relay = relaying(blocks[0])
+    asked = relay.requests["h2"]
+    vectors = np.zeros((0, 1, 8), np.float32)
+    wrong = Reply(1, asked.edges[:0], vectors, np.full(asked.size, -2 - 10**6), vectors)
+    reply, refused = relay.finish({"h2": wrong})
+    assert refused["h2"].reason == Reason.MALFORMED
+    assert len(reply.index) == hosts["h0"].plan().requests["h1"].size
+
+
+def test_a_peer_that_is_forgotten_while_it_is_asked_does_no_harm(blocks):
+    hosts, relay = relaying(blocks[0])
+    asked = relay.requests["h2"]
+    vectors = np.ones((1, 1, 8), np.float32)
+    hosts["h1"].forget("h2")
+    reply, refused = relay.finish({"h2": Reply(1, asked.edges[:0], vectors[:0], np.zeros(asked.size, int), vectors)})
+    assert not refused
+    assert (reply.vectors == 1.0).all(axis=(1, 2)).any()
+
+
+def test_a_third_host_that_hangs_holds_nobody_up(blocks):
+    hosts, _ = split_over(blocks[0], 3, make_terms(ratios=(0.2, 0.2, 0.6), rounds=6, pairs=10_000))
+    services = connect(hosts, deadline=1.0)
+
+    async def run():
+        learners = learners_of(services, grace=0.6)
+        await asyncio.gather(*(learner.meet_all(5.0) for learner in learners))
+
+        async def hang(*_):
+            await asyncio.sleep(3600)
+
+        services["h2"].serve = hang
+        await asyncio.gather(*(learner.run_freely() for learner in learners[:2]))
+        for learner in learners:
+            for contact in learner.contacts.values():
+                if contact.call is not None:
+                    contact.call.cancel()
+        return learners
+
+    learners = asyncio.run(run())
+    assert hosts["h0"].round == hosts["h1"].round == 6
+    assert learners[0].trouble_with("h1") == learners[1].trouble_with("h0") == ""
+
+
+def test_a_host_that_is_done_keeps_knowing_its_peers(blocks):
+    hosts, _ = split_over(blocks[0], 2, make_terms(rounds=3, pairs=3_000))
+    services = connect(hosts)
+
+    async def run():
+        learners = await learn(services)
+        # h1 is restarted, and moves on
+        fresh = Host(hosts["h1"].terms, hosts["h1"].neighbourhood)
+        services["h1"].host = fresh
+        staying = asyncio.create_task(learners[0].stay())
+        for _ in range(500):
+            await asyncio.sleep(0.01)
+            learners[0].contacts["h1"].again = 0.0
+            if "h0" in fresh.peers and hosts["h0"].knows("h1"):
+                break
+        learners[0].end()
+        await staying
+        return fresh
+
+    fresh = asyncio.run(run())
+    assert "h0" in fresh.peers
+    assert hosts["h0"].knows("h1")

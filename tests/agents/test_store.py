@@ -69,7 +69,7 @@ def test_an_edge_that_goes_leaves_its_nodes(store):
 def test_the_audit_log_keeps_the_latest(store, monkeypatch):
     monkeypatch.setattr("manela.agents.store._MOST_AUDITED", 3)
     for i in range(6):
-        store.audit("beta", "flood", str(i))
+        store.audit([("beta", "flood", str(i))])
     assert [detail for *_, detail in store.audited()] == ["5", "4", "3"]
 
 
@@ -81,7 +81,7 @@ def test_vectors_come_back_and_damage_is_told(store):
     assert (found.names, found.round, found.version, found.pairs) == (["x", "ÿ y"], 3, 7, 99)
     np.testing.assert_array_equal(found.vectors, vectors)
     content = store.vectors_file.read_bytes()
-    for wrong in (content[:-100], content[:200], b"", content.replace(b'"round"', b'"bound"')):
+    for wrong in (content[:-100], content[:200], b"", content.replace("ÿ".encode(), b"__")):
         store.vectors_file.write_bytes(wrong)
         with pytest.raises(AgentError):
             store.load()
@@ -95,9 +95,10 @@ def test_another_version_or_no_store_is_refused(tmp_path, store):
     database.close()
     with pytest.raises(AgentError, match="must be of version 1, got 9"):
         Store(tmp_path)
-    (tmp_path / "store.db").write_bytes(b"no database at all, and long enough to be looked at" * 20)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "store.db").write_bytes(b"no database at all, and long enough to be looked at" * 20)
     with pytest.raises(AgentError, match="cannot be used"):
-        Store(tmp_path)
+        Store(tmp_path / "other")
 
 
 def test_edges_are_read_from_a_file(tmp_path):

@@ -47,7 +47,15 @@ class World:
         self.files = folder
         self.port, self.port_of_b = free_ports(2)
         config = Config(
-            "a", f"127.0.0.1:{self.port}", PARAMETERS, start=0.0, grace=0.05, deadline=1.5, rates=RATES, half=False
+            "a",
+            f"127.0.0.1:{self.port}",
+            PARAMETERS,
+            start=0.0,
+            grace=0.05,
+            deadline=1.5,
+            longest_pause=0.5,
+            rates=RATES,
+            half=False,
         )
         init(self.folder, config)
         self.terms = config.terms(1)
@@ -148,19 +156,23 @@ async def hostile_b(world, answer, frames=None):
     """A peer b that listens where the daemon looks for it, and answers exchanges with what the test likes."""
     host = world.host()
 
+    tampering = []
+
     async def serve(peer, kind, content):
+        tampering[:] = [kind == EXCHANGE]
         if kind == GREET:
             return codec.encode(host.greet("a", codec.decode_hello(content)))
         if kind == INTRODUCE:
             return codec.encode(Acceptance(1, np.ones(len(codec.decode_introduction(content).askers), bool)))
-        return answer(codec.decode_request(content, False))
+        found = answer(codec.decode_request(content, False))
+        return found if isinstance(found, bytes) else await found
 
     peers = {"a": rpc.Peer("a", "", (world.certificate,))}
     server = rpc.RpcServer(
         f"127.0.0.1:{world.port_of_b}", world.keys["b"], peers, serve, lambda *_: None, 5.0, rpc.Traffic()
     )
     honest = rpc.cut
-    rpc.cut = frames or honest
+    rpc.cut = lambda content, call: frames(content, call) if frames and tampering[0] else honest(content, call)
     await server.start()
     try:
         yield
@@ -178,8 +190,23 @@ def answer_with(vectors, index=None):
 
 
 def replay(content, call):
-    frames = list(codec.cut(content, call))
-    return [wire.Frame(call=call - 1, last=True, content=content).SerializeToString(), *frames]
+    yield wire.Frame(call=call - 1, last=True, content=content).SerializeToString()
+
+
+def reorder(content, call):
+    content = content + b"x" * codec.PIECE
+    yield from reversed(list(codec.cut(content, call)))
+
+
+def truncate(content, call):
+    yield wire.Frame(call=call, content=content).SerializeToString()
+
+
+def oversize(content, call):
+    yield wire.Frame(call=call, last=True, content=content + b"x" * (2 * codec.PIECE)).SerializeToString()
+
+
+HONEST = answer_with(np.zeros((1, 1, 8), np.float32))
 
 
 @pytest.mark.parametrize(
@@ -190,25 +217,19 @@ def replay(content, call):
         (answer_with(np.zeros((1, 1, 9), np.float32)), None, Reason.MALFORMED),
         (answer_with(np.zeros((1, 1, 8), np.float32), lambda asked: np.full(asked.size, 7)), None, Reason.MALFORMED),
         (lambda asked: b"\xff\xff", None, Reason.MALFORMED),
-        (answer_with(np.zeros((1, 1, 8), np.float32)), replay, Reason.OUT_OF_ORDER),
+        (HONEST, replay, Reason.OUT_OF_ORDER),
+        (HONEST, reorder, Reason.OUT_OF_ORDER),
+        (HONEST, truncate, Reason.MALFORMED),
+        (HONEST, oversize, Reason.TOO_LARGE),
     ],
-    ids=["nan", "absurd norm", "wrong length", "wrong index", "no message", "replayed"],
-)
+    ids=["nan", "absurd norm", "wrong length", "wrong index", "no message", "replayed", "reordered", "truncated",
+         "oversized"],
+)  # fmt: skip
 def test_a_bad_answer_is_refused_and_learning_goes_on(world, answer, frames, why):
     before = world.count("b", why)
 
     async def attack():
-        # greetings must come through, so frames are tampered with in exchanges only
-        def tamper(content, call):
-            try:
-                codec.decode_acceptance(content)
-                greeting = True
-            except RefusedError:
-                greeting = False
-            small = len(content) < 100
-            return codec.cut(content, call) if frames is None or (greeting and small) else frames(content, call)
-
-        async with hostile_b(world, answer, tamper):
+        async with hostile_b(world, answer, frames):
             await asyncio.to_thread(
                 world.wait_for, lambda status: status.get("refusals", {}).get("b", {}).get(why, 0) > before
             )
@@ -218,6 +239,28 @@ def test_a_bad_answer_is_refused_and_learning_goes_on(world, answer, frames, why
     with Store(world.folder) as store:
         saved = store.load()
     assert np.isfinite(saved.vectors).all()
+
+
+def test_a_peer_that_never_answers_is_not_waited_for(world):
+    asked = []
+
+    async def hang():
+        await asyncio.sleep(3600)
+
+    def answer(request):
+        asked.append(request)
+        return hang()
+
+    async def attack():
+        async with hostile_b(world, answer):
+            await asyncio.to_thread(world.wait_for, lambda status: asked)
+            seen = read_status(world.folder)["round"]
+            await asyncio.to_thread(
+                world.wait_for,
+                lambda status: status["round"] > seen + 20 and "deadline" in status["peers"]["b"]["trouble"],
+            )
+
+    asyncio.run(attack())
 
 
 def test_an_honest_peer_is_answered(world):
@@ -334,7 +377,7 @@ def test_an_oversized_message_is_refused(world):
     assert send(world, [frame]) == Reason.TOO_LARGE
     world.check_refused("b", Reason.TOO_LARGE, before)
     # a frame that is larger still does not even get to be looked at
-    assert "RESOURCE_EXHAUSTED" in send(world, [wire.Frame(content=b"x" * (3 * codec.PIECE)).SerializeToString()])
+    assert send(world, [wire.Frame(content=b"x" * (3 * codec.PIECE)).SerializeToString()]) == Reason.TOO_LARGE
 
 
 def test_ids_that_are_not_utf8_are_refused(world):

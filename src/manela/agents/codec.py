@@ -29,7 +29,10 @@ PIECE = 1 << 20
 """Bytes of a frame's content."""
 LARGEST = 1 << 28
 """Bytes of a message."""
-MOST_EDGES = 1 << 24
+MOST_EDGES = 1 << 22
+MOST_NODES = 1 << 31
+MOST_ASKED = 1 << 22
+"""Walks and random vectors of one request."""
 MOST_STRENGTHS = 64
 
 
@@ -69,6 +72,8 @@ def decode_hello(content: bytes) -> Hello:
     found = _parse(wire.Hello, content)
     if len(found.strengths) > MOST_STRENGTHS:
         raise RefusedError(Reason.TOO_LARGE, f"a sum may have {MOST_STRENGTHS} parts, got {len(found.strengths)}")
+    if found.nodes > MOST_NODES:
+        raise RefusedError(Reason.TOO_LARGE, f"a host may have {MOST_NODES:,} nodes, got {found.nodes:,}")
     numbers = _unpack(found.numbers, "<u4")
     if len(numbers) and (len(numbers) != found.nodes or (np.diff(numbers) <= 0).any()):
         raise RefusedError(Reason.MALFORMED, "the numbers of a host's nodes must be in order, one a node")
@@ -105,8 +110,9 @@ def decode_request(content: bytes, lock_step: bool) -> Request:
     firsts, keys = _unpack(found.firsts, "u1"), np.frombuffer(_whole(found.keys, 8), "<u8").astype(np.uint64)
     if len(steps) != len(edges) or (lock_step and not len(firsts) == len(keys) == len(edges)):
         raise RefusedError(Reason.MALFORMED, "every walk needs an edge and a number of steps, and in lock-step a key")
-    if found.random > LARGEST // 4:
-        raise RefusedError(Reason.TOO_LARGE, f"too many random vectors: {found.random:,}")
+    asked = len(edges) + found.random + len(found.numbers) // 4
+    if asked > MOST_ASKED:
+        raise RefusedError(Reason.TOO_LARGE, f"a request may ask for {MOST_ASKED:,} vectors, got {asked:,}")
     return Request(
         session=found.session, round=found.round, neighbours=found.neighbours, since=min(found.since, 2**62),
         edges=edges, steps=steps, random=found.random,
@@ -230,6 +236,6 @@ def _unpack_rows(content: bytes, half: bool, tables: int, dimensions: int, large
     with np.errstate(all="ignore"):
         squares = np.einsum("ijk,ijk->ij", rows, rows)
     # what is not finite, or too large to be squared, does not compare
-    if not (squares <= np.float32(largest_norm) ** 2).all():
+    if not (np.isfinite(squares) & (squares <= np.float32(largest_norm) ** 2)).all():
         raise RefusedError(Reason.BAD_VECTOR, f"a vector is not finite, or longer than {largest_norm:g}")
     return rows

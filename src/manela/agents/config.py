@@ -17,6 +17,7 @@ from manela.params import PARAMETERS, check, check_all
 FILE = "agent.toml"
 
 _LEARNING = ("dimensions", "window", "ratios", "negatives", "learning_rate", "context", "pairs", "rounds")
+_PEERS = ("half", "pool", "patience", "start", "deadline", "grace", "longest_pause", "largest_norm")
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 
 _TEMPLATE = """\
@@ -43,6 +44,7 @@ patience = {patience}           # rounds for which the vectors of a peer that is
 start = {start}            # seconds to wait for all peers before the first round
 deadline = {deadline}         # seconds for a call
 grace = {grace}             # seconds that a round waits for peers slower than the computing
+longest_pause = {longest_pause}    # seconds between two attempts at a peer that is away, at most
 largest_norm = {largest_norm}  # longer vectors are refused
 
 [limits]                  # of what one peer may ask for in a second
@@ -77,6 +79,7 @@ class Config:
     start: float = 30.0
     deadline: float = 10.0
     grace: float = 1.0
+    longest_pause: float = 30.0
     largest_norm: float = 1000.0
     rates: Rates = field(default_factory=Rates)
     seed: int | None = None
@@ -98,7 +101,7 @@ class Config:
         for name in ("pairs", "rounds"):
             shown[name] = "# " if values[name] is None else ""
             shown[f"{name}_value"] = values[name] or {"pairs": 1000000, "rounds": 150}[name]
-        for name in ("weighted", "half", "pool", "patience", "start", "deadline", "grace", "largest_norm"):
+        for name in ("weighted", *_PEERS):
             shown[name] = _show(getattr(self, name))
         for one in fields(Rates):
             shown[one.name] = _show(getattr(self.rates, one.name))
@@ -133,7 +136,7 @@ def _check(found: dict[str, Any]) -> Config:
     lock_step = _table(found, "lock_step")
     _only(found, ("name", "listen", "learning", "peers", "limits", "lock_step"), "")
     _only(learning, (*_LEARNING, "weighted"), "learning.")
-    _only(peers, ("half", "pool", "patience", "start", "deadline", "grace", "largest_norm"), "peers.")
+    _only(peers, _PEERS, "peers.")
     _only(limits, [one.name for one in fields(Rates)], "limits.")
     _only(lock_step, ("random_state", "numbers"), "lock_step.")
     parameters = {name: learning[name] for name in _LEARNING if name in learning}
@@ -155,7 +158,8 @@ def _check(found: dict[str, Any]) -> Config:
         start=_number(peers.get("start", Config.start), "peers.start", 0, 1e6),
         deadline=_number(peers.get("deadline", Config.deadline), "peers.deadline", 0.1, 3600),
         grace=_number(peers.get("grace", Config.grace), "peers.grace", 0.001, 3600),
-        largest_norm=_number(peers.get("largest_norm", Config.largest_norm), "peers.largest_norm", 1e-3, 1e30),
+        longest_pause=_number(peers.get("longest_pause", Config.longest_pause), "peers.longest_pause", 0.1, 86400),
+        largest_norm=_number(peers.get("largest_norm", Config.largest_norm), "peers.largest_norm", 1e-3, 1e18),
         rates=rates,
         seed=seed,
         numbers=str(lock_step.get("numbers", "numbers.csv")),

@@ -23,9 +23,11 @@ from manela.agents.learning import Learner
 from manela.agents.neighbourhood import Neighbourhood
 from manela.agents.service import Service
 from manela.agents.store import Saved, Store, read_numbers
-from manela.errors import AgentError, DivergenceError, ManelaError, OutputError, PeerError, RefusedError
+from manela.errors import AgentError, ManelaError, OutputError, RefusedError
 
 _TICK = 0.5
+_LOCK_STEP_PATIENCE = 3600.0
+_MOST_UNWRITTEN = 200
 _TRIM, _MMAP, _ARENAS = -1, -3, -8
 """Options of mallopt."""
 
@@ -38,6 +40,7 @@ def log(event: str, **facts: Any) -> None:
 
 def run(folder: Path, trace: bool = False, while_stdin: bool = False) -> None:
     """Run the host in this folder until SIGTERM or Ctrl-C, or until stdin ends if that is asked for."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read anew
     _keep_memory_small()
     with only_one(folder), Store(folder) as store:
         daemon = Daemon(folder, store, trace)
@@ -87,12 +90,15 @@ class Daemon:
         server = RpcServer(
             self.config.listen, keys, peers, self.service.serve, self.service.refuse, self.config.deadline, self.traffic
         )
-        self.learner = Learner(self.service, list(peers), self._committed, self._tell, self.config.grace)
+        self.learner = Learner(
+            self.service, list(peers), self._committed, self._tell, self.config.grace, self.config.longest_pause
+        )
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.learner.end)
         loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         self.port = 0
+        tasks: list[asyncio.Task[Any]] = []
         try:
             await server.start()
             self.port = server.port
@@ -100,47 +106,62 @@ class Daemon:
             if while_stdin:
                 # not of the executor, which would be waited for at the end
                 threading.Thread(target=self._wait_for_stdin, args=(loop,), daemon=True).start()
-            ticking = asyncio.create_task(self._tick(server, transport))
             learning = asyncio.create_task(self._learn())
-            stopping = asyncio.create_task(self.learner.stop.wait())
-            await asyncio.wait([learning, stopping], return_when=asyncio.FIRST_COMPLETED)
-            if learning.done():
-                learning.result()
-            await stopping
+            ticking = asyncio.create_task(self._tick(server, transport))
+            tasks = [learning, ticking, asyncio.create_task(self.learner.stop.wait())]
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
         finally:
-            self.state = "stopping"
-            self.learner.end()
-            for task in (ticking, learning, stopping) if self.port else ():
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError, ManelaError):
-                    await task
-            if self._saving is not None:
-                await asyncio.wait([self._saving])
+            await self._end(tasks, server, transport)
+
+    async def _end(self, tasks: list[asyncio.Task[Any]], server: Any, transport: Any) -> None:
+        """Stop everything and keep the state, whatever went wrong before."""
+        failed = self.state == "failed"
+        self.state = "stopping"
+        self.learner.end()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        try:
             await server.stop(0.3)
             await transport.close()
+        finally:
+            await self._saved()
             self._keep_now()
-            self.state = "stopped"
-            self._finish()
+            self.state = "failed" if failed else "stopped"
+            self._write_status()
+            if self._trace is not None:
+                self._trace.close()
+            log(self.state, round=self.service.host.round)
 
     async def _learn(self) -> None:
         learner = self.learner
-        patience = 3600.0 if self._terms.lock_step else self.config.start
-        await learner.meet_all(patience)
-        self.state = "learning"
-        log("learning", round=self.service.host.round, rounds=self.service.host.rounds)
         try:
+            await learner.meet_all(_LOCK_STEP_PATIENCE if self._terms.lock_step else self.config.start)
+            self.state = "learning"
+            log("learning", round=self.service.host.round, rounds=self.service.host.rounds)
             if self._terms.lock_step:
                 await learner.run_lock_step()
             else:
                 await learner.run_freely(self._renewed)
-        except (DivergenceError, PeerError, RefusedError) as error:
+        except ManelaError as error:
             self.state, self.trouble = "failed", str(error)
             log("failed", why=str(error))
             raise
         if not learner.stop.is_set():
-            self.state = "done"
+            await self._saved()
             await self._save(self.service.host)
+            self.state = "done"
             log("done", round=self.service.host.round, pairs=self.service.host.pairs)
+        if self._terms.lock_step:
+            await learner.stop.wait()
+        await learner.stay(self._renewed)
+
+    async def _saved(self) -> None:
+        """Until what is being saved is."""
+        if self._saving is not None:
+            await asyncio.wait([self._saving])
 
     async def _committed(self) -> None:
         """Keep each round; while one is being written, the next waits for its turn unless hosts go in lock-step."""
@@ -166,23 +187,30 @@ class Daemon:
     def _keep_now(self) -> None:
         try:
             self.store.save(_saved(self.service.host))
-            self._flush()
+            waiting, self._unwritten = self._unwritten, Counter()
+            self._write_down(waiting)
         except OutputError as error:
             log("not saved", why=str(error))
 
     # what happens beside learning
 
     async def _tick(self, server: Any, transport: Any) -> None:
+        """Twice a second: what nobody else looks at. Trouble with it is told, and does not end the daemon."""
+        said = ""
         while True:
-            server.sweep()
-            self._flush()
-            self._write_status()
-            changes = self.store.changes
-            if changes != self._changes or self._reload:
-                self._changes, again = changes, self._reload
-                await self._look_again(server, transport, again)
-            if self.state == "done":
-                self._renewed()
+            try:
+                server.sweep()
+                await self._flush()
+                self._write_status()
+                changes = self.store.changes
+                if changes != self._changes or self._reload:
+                    self._changes, again = changes, self._reload
+                    await self._look_again(server, transport, again)
+                said = ""
+            except (ManelaError, OSError) as error:
+                if str(error) != said:
+                    said = str(error)
+                    log("trouble", why=said)
             await asyncio.sleep(_TICK)
 
     async def _look_again(self, server: Any, transport: Any, told: bool) -> None:
@@ -204,11 +232,11 @@ class Daemon:
         if seen == self._edges_seen or self._terms.lock_step:
             return False
         self._edges_seen = seen
-        near = Neighbourhood.build(self.config.name, self.store.edges())
-        if near.digest == self._digest:
-            return False
-        self._digest = near.digest
         try:
+            near = Neighbourhood.build(self.config.name, self.store.edges())
+            if near.digest == self._digest:
+                return False
+            self._digest = near.digest
             self.service.host = self.service.host.renew(near)
         except ManelaError as error:
             log("edges not taken", why=str(error))
@@ -230,23 +258,37 @@ class Daemon:
         log("peers", what=words)
 
     def _refused(self, peer: str, refusal: RefusedError) -> None:
-        self._unwritten[peer, str(refusal.reason), str(refusal)] += 1
+        key = (peer, str(refusal.reason), str(refusal))
+        if key not in self._unwritten and len(self._unwritten) >= _MOST_UNWRITTEN:
+            key = (peer, str(refusal.reason), "and others")
+        self._unwritten[key] += 1
 
-    def _flush(self) -> None:
-        """Write down what was refused since, alike ones together."""
+    async def _flush(self) -> None:
+        """Write down what was refused since, alike ones together, while others go on."""
         waiting, self._unwritten = self._unwritten, Counter()
+        if waiting:
+            try:
+                await asyncio.to_thread(self._write_down, waiting)
+            except OutputError:
+                self._unwritten.update(waiting)
+                raise
+
+    def _write_down(self, waiting: Counter[tuple[str, str, str]]) -> None:
+        lines = []
         for (peer, reason, detail), times in waiting.items():
             words = detail if times == 1 else f"{detail} ({times} times)"
+            lines.append((peer, reason, words))
             log("refused", peer=peer, reason=reason, detail=words)
-            try:
-                self.store.audit(peer, reason, words)
-            except OutputError as error:
-                self.trouble = str(error)
-                return
+        self.store.audit(lines)
 
     def _disclose(self, **fact: Any) -> None:
-        if self._trace is not None:
+        if self._trace is None:
+            return
+        try:
             self._trace.write(json.dumps(fact) + "\n")
+        except OSError as error:
+            log("not traced", why=str(error))
+            self._trace = None
 
     def _write_status(self) -> None:
         host, now = self.service.host, time.monotonic()
@@ -289,12 +331,6 @@ class Daemon:
         with contextlib.suppress(OSError):
             path.with_suffix(".part").write_text(json.dumps(status), encoding="utf-8")
             path.with_suffix(".part").replace(path)
-
-    def _finish(self) -> None:
-        self._write_status()
-        if self._trace is not None:
-            self._trace.close()
-        log("stopped", round=self.service.host.round)
 
     # what the folder holds
 

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import secrets
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,27 +18,31 @@ from manela.agents.identity import make_identity
 from manela.agents.store import Store
 from manela.embedding import Embedding
 from manela.errors import AgentError, OutputError
+from manela.formats.files import replace_file
 
 KEY, CERTIFICATE, STATUS, LOCK, TRACE = "key.pem", "certificate.pem", "status.json", "lock", "trace.jsonl"
 SECRET = "secret"
 """The name of the fact from which a free-running host draws."""
+_ATTEMPTS = 20
 
 
 def init(folder: Path, config: Config) -> None:
     """Make a host's folder: configuration, key, certificate and an empty store."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o700)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror or error}") from error
     if (folder / FILE).exists():
         raise AgentError(f"{folder}: holds a host already")
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made: {error.strerror or error}") from error
     with Store(folder, create=True) as store:
         if store.get(SECRET) is None:
             store.put(SECRET, str(secrets.randbits(63)))
+    for left in (KEY, CERTIFICATE):  # of an attempt that did not come to its end
+        (folder / left).unlink(missing_ok=True)
     make_identity(config.name, folder / KEY, folder / CERTIFICATE)
     # last, for it says that all is there
-    (folder / FILE).write_text(config.write(), encoding="utf-8")
+    with replace_file(folder / FILE) as file:
+        file.write(config.write().encode())
 
 
 def is_running(folder: Path) -> bool:
@@ -86,8 +91,15 @@ def only_one(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written: {error.strerror or error}") from error
     with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise AgentError(f"{folder}: a daemon runs there already") from None
+        for attempt in range(_ATTEMPTS):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                # somebody may only be looking whether a daemon runs
+                if attempt == _ATTEMPTS - 1:
+                    raise AgentError(f"{folder}: a daemon runs there already") from None
+                time.sleep(0.05)
+        for left in folder.glob(".manela.*.part"):  # of a process that was killed while it wrote
+            left.unlink(missing_ok=True)
         yield

@@ -47,6 +47,9 @@ from manela.schedule import Schedule, default_rounds, spread
 
 _ANSWERS, _POOLS = 101, 102
 """What a free-running host draws for besides what a run draws for."""
+_LARGEST_SUM = 1e112
+_LARGEST_SHARE = 100
+"""How many times its usual budget a host does at most, whatever its peers say of their sizes."""
 _EMPTY = np.zeros(0, np.int64)
 
 
@@ -56,10 +59,13 @@ class NotReadyError(Exception):
 
 @dataclass
 class Relay:
-    """What peers must be asked before a request can be answered, and how to answer then; a missing reply is None."""
+    """What peers must be asked before a request can be answered, and how to answer then.
+
+    A missing reply is None; of the others, what is refused is given back beside the answer.
+    """
 
     requests: dict[str, Request]
-    finish: Callable[[Mapping[str, Reply | None]], Reply]
+    finish: Callable[[Mapping[str, Reply | None]], tuple[Reply, dict[str, RefusedError]]]
 
 
 @dataclass
@@ -72,6 +78,8 @@ class Plan:
         Rows of the host's table; −1 where there is none, or none yet.
     lookup : array
         The row that each number drawn for a negative stands for.
+    marks : array
+        In lock-step, which numbers are drawn.
     walkers : dict of arrays
         For each peer, the places in `targets` whose walks it was asked to finish.
     """
@@ -85,6 +93,7 @@ class Plan:
     counts: Integers
     targets: Integers
     lookup: Integers = field(default_factory=lambda: _EMPTY)
+    marks: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
     requests: dict[str, Request] = field(default_factory=dict)
     walkers: dict[str, Integers] = field(default_factory=dict)
     pools: dict[str, int] = field(default_factory=dict)
@@ -199,8 +208,8 @@ class Host:
             if ours != theirs:
                 what = {"lock_step": "lock-step", "run": "the parameters of a lock-step run"}.get(name, name)
                 raise RefusedError(Reason.TERMS, f"{what} must be {ours} as at {self.name}, got {theirs}")
-        if not all(math.isfinite(part) for part in hello.strengths) or math.fsum(hello.strengths) < 0:
-            raise RefusedError(Reason.MALFORMED, "the sum of weights must be finite and at least 0")
+        if not all(abs(part) <= _LARGEST_SUM for part in hello.strengths) or math.fsum(hello.strengths) < 0:
+            raise RefusedError(Reason.MALFORMED, f"the sum of weights must be from 0 to {_LARGEST_SUM:g}")
         self.peers[peer] = hello
         self._plan = None
         return mine
@@ -246,6 +255,16 @@ class Host:
     def forget(self, peer: str) -> None:
         """A peer does not know our session any more: it must be introduced to again."""
         self._links.pop(peer, None)
+
+    def ask_neighbours_of(self, peer: str) -> Request | None:
+        """What to ask a peer to know the vectors of neighbours there, None if it is not known."""
+        link = self._links.get(peer)
+        return None if link is None else Request(link.session, self.round, True, link.seen, _EMPTY, _EMPTY)
+
+    def cost(self, peer: str, request: Request) -> int:
+        """How many vectors a peer asks for at most."""
+        session = self._sessions.get(peer)
+        return request.size + (len(session.neighbours) if session is not None and request.neighbours else 0)
 
     def knows(self, peer: str) -> bool:
         """Whether a peer has accepted our edges."""
@@ -300,18 +319,26 @@ class Host:
         requests, chosen = self._ask_on(arcs[away], left[away], request.round, gone, keys[away])
         walkers = {other: away[those] for other, those in chosen.items()}
 
-        def finish(replies: Mapping[str, Reply | None]) -> Reply:
-            guests, base = [], self._known
+        links = {other: self._links[other] for other in requests}
+
+        def finish(replies: Mapping[str, Reply | None]) -> tuple[Reply, dict[str, RefusedError]]:
+            guests, base, refused = [], self._known, {}
             for other, places in walkers.items():
                 found = replies.get(other)
                 if found is None:
                     if self.terms.lock_step:
                         raise PeerError(f"{other} did not answer in round {request.round}")
                     continue
-                index[places] = self._place(other, found.index, base)
+                try:
+                    index[places] = self._place(links[other], found.index, base)
+                except RefusedError as refusal:
+                    refused[other] = refusal
+                    continue
                 guests.append(found.vectors)
                 base += len(found.vectors)
-            return reply(index, guests)
+                if self.disclosed:
+                    self._trace(other, links[other], requests[other], found)
+            return reply(index, guests), refused
 
         return Relay(requests, finish)
 
@@ -326,6 +353,12 @@ class Host:
     def done(self) -> bool:
         """Whether all rounds are over."""
         return self.round >= self.rounds
+
+    def check_numbers(self) -> None:
+        """In lock-step, refuse to begin unless all hosts together have the numbers 0 … n − 1, each once."""
+        numbers = np.sort(np.concatenate([self._numbers, *(hello.numbers for hello in self.peers.values())]))
+        if not np.array_equal(numbers, np.arange(sum(self._sizes().values()))):
+            raise AgentError("the numbers of all hosts' nodes must be 0, 1, 2, … without gaps, each once")
 
     def ask_neighbours(self) -> dict[str, Request]:
         """In lock-step, what to ask first in a round: vectors of neighbours."""
@@ -369,7 +402,7 @@ class Host:
         plan.walkers = {peer: places[chosen] for peer, chosen in walkers.items()}
         self._ask_random(plan)
         lock_step = self.terms.lock_step
-        marks = np.zeros(sum(self._sizes().values()) if lock_step else 0, np.uint8)
+        plan.marks = marks = np.zeros(sum(self._sizes().values()) if lock_step else 0, np.uint8)
         if lock_step:
             kernels.mark_negatives(
                 plan.numbers, plan.counts, plan.key, len(self._targets), settings.negatives, marks
@@ -405,7 +438,7 @@ class Host:
             if reply is None or link is None or link.session != request.session:
                 continue
             try:
-                placed = self._place(peer, reply.index, base)
+                placed = self._place(link, reply.index, base)
                 if not self.terms.lock_step:
                     self._receive_neighbours(peer, reply)
             except RefusedError as refusal:
@@ -417,7 +450,7 @@ class Host:
             guests.append(reply.vectors)
             base += len(reply.vectors)
             if self.disclosed:
-                self._trace(peer, request, reply)
+                self._trace(peer, link, request, reply)
         self._grow(base)
         at = self._known
         for rows in guests:
@@ -435,6 +468,8 @@ class Host:
         link = self._links.get(peer)
         if link is not None and link.session == request.session:
             self._receive_neighbours(peer, reply)
+            if self.disclosed:
+                self._trace(peer, link, request, reply)
 
     def commit(self, plan: Plan, result: tuple[list[Table], Integers]) -> None:
         """Take what a plan computed: the round is over."""
@@ -498,6 +533,9 @@ class Host:
             total = math.fsum([*self._sum, *(part for hello in hellos for part in hello.strengths)])
             settings = self.terms.settings
             pairs = settings.pairs or PAIRS_PER_NODE * nodes
+            own = math.fsum(self._sum)
+            if settings.pairs is None and not self.terms.lock_step and own > 0:
+                pairs = int(min(pairs, _LARGEST_SHARE * PAIRS_PER_NODE * self.own * (total / own)))
             # between hosts a round costs more: half as many of them, which hardly shows in what is learned
             rounds = settings.rounds or default_rounds(nodes) // (1 if self.terms.lock_step else 2)
             self._plan = spread(self._strengths, total or 1.0, self._numbers, settings, pairs, rounds)
@@ -602,9 +640,8 @@ class Host:
                 walkers[peer] = chosen
         return requests, walkers
 
-    def _place(self, peer: str, index: Integers, base: int) -> Integers:
+    def _place(self, link: _Link, index: Integers, base: int) -> Integers:
         """Rows of a peer's index: its vectors will begin at `base`, and our own nodes are where they are."""
-        link = self._links[peer]
         edges = OWN - index
         if len(index) and edges.max() >= len(link.arcs):
             raise RefusedError(Reason.MALFORMED, f"edges must be numbered 0 to {len(link.arcs) - 1}")
@@ -656,9 +693,8 @@ class Host:
             plan.lookup[self._numbers] = np.arange(self.own)
             for peer, rows in pools.items():
                 plan.lookup[plan.requests[peer].numbers] = rows
-            for peer, request in plan.requests.items():
-                if (plan.lookup[request.numbers] < 0).any():
-                    raise PeerError(f"{peer} has not sent all the vectors it was asked for in round {plan.round}")
+            if (plan.lookup[plan.marks > 0] < 0).any():
+                raise PeerError(f"a peer has not sent all the vectors it was asked for in round {plan.round}")
             return
         key = int(derive(derive(derive_key(self.terms.settings.seed, _POOLS), 2**32), plan.round))
         random = np.random.default_rng(key)
@@ -671,8 +707,7 @@ class Host:
         numbers = self.peers[peer].numbers
         return numbers[marks[numbers] > 0]
 
-    def _trace(self, peer: str, request: Request, reply: Reply) -> None:
-        link = self._links[peer]
+    def _trace(self, peer: str, link: _Link, request: Request, reply: Reply) -> None:
         for i, place in enumerate(reply.index.tolist()):
             vector = _fingerprint(reply.vectors[place]) if place >= 0 else None
             if i < len(request.edges):

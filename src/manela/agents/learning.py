@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -12,7 +13,9 @@ from manela.agents.messages import Reason, Reply, Request
 from manela.agents.service import Service, meet
 from manela.errors import PeerError, RefusedError
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
+_FIRST_PAUSE = 0.2
+_STAY = 2.0
+"""Seconds between two looks at peers after the last round."""
 
 
 @dataclass
@@ -43,6 +46,8 @@ class Learner:
         Told in words what happens with peers, once for each change.
     grace : float
         Seconds that a free-running round waits for peers that are slower than the computing.
+    longest_pause : float
+        Seconds between two attempts at a peer that is away, at most.
     """
 
     service: Service
@@ -50,6 +55,7 @@ class Learner:
     committed: Callable[[], Awaitable[None]]
     tell: Callable[[str], None] = lambda _: None
     grace: float = 1.0
+    longest_pause: float = 30.0
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     contacts: dict[str, _Contact] = field(default_factory=dict)
     _computing: Plan | None = None
@@ -81,11 +87,14 @@ class Learner:
                 break
             await asyncio.sleep(pause)
             pause = min(1.0, 1.5 * pause)
+        if missing and self.host.terms.lock_step and not self.stop.is_set():
+            raise PeerError(f"lock-step needs all peers, and {', '.join(missing)} did not come")
         if missing:
             self.tell(f"goes on without {', '.join(missing)}")
 
     async def run_lock_step(self) -> None:
         """All rounds, together with all peers."""
+        self.host.check_numbers()
         while not self.host.done and not self.stop.is_set():
             host = self.host
             host.receive_neighbours(await self._ask_all(host.ask_neighbours()))
@@ -128,6 +137,26 @@ class Learner:
                 upcoming = self._ask(self.host.plan())
             plan = upcoming
 
+    async def stay(self, changed: Callable[[], bool] = lambda: False) -> None:
+        """After the last round, keep knowing peers and their vectors, so that walks through this host go on."""
+        while not self.stop.is_set():
+            changed()
+            self._meet_again()
+            await asyncio.gather(*(self._refresh(peer) for peer in self.peers))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.stop.wait(), _STAY)
+
+    async def _refresh(self, peer: str) -> None:
+        host, request = self.host, self.host.ask_neighbours_of(peer)
+        if request is None or time.monotonic() < self.contacts.setdefault(peer, _Contact()).again:
+            return
+        reply = await self._try(peer, self.service.ask(peer, request))
+        if reply is not None and self.host is host:
+            try:
+                host.receive_late(peer, request, reply)
+            except RefusedError as refusal:
+                self.service.refuse(peer, refusal)
+
     def _ask(self, plan: Plan) -> Plan:
         """Begin to ask all peers that are free for what a plan needs."""
         for peer, request in plan.requests.items():
@@ -165,9 +194,11 @@ class Learner:
         except (PeerError, RefusedError) as error:
             if isinstance(error, RefusedError) and error.reason == Reason.SESSION:
                 self.host.forget(peer)
-                contact.again = 0.0
-            else:
-                self._back_off(peer, str(error))
+                if contact.pause == _FIRST_PAUSE:
+                    # it has answered before and was restarted, or its edges have changed: meet it at once
+                    contact.pause *= 2
+                    return None
+            self._back_off(peer, str(error))
             return None
         if contact.trouble:
             self.tell(f"{peer} answers again")
@@ -177,7 +208,7 @@ class Learner:
     def _back_off(self, peer: str, why: str) -> None:
         contact = self.contacts.setdefault(peer, _Contact())
         contact.again = time.monotonic() + contact.pause
-        contact.pause = min(_LONGEST_PAUSE, 2 * contact.pause)
+        contact.pause = min(self.longest_pause, 2 * contact.pause)
         if not contact.trouble:
             self.tell(f"{peer} is away: {why}")
         contact.trouble = why
@@ -193,7 +224,8 @@ class Learner:
             self.tell(f"{peer} does not have {refused:,} of the edges with it; they are not used")
         if contact.trouble:
             self.tell(f"{peer} is here")
-        contact.pause, contact.trouble, contact.again = _FIRST_PAUSE, "", 0.0
+        # the pause stays until it has answered for once
+        contact.trouble, contact.again = "", 0.0
         return True
 
     def _meet_again(self) -> None:
@@ -206,6 +238,15 @@ class Learner:
                 contact.meeting = asyncio.create_task(self._meet(peer))
 
     async def _ask_all(self, requests: dict[str, Request]) -> dict[str, Reply | None]:
+        async def ask(peer: str) -> Reply:
+            while True:
+                try:
+                    return await self.service.ask(peer, requests[peer])
+                except RefusedError as refusal:
+                    # it is still at the round before
+                    if refusal.reason != Reason.TOO_SLOW or self.stop.is_set():
+                        raise
+
         peers = list(requests)
-        replies = await asyncio.gather(*(self.service.ask(peer, requests[peer]) for peer in peers))
+        replies = await asyncio.gather(*(ask(peer) for peer in peers))
         return dict(zip(peers, replies, strict=True))

@@ -169,16 +169,17 @@ class Neighbourhood:
     def admit_all(
         self, peer: str, askers: Sequence[str], throughs: Sequence[str]
     ) -> tuple[Integers, list[RefusedError]]:
-        """The same for many: an arc each, −1 where it is refused, and the refusals."""
-        refusals: list[RefusedError] = []
+        """The same for many: an arc each, −1 where it is refused, and the refusals, those of one reason together."""
+        refused: dict[str, list[str]] = {}
         pairs = np.full((2, len(askers)), -1, np.int64)
         for i, (asker, through) in enumerate(zip(askers, throughs, strict=True)):
             try:
                 node = parse_node(asker)
-                if node[1] != peer:
-                    raise RefusedError(Reason.CLAIM, f"{asker} is not a node of {peer}")
             except RefusedError as refusal:
-                refusals.append(refusal)
+                refused.setdefault(refusal.reason, []).append(str(refusal))
+                continue
+            if node[1] != peer:
+                refused.setdefault(Reason.CLAIM, []).append(f"{asker} is not a node of {peer}")
                 continue
             pairs[:, i] = self.rows.get(through, -2), self._stranger_rows.get(node, -2)
         keys, order = self._keys
@@ -187,10 +188,15 @@ class Neighbourhood:
         there = (pairs >= 0).all(axis=0)
         if len(keys):
             there &= keys[places] == wanted
-        for i in np.flatnonzero(~there & (pairs != -1).all(axis=0)).tolist():
-            words = f"{askers[i]} and {throughs[i]} are not adjacent by this host's list"
-            refusals.append(RefusedError(Reason.NOT_ADJACENT, words))
-        return np.where(there, order[places] if len(keys) else -1, -1), refusals
+        far = np.flatnonzero(~there & (pairs != -1).all(axis=0)).tolist()
+        if far:
+            first = f"{askers[far[0]]} and {throughs[far[0]]} are not adjacent by this host's list"
+            refused[Reason.NOT_ADJACENT] = [first, *([""] * (len(far) - 1))]
+        return np.where(there, order[places] if len(keys) else -1, -1), [
+            RefusedError(reason, f"{len(words):,} edges, such as: {words[0]}" if len(words) > 1 else words[0],
+                         times=len(words))
+            for reason, words in refused.items()
+        ]  # fmt: skip
 
 
 def check_steps(steps: Integers, hops: int) -> None:

@@ -21,6 +21,8 @@ from manela.agents.messages import Acceptance, Reason, Reply, Request
 from manela.errors import PeerError, RefusedError
 
 GREET, INTRODUCE, EXCHANGE = "Greet", "Introduce", "Exchange"
+_RELAY = 0.2
+"""The part of a request's time that a relayed one may take."""
 
 
 class Transport(Protocol):
@@ -74,9 +76,10 @@ class Service:
             raise
 
     def refuse(self, peer: str, refusal: RefusedError) -> None:
-        """Count and tell a refusal."""
-        self.refusals[peer, refusal.reason] += 1
-        self._tell(peer, refusal)
+        """Count and tell a refusal; one of a peer that refuses us is none of ours."""
+        if not refusal.remote:
+            self.refusals[peer, refusal.reason] += refusal.times
+            self._tell(peer, refusal)
 
     def moved(self) -> None:
         """The host has moved on: those who wait for it may look again."""
@@ -86,8 +89,8 @@ class Service:
     async def ask(self, peer: str, request: Request) -> Reply:
         """Ask a peer; what it answers is checked, and refused where it is not what it should be."""
         terms = self.host.terms
-        content = await self.transport.call(peer, EXCHANGE, encode(request))
         try:
+            content = await self.transport.call(peer, EXCHANGE, encode(request))
             return decode_reply(
                 content, request, 1 + terms.settings.context, terms.settings.dimensions, terms.largest_norm
             )
@@ -96,24 +99,24 @@ class Service:
             raise
 
     async def _serve(self, peer: str, kind: str, content: bytes) -> bytes:
-        host = self.host
+        # after each wait the host may be another one
         if kind == GREET:
+            hello = decode_hello(content)
             await self._wait_for_turn(peer, 0, 0)
-            return encode(host.greet(peer, decode_hello(content)))
+            return encode(self.host.greet(peer, hello))
         if kind == INTRODUCE:
             introduction = decode_introduction(content)
             await self._wait_for_turn(peer, 0, len(introduction.askers))
-            acceptance, refusals = host.accept(peer, introduction)
+            acceptance, refusals = self.host.accept(peer, introduction)
             for refusal in refusals:
                 self.refuse(peer, refusal)
             return encode(acceptance)
         if kind == EXCHANGE:
-            request = decode_request(content, host.terms.lock_step)
-            await self._wait_for_turn(peer, len(request.edges), request.random)
+            request = decode_request(content, self.host.terms.lock_step)
+            await self._wait_for_turn(peer, len(request.edges), self.host.cost(peer, request))
             reply = await self._answer(peer, request)
-            hello = self.host.peers.get(peer)
-            half = self.host.terms.half and not self.host.terms.lock_step and hello is not None and hello.half
-            return encode(reply, half)
+            known, terms = self.host.peers.get(peer), self.host.terms
+            return encode(reply, half=terms.half and not terms.lock_step and known is not None and known.half)
         raise RefusedError(Reason.MALFORMED, f"nothing is called {kind}")
 
     async def _answer(self, peer: str, request: Request) -> Reply:
@@ -133,14 +136,19 @@ class Service:
         peers = list(found.requests)
         replies = await asyncio.gather(*(self._relay(other, found.requests[other]) for other in peers))
         try:
-            return found.finish(dict(zip(peers, replies, strict=True)))
+            reply, refused = found.finish(dict(zip(peers, replies, strict=True)))
         except PeerError as error:
             raise RefusedError(Reason.TOO_SLOW, str(error)) from error
+        for other, refusal in refused.items():
+            self.refuse(other, refusal)
+        return reply
 
     async def _relay(self, peer: str, request: Request) -> Reply | None:
+        # whoever waits for this host must not have to wait for another one that hangs
+        limit = self.deadline if self.host.terms.lock_step else _RELAY * self.deadline
         try:
-            return await self.ask(peer, request)
-        except (PeerError, RefusedError):
+            return await asyncio.wait_for(self.ask(peer, request), limit)
+        except (PeerError, RefusedError, TimeoutError):
             return None
 
     async def _wait_for_turn(self, peer: str, walks: int, vectors: int) -> None:
@@ -153,12 +161,15 @@ async def meet(service: Service, peer: str) -> int:
     """Greet a peer and introduce our edges to it; returns how many of them it does not have."""
     from manela.agents.codec import decode_acceptance
 
+    host = service.host
     try:
-        hello = decode_hello(await service.transport.call(peer, GREET, encode(service.host.hello())))
-        service.host.greet(peer, hello)
-        content = await service.transport.call(peer, INTRODUCE, encode(service.host.introduce(peer)))
+        hello = decode_hello(await service.transport.call(peer, GREET, encode(host.hello())))
+        host.greet(peer, hello)
+        content = await service.transport.call(peer, INTRODUCE, encode(host.introduce(peer)))
         acceptance: Acceptance = decode_acceptance(content)
-        return service.host.accepted(peer, acceptance)
+        if service.host is not host:
+            raise PeerError(f"edges have changed while {peer} was met")
+        return host.accepted(peer, acceptance)
     except RefusedError as refusal:
         service.refuse(peer, refusal)
         raise

@@ -134,7 +134,8 @@ class Store:
             name: (address, ()) for name, address in self._read("SELECT name, address FROM peers ORDER BY name")
         }
         for name, pem in self._read("SELECT peer, pem FROM certificates ORDER BY rowid"):
-            found[name] = (found[name][0], (*found[name][1], pem))
+            if name in found:  # it may have been removed just now
+                found[name] = (found[name][0], (*found[name][1], pem))
         return found
 
     # edges
@@ -180,12 +181,12 @@ class Store:
 
     # what was refused
 
-    def audit(self, peer: str, reason: str, detail: str) -> None:
-        """Write a refusal down; the oldest make room."""
+    def audit(self, refusals: Iterable[tuple[str, str, str]]) -> None:
+        """Write refusals down, each with its peer, reason and detail; the oldest make room."""
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+        rows = [(now, *refusal) for refusal in refusals]
         with self._write() as database:
-            database.execute("INSERT INTO audit (time, peer, reason, detail) VALUES (?, ?, ?, ?)",
-                             (now, peer, reason, detail[:500]))  # fmt: skip
+            database.executemany("INSERT INTO audit (time, peer, reason, detail) VALUES (?, ?, ?, ?)", rows)
             database.execute("DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - ?", (_MOST_AUDITED,))
 
     def audited(self, most: int = 100) -> list[tuple[str, str, str, str]]:

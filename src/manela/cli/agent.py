@@ -157,9 +157,10 @@ def renew(
     config = read_config(home / FILE)
     key, certificate = home / f"next-{KEY}", home / f"next-{CERTIFICATE}"
     if use:
-        if not key.exists() or not certificate.exists():
+        if not certificate.exists():
             raise AgentError(f"{certificate}: is not there; make it with `manela agent renew` first")
-        key.replace(home / KEY)
+        if key.exists():  # otherwise it was in use before this was interrupted
+            key.replace(home / KEY)
         certificate.replace(home / CERTIFICATE)
         print("in use from the daemon's next start or SIGHUP")
         return

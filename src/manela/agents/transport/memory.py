@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from manela.agents.codec import cut, join
 from manela.agents.service import Service
-from manela.errors import PeerError
+from manela.errors import PeerError, RefusedError
 
 
 class MemoryTransport:
@@ -18,6 +18,9 @@ class MemoryTransport:
         """Ask a peer."""
         if peer not in self.services:
             raise PeerError(f"{peer} cannot be reached")
-        answer = await self.services[peer].serve(self.name, kind, join(cut(content, 1)))
+        try:
+            answer = await self.services[peer].serve(self.name, kind, join(cut(content, 1)))
+        except RefusedError as refusal:
+            raise RefusedError(refusal.reason, f"{peer} says: {refusal}", remote=True) from refusal
         self.carried += len(content) + len(answer)
         return join(cut(answer, 1))

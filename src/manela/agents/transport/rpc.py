@@ -25,7 +25,9 @@ grpc: Any = import_extra("grpc", "agents", "a host")
 SERVICE = "manela.v1.Host"
 _REASON = "manela-reason"
 _UNKNOWN = "unknown"
-_LONGEST_WORDS = 300
+_LARGEST = {GREET: 1 << 26, INTRODUCE: 1 << 28, EXCHANGE: 1 << 26}
+_MOST_OPEN = 48
+"""Requests of one peer that are being heard or answered."""
 _OPTIONS = [
     ("grpc.max_receive_message_length", PIECE + 4096),
     ("grpc.max_send_message_length", PIECE + 4096),
@@ -90,6 +92,11 @@ class RpcTransport:
                 call.cancel()
         except grpc.aio.AioRpcError as error:
             raise _as_ours(peer, error) from error
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise PeerError(f"the connection to {peer} was replaced") from error
         found = joiner.content
         self._traffic.sent[peer] += len(content)
         self._traffic.received[peer] += len(found)
@@ -152,6 +159,7 @@ class RpcServer:
         self._traffic = traffic
         self._opened: deque[float] = deque()
         self._connections: set[str] = set()
+        self._open: Counter[str] = Counter()
         self.change(keys, peers)
         self._server: Any = None
         self._health: Any = None
@@ -215,27 +223,18 @@ class RpcServer:
         self._opened.append(time.monotonic())
         return self._configuration
 
-    def _handler(self, kind: str) -> Callable[[Any, Any], AsyncIterator[bytes]]:
-        async def handle(frames: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
+    def _handler(self, kind: str) -> Callable[[Any, Any], Awaitable[None]]:
+        async def handle(frames: AsyncIterator[bytes], context: Any) -> None:
+            peer = ""
             try:
                 peer = self._identify(context)
-                joiner = Joiner()
+                if self._open[peer] >= _MOST_OPEN:
+                    raise self._told(peer, RefusedError(Reason.TOO_OFTEN, f"{peer} has {_MOST_OPEN} requests open"))
+                self._open[peer] += 1
                 try:
-                    async with asyncio.timeout(self._deadline):
-                        async for frame in frames:
-                            joiner.add(frame)
-                            if joiner.done:
-                                break
-                    content = joiner.content
-                except TimeoutError:
-                    raise self._told(peer, RefusedError(Reason.TOO_SLOW, "the request did not come in time")) from None
-                except RefusedError as refusal:
-                    raise self._told(peer, refusal) from None
-                answer = await self._serve(peer, kind, content)
-                self._traffic.received[peer] += len(content)
-                self._traffic.sent[peer] += len(answer)
-                for frame in cut(answer, joiner.call or 0):
-                    yield frame
+                    await self._hear_and_answer(peer, kind, frames, context)
+                finally:
+                    self._open[peer] -= 1
             except RefusedError as refusal:
                 await context.abort(
                     _CODES.get(Reason(refusal.reason), grpc.StatusCode.INVALID_ARGUMENT),
@@ -244,6 +243,29 @@ class RpcServer:
                 )
 
         return handle
+
+    async def _hear_and_answer(self, peer: str, kind: str, frames: AsyncIterator[bytes], context: Any) -> None:
+        joiner = Joiner(largest=_LARGEST[kind])
+        try:
+            async with asyncio.timeout(self._deadline):
+                async for frame in frames:
+                    joiner.add(frame)
+                    if joiner.done:
+                        break
+            content = joiner.content
+        except TimeoutError:
+            raise self._told(peer, RefusedError(Reason.TOO_SLOW, "the request did not come in time")) from None
+        except RefusedError as refusal:
+            raise self._told(peer, refusal) from None
+        answer = await self._serve(peer, kind, content)
+        self._traffic.received[peer] += len(content)
+        self._traffic.sent[peer] += len(answer)
+        try:
+            async with asyncio.timeout(self._deadline):
+                for frame in cut(answer, joiner.call or 0):
+                    await context.write(frame)
+        except TimeoutError:
+            raise self._told(peer, RefusedError(Reason.TOO_SLOW, "the answer was not taken in time")) from None
 
     def _told(self, peer: str, refusal: RefusedError) -> RefusedError:
         self._refuse(peer, refusal)
@@ -281,11 +303,14 @@ _REASONS = {reason.value.replace(" ", "-").replace("'", ""): reason for reason i
 
 def _as_ours(peer: str, error: Any) -> PeerError | RefusedError:
     """A foreign error as one of ours; the peer's words are kept short and printable."""
-    words = "".join(c for c in (error.details() or "")[:_LONGEST_WORDS] if c.isprintable())
+    words = error.details() or ""
     told = {key: value for key, value in (error.trailing_metadata() or ()) if isinstance(value, str)}
     reason = _REASONS.get(told.get(_REASON, ""))
     if reason is not None:
-        return RefusedError(reason, f"{peer} says: {words}")
+        return RefusedError(reason, f"{peer} says: {words}", remote=True)
+    if "larger than max" in words:
+        return RefusedError(Reason.TOO_LARGE, f"{peer} sent a frame that is too large")
     if "CERTIFICATE_VERIFY_FAILED" in words or "Peer name" in words:
         return PeerError(f"what answers for {peer} shows a certificate that is not known for it")
+    words = "".join(c if c.isprintable() else "?" for c in words[:300])
     return PeerError(f"{peer} cannot be reached ({error.code().name.lower().replace('_', ' ')}: {words})")
