@@ -140,7 +140,10 @@ def test_daemons_killed_at_random_moments_come_back_and_finish(blocks, tmp_path)
     assert all(status["round"] == status["rounds"] for status in statuses)
     found = federation.gather()
     assert np.isfinite(found.vectors).all()
-    assert measure_separation(found.vectors, communities).accuracy > 0.95
+    undisturbed = Manela(dimensions=16, ratios=(0.7, 0.3), pairs=6_000_000, rounds=400).fit(graph)
+    disturbed, whole = (measure_separation(one, communities) for one in (found.vectors, undisturbed.embedding_))
+    assert disturbed.accuracy > whole.accuracy - 0.02
+    assert disturbed.silhouette > whole.silhouette - 0.1
 
 
 def test_the_rest_goes_on_when_one_is_gone_for_good(blocks, tmp_path):

@@ -404,6 +404,22 @@ def test_connections_that_say_nothing_do_no_harm(world):
             one.close()
 
 
+def test_many_handshakes_at_once_do_no_harm(world):
+    before = read_status(world.folder)["round"]
+
+    async def call():
+        async with world.calling("b") as transport:
+            return await transport.call("a", GREET, codec.encode(world.host().hello()))
+
+    async def call_all():
+        return await asyncio.gather(*(call() for _ in range(60)), return_exceptions=True)
+
+    found = asyncio.run(call_all())
+    assert any(isinstance(one, bytes) for one in found)
+    assert all(isinstance(one, bytes | RefusedError) for one in found), found
+    world.wait_for(lambda status: status["round"] > before + 10)
+
+
 def test_a_flood_is_held_back_and_others_are_served(world):
     session = world.introduce()
     before = world.count("b", Reason.TOO_OFTEN)

@@ -160,6 +160,7 @@ class RpcServer:
         self._opened: deque[float] = deque()
         self._connections: set[str] = set()
         self._open: Counter[str] = Counter()
+        self._changed: Any = None
         self.change(keys, peers)
         self._server: Any = None
         self._health: Any = None
@@ -169,7 +170,7 @@ class RpcServer:
         """From now on use these, for connections that begin from here on; requests of others are refused at once."""
         self._names = {pem: peer.name for peer in peers.values() for pem in peer.certificates}
         roots = "".join(self._names) or keys.certificate.decode()
-        self._configuration = grpc.ssl_server_certificate_configuration(
+        self._changed = grpc.ssl_server_certificate_configuration(
             [(keys.key, keys.certificate)], root_certificates=roots.encode()
         )
 
@@ -192,8 +193,9 @@ class RpcServer:
         self._health = health.aio.HealthServicer()
         added.add_HealthServicer_to_server(self._health, self._server)
         await self._health.set(SERVICE, pb.HealthCheckResponse.SERVING)
+        first, self._changed = self._changed, None
         credentials = grpc.dynamic_ssl_server_credentials(
-            self._configuration, self._begin_handshake, require_client_authentication=True
+            first, self._begin_handshake, require_client_authentication=True
         )
         try:
             self.port = self._server.add_secure_port(self._listen, credentials)
@@ -221,7 +223,9 @@ class RpcServer:
     def _begin_handshake(self) -> Any:
         """Called by gRPC, in a thread of its own, for each connection."""
         self._opened.append(time.monotonic())
-        return self._configuration
+        # None for no change: gRPC builds everything anew for what it is given, and that must not happen often
+        changed, self._changed = self._changed, None
+        return changed
 
     def _handler(self, kind: str) -> Callable[[Any, Any], Awaitable[None]]:
         async def handle(frames: AsyncIterator[bytes], context: Any) -> None:
