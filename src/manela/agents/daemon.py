@@ -12,24 +12,29 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from manela.agents.config import FILE, read_config
 from manela.agents.folder import CERTIFICATE, KEY, SECRET, STATUS, TRACE, only_one
-from manela.agents.host import Host
+from manela.agents.host import Host, warm_up
 from manela.agents.identity import read_certificate
 from manela.agents.learning import Learner
 from manela.agents.neighbourhood import Neighbourhood
 from manela.agents.service import Service
 from manela.agents.store import Saved, Store, read_numbers
 from manela.errors import AgentError, ManelaError, OutputError, RefusedError
+from manela.kernels.half import from_half, to_half
 
 _TICK = 0.5
 _LOCK_STEP_PATIENCE = 3600.0
 _MOST_UNWRITTEN = 200
 _TRIM, _MMAP, _ARENAS = -1, -3, -8
 """Options of mallopt."""
+_DONTNEED = 4
 
 
 def log(event: str, **facts: Any) -> None:
@@ -67,6 +72,9 @@ class Daemon:
         saved = store.load()
         if saved is not None:
             host.restore(saved.names, saved.vectors, saved.round, saved.version, saved.pairs)
+        warm_up(self._terms)
+        from_half(to_half(np.zeros(16, np.float32)))
+        _drop_compiler()
         self.state, self.trouble = "meeting", ""
         self._trace = (folder / TRACE).open("a", encoding="utf-8") if trace else None
         if self._trace is not None:
@@ -361,6 +369,36 @@ def _keep_memory_small() -> None:
         library = ctypes.CDLL(None)
         for option, value in ((_ARENAS, 2), (_TRIM, 16 << 20), (_MMAP, 4 << 20)):
             library.mallopt(option, value)
+
+
+def _drop_compiler() -> None:
+    """Give back the pages of the compiler's code, which are read again should they be needed.
+
+    Kernels come from Numba's cache, but Numba has its compiler make a few helpers in every process.
+    """
+    with contextlib.suppress(OSError, AttributeError, ValueError):
+        library = ctypes.CDLL(None, use_errno=True)
+        for first, last, name, facts in _mappings():
+            # only what was never written: it is the same in the file
+            if "llvmlite" in name and facts.get("Anonymous") == "0" and facts.get("Shared_Dirty") == "0":
+                library.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), _DONTNEED)
+
+
+def _mappings() -> Iterator[tuple[int, int, str, dict[str, str]]]:
+    """The pieces of this process's memory that come from files: where, which file, and how much of what."""
+    found: tuple[int, int, str, dict[str, str]] | None = None
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        head, *rest = line.split()
+        if head.endswith(":"):
+            if found is not None:
+                found[3][head[:-1]] = rest[0] if rest else ""
+            continue
+        if found is not None:
+            yield found
+        first, last = (int(address, 16) for address in head.split("-"))
+        found = (first, last, rest[-1], {}) if len(rest) == 5 else None
+    if found is not None:
+        yield found
 
 
 def _saved(host: Host) -> Saved:

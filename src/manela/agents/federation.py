@@ -22,11 +22,10 @@ import numpy.typing as npt
 
 from manela.agents.config import Config
 from manela.agents.folder import CERTIFICATE, TRACE, export, init, read_status
-from manela.agents.host import Host
+from manela.agents.host import warm_up
 from manela.agents.identity import read_certificate
-from manela.agents.neighbourhood import Edge, Neighbourhood, Node, check_host_name
+from manela.agents.neighbourhood import Edge, Node, check_host_name
 from manela.agents.store import Store
-from manela.agents.terms import Terms
 from manela.embedding import Embedding
 from manela.errors import FormatError, ParameterError, PeerError, import_extra
 from manela.graph import Graph
@@ -216,15 +215,6 @@ class Federation:
     def _last_words(self, member: Member) -> str:
         lines = (member.folder / "log.jsonl").read_text(encoding="utf-8", errors="replace").splitlines()
         return lines[-1][:300] if lines else "it said nothing"
-
-
-def warm_up(terms: Terms) -> None:
-    """Compile what daemons will need, once instead of once in each."""
-    small = replace(terms, lock_step=False, settings=replace(terms.settings, pairs=100, rounds=2))
-    host = Host(small, Neighbourhood.build("a", [Edge("x", ("y", "a"))]))
-    plan = host.plan()
-    host.receive(plan, {})
-    host.commit(plan, plan.compute())
 
 
 def _find_communities(graph: Graph) -> npt.NDArray[np.int64]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from manela.agents.messages import (
     Rows,
     Words,
 )  # fmt: skip
-from manela.agents.neighbourhood import Neighbourhood, Node, check_steps
+from manela.agents.neighbourhood import Edge, Neighbourhood, Node, check_steps
 from manela.agents.terms import Terms
 from manela.errors import AgentError, DivergenceError, PeerError, RefusedError
 from manela.kernels import hosts as kernels
@@ -390,7 +390,7 @@ class Host:
             settings.negatives, nodes, self._numbers[nodes], counts[nodes],
             np.empty((int(counts.sum()), len(self._targets)), np.int64),
         )  # fmt: skip
-        room = np.empty((4, plan.targets.size), np.int64)
+        room = np.empty((4, len(plan.targets) * int(np.count_nonzero(self._targets > 1))), np.int64)
         arcs = self._active()
         gone = kernels.begin_walks(
             plan.nodes, plan.numbers, plan.counts, plan.key, self._targets, settings.negatives, *arcs.kernel,
@@ -740,6 +740,19 @@ class _Arcs:
     def names(self, arcs: Integers) -> Integers:
         """These arcs by their places among all; −1 stays."""
         return np.where(arcs >= 0, self.places[np.maximum(arcs, 0)] if len(self.places) else -1, -1)
+
+
+def warm_up(terms: Terms) -> None:
+    """Load the kernels, or compile them, before anyone waits for them."""
+    small = replace(terms, lock_step=False, settings=replace(terms.settings, pairs=100, rounds=2))
+    host = Host(small, Neighbourhood.build("a", [Edge("x", ("y", "a")), Edge("x", ("z", "b"))]))
+    host.greet("b", replace(host.hello(), host="b"))
+    host.accepted("b", host.accept("b", Introduction(["z@b"], ["x"]))[0])
+    walks = 1 if terms.hops > 1 else 0
+    host.answer("b", Request(host._links["b"].session, 0, True, 0, np.zeros(walks, np.int64), np.ones(walks, np.int64)))
+    plan = host.plan()
+    host.receive(plan, {})
+    host.commit(plan, plan.compute())
 
 
 def exact_sum(values: Iterable[float]) -> tuple[float, ...]:

@@ -32,7 +32,6 @@ _OPTIONS = [
     ("grpc.max_receive_message_length", PIECE + 4096),
     ("grpc.max_send_message_length", PIECE + 4096),
     ("grpc.max_metadata_size", 16384),
-    ("grpc.http2.lookahead_bytes", 4 * PIECE),
 ]
 
 
