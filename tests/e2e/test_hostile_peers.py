@@ -271,6 +271,17 @@ def test_an_honest_peer_is_answered(world):
     assert len(reply.index) == 5
 
 
+def test_the_health_service_answers_peers(world):
+    from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+    async def check():
+        async with world.calling("b") as transport:
+            stub = health_pb2_grpc.HealthStub(transport._channel("a"))
+            return await stub.Check(health_pb2.HealthCheckRequest(service=rpc.SERVICE), timeout=5.0)
+
+    assert asyncio.run(check()).status == health_pb2.HealthCheckResponse.SERVING
+
+
 def test_an_unknown_certificate_does_not_get_in(world):
     before = world.count("unknown", Reason.UNKNOWN_PEER)
     with pytest.raises(PeerError):
