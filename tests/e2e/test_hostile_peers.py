@@ -427,7 +427,8 @@ def test_many_handshakes_at_once_do_no_harm(world):
 
     found = asyncio.run(call_all())
     assert any(isinstance(one, bytes) for one in found)
-    assert all(isinstance(one, bytes | RefusedError) for one in found), found
+    # some may not get their handshake in time, none may bring the daemon down
+    assert all(isinstance(one, bytes | RefusedError | PeerError) for one in found), found
     world.wait_for(lambda status: status["round"] > before + 10)
 
 
