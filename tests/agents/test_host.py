@@ -364,3 +364,26 @@ def test_a_host_that_is_done_keeps_knowing_its_peers(blocks):
     fresh = asyncio.run(run())
     assert "h0" in fresh.peers
     assert hosts["h0"].knows("h1")
+
+
+def test_a_host_whose_neighbours_are_all_away_keeps_its_rounds_for_later():
+    terms = make_terms(rounds=5, pairs=2_000)
+    a = Host(terms, Neighbourhood.build("a", [Edge("x", ("y", "b"))]))
+    b = Host(terms, Neighbourhood.build("b", [Edge("y", ("x", "a"))]))
+    services = connect({"a": a, "b": b})
+    away = services.pop("b")
+
+    async def run():
+        [learner] = learners_of(services)
+        learner.peers = ["b"]
+        await learner.meet_all(0.0)
+        learning = asyncio.create_task(learner.run_freely())
+        await asyncio.sleep(0.3)
+        assert a.round == 0
+        services["b"] = away
+        learner.contacts["b"].again = 0.0
+        await asyncio.wait_for(learning, 20.0)
+
+    asyncio.run(run())
+    assert a.round == 5
+    assert a.pairs > 0

@@ -354,6 +354,11 @@ class Host:
         """Whether all rounds are over."""
         return self.round >= self.rounds
 
+    @property
+    def stranded(self) -> bool:
+        """Whether its nodes have neighbours, but only at peers that are away: a round would learn nothing."""
+        return len(self.neighbourhood.indices) > 0 and len(self._active().places) == 0
+
     def check_numbers(self) -> None:
         """In lock-step, refuse to begin unless all hosts together have the numbers 0 … n − 1, each once."""
         numbers = np.sort(np.concatenate([self._numbers, *(hello.numbers for hello in self.peers.values())]))

@@ -114,7 +114,7 @@ class Learner:
 
         `changed` is asked before each round whether the host was replaced, so that what was planned is void.
         """
-        plan = self._ask(self.host.plan())
+        plan = await self._begin()
         while not self.host.done and not self.stop.is_set():
             host = self.host
             await self._take(plan)
@@ -131,11 +131,18 @@ class Learner:
                 break
             host.commit(plan, result)
             await self.committed()
-            if changed() or upcoming is None:
+            if changed() or upcoming is None or host.stranded:
                 if self.host.done:
                     break
-                upcoming = self._ask(self.host.plan())
+                upcoming = await self._begin()
             plan = upcoming
+
+    async def _begin(self) -> Plan:
+        """Ask for the next round, as soon as there is anyone to learn from."""
+        while self.host.stranded and not self.stop.is_set():
+            self._meet_again()
+            await asyncio.sleep(_FIRST_PAUSE)
+        return self._ask(self.host.plan())
 
     async def stay(self, changed: Callable[[], bool] = lambda: False) -> None:
         """After the last round, keep knowing peers and their vectors, so that walks through this host go on."""
