@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -12,7 +11,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ import numpy as np
 
 from manela.agents.config import FILE, read_config
 from manela.agents.folder import CERTIFICATE, KEY, SECRET, STATUS, TRACE, only_one
+from manela.agents.footprint import drop_compiler, keep_memory_small
 from manela.agents.host import Host, warm_up
 from manela.agents.identity import read_certificate
 from manela.agents.learning import Learner
@@ -32,9 +31,6 @@ from manela.kernels.half import from_half, to_half
 _TICK = 0.5
 _LOCK_STEP_PATIENCE = 3600.0
 _MOST_UNWRITTEN = 200
-_TRIM, _MMAP, _ARENAS = -1, -3, -8
-"""Options of mallopt."""
-_DONTNEED = 4
 
 
 def log(event: str, **facts: Any) -> None:
@@ -46,7 +42,7 @@ def log(event: str, **facts: Any) -> None:
 def run(folder: Path, trace: bool = False, while_stdin: bool = False) -> None:
     """Run the host in this folder until SIGTERM or Ctrl-C, or until stdin ends if that is asked for."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read anew
-    _keep_memory_small()
+    keep_memory_small()
     with only_one(folder), Store(folder) as store:
         daemon = Daemon(folder, store, trace)
         asyncio.run(daemon.run(while_stdin))
@@ -74,7 +70,7 @@ class Daemon:
             host.restore(saved.names, saved.vectors, saved.round, saved.version, saved.pairs)
         warm_up(self._terms)
         from_half(to_half(np.zeros(16, np.float32)))
-        _drop_compiler()
+        drop_compiler()
         self.state, self.trouble = "meeting", ""
         self._trace = (folder / TRACE).open("a", encoding="utf-8") if trace else None
         if self._trace is not None:
@@ -361,44 +357,6 @@ class Daemon:
         from manela.agents.transport.rpc import Peer
 
         return {name: Peer(name, *rest) for name, rest in self.store.peers().items()}
-
-
-def _keep_memory_small() -> None:
-    """Have glibc share its pools between threads and give back what is free; others do so by themselves."""
-    with contextlib.suppress(OSError, AttributeError):
-        library = ctypes.CDLL(None)
-        for option, value in ((_ARENAS, 2), (_TRIM, 16 << 20), (_MMAP, 4 << 20)):
-            library.mallopt(option, value)
-
-
-def _drop_compiler() -> None:
-    """Give back the pages of the compiler's code, which are read again should they be needed.
-
-    Kernels come from Numba's cache, but Numba has its compiler make a few helpers in every process.
-    """
-    with contextlib.suppress(OSError, AttributeError, ValueError):
-        library = ctypes.CDLL(None, use_errno=True)
-        for first, last, name, facts in _mappings():
-            # only what was never written: it is the same in the file
-            if "llvmlite" in name and facts.get("Anonymous") == "0" and facts.get("Shared_Dirty") == "0":
-                library.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), _DONTNEED)
-
-
-def _mappings() -> Iterator[tuple[int, int, str, dict[str, str]]]:
-    """The pieces of this process's memory that come from files: where, which file, and how much of what."""
-    found: tuple[int, int, str, dict[str, str]] | None = None
-    for line in Path("/proc/self/smaps").read_text().splitlines():
-        head, *rest = line.split()
-        if head.endswith(":"):
-            if found is not None:
-                found[3][head[:-1]] = rest[0] if rest else ""
-            continue
-        if found is not None:
-            yield found
-        first, last = (int(address, 16) for address in head.split("-"))
-        found = (first, last, rest[-1], {}) if len(rest) == 5 else None
-    if found is not None:
-        yield found
 
 
 def _saved(host: Host) -> Saved:

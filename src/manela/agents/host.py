@@ -15,8 +15,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -36,10 +35,10 @@ from manela.agents.messages import (
     Words,
 )  # fmt: skip
 from manela.agents.neighbourhood import Edge, Neighbourhood, Node, check_steps
+from manela.agents.plan import Arcs, Plan
 from manela.agents.terms import Terms
 from manela.errors import AgentError, DivergenceError, PeerError, RefusedError
 from manela.kernels import hosts as kernels
-from manela.kernels.cpu import build_aliases
 from manela.kernels.layout import Table, allocate
 from manela.params import PAIRS_PER_NODE
 from manela.randomness import CONTEXTS, ROUNDS, VECTORS, derive, derive_key, draw_vectors
@@ -66,50 +65,6 @@ class Relay:
 
     requests: dict[str, Request]
     finish: Callable[[Mapping[str, Reply | None]], tuple[Reply, dict[str, RefusedError]]]
-
-
-@dataclass
-class Plan:
-    """A round: which nodes do how many iterations over which rows.
-
-    Attributes
-    ----------
-    targets : array, shape (iterations, 2w)
-        Rows of the host's table; −1 where there is none, or none yet.
-    lookup : array
-        The row that each number drawn for a negative stands for.
-    marks : array
-        In lock-step, which numbers are drawn.
-    walkers : dict of arrays
-        For each peer, the places in `targets` whose walks it was asked to finish.
-    """
-
-    round: int
-    rate: float
-    key: np.uint64
-    negatives: int
-    nodes: Integers
-    numbers: Integers
-    counts: Integers
-    targets: Integers
-    lookup: Integers = field(default_factory=lambda: _EMPTY)
-    marks: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
-    requests: dict[str, Request] = field(default_factory=dict)
-    walkers: dict[str, Integers] = field(default_factory=dict)
-    pools: dict[str, int] = field(default_factory=dict)
-    tables: list[Table] = field(default_factory=list)
-    stop: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(1, np.uint8))
-
-    def compute(self) -> tuple[list[Table], Integers]:
-        """Where the nodes go, and how many update pairs each made; touches nothing of the host's."""
-        made = np.zeros(len(self.nodes), np.int64)
-        moved = [np.zeros((len(self.nodes), table.shape[1]), np.float32) for table in self.tables]
-        for own, room in enumerate(moved):
-            kernels.absorb(
-                self.nodes, self.numbers, self.counts, self.key, self.tables[own], self.tables[len(moved) - 1 - own],
-                room, made, self.targets, self.lookup, self.negatives, np.float32(self.rate), self.stop,
-            )  # fmt: skip
-        return moved, made
 
 
 @dataclass
@@ -180,7 +135,7 @@ class Host:
         self._links: dict[str, _Link] = {}
         self._heard: dict[str, int] = {}
         self._edge_of_arc = np.full(len(neighbourhood.indices), -1, np.int64)
-        self._arcs: _Arcs | None = None
+        self._arcs: Arcs | None = None
         self._answered = 0
         self._snapshots: dict[int, list[Table]] = {}
         self._targets = np.repeat(np.arange(1, terms.hops + 1), settings.walks)
@@ -546,12 +501,12 @@ class Host:
             self._plan = spread(self._strengths, total or 1.0, self._numbers, settings, pairs, rounds)
         return self._plan
 
-    def _active(self) -> _Arcs:
+    def _active(self) -> Arcs:
         """The arcs that walks can take: to own nodes, and to those of peers that are here."""
         if self._arcs is None:
             near = self.neighbourhood
             active = (near.indices < self.own) | (self._edge_of_arc >= 0)
-            self._arcs = _Arcs.build(near, active, self.terms.weighted)
+            self._arcs = Arcs.build(near, active, self.terms.weighted)
         return self._arcs
 
     def _expire(self) -> None:
@@ -722,29 +677,6 @@ class Host:
                 )
             else:
                 self.disclosed(kind="random", peer=peer, vector=vector)  # type: ignore[misc]
-
-
-@dataclass(frozen=True)
-class _Arcs:
-    """The arcs that are walked, and where each stands among all."""
-
-    kernel: tuple[Any, ...]
-    places: Integers
-
-    @classmethod
-    def build(cls, near: Neighbourhood, active: npt.NDArray[np.bool_], weighted: bool) -> _Arcs:
-        places = np.flatnonzero(active)
-        counts = np.bincount(near.sources[places], minlength=len(near.nodes))
-        indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-        thresholds = aliases = None
-        if weighted:
-            thresholds, aliases = np.empty(len(places), np.uint32), np.empty(len(places), np.int32)
-            build_aliases(indptr, near.weights[places], thresholds, aliases)
-        return cls((indptr, near.indices[places], thresholds, aliases), places)
-
-    def names(self, arcs: Integers) -> Integers:
-        """These arcs by their places among all; −1 stays."""
-        return np.where(arcs >= 0, self.places[np.maximum(arcs, 0)] if len(self.places) else -1, -1)
 
 
 def warm_up(terms: Terms) -> None:

@@ -8,8 +8,9 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from manela.agents.host import Host, Plan
+from manela.agents.host import Host
 from manela.agents.messages import Reason, Reply, Request
+from manela.agents.plan import Plan
 from manela.agents.service import Service, meet
 from manela.errors import PeerError, RefusedError
 

@@ -1,0 +1,85 @@
+"""Plan: what a host draws for a round, and the arcs that it draws along."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.agents.messages import Integers, Request
+from manela.agents.neighbourhood import Neighbourhood
+from manela.kernels import hosts as kernels
+from manela.kernels.cpu import build_aliases
+from manela.kernels.layout import Table
+
+_EMPTY = np.zeros(0, np.int64)
+
+
+@dataclass
+class Plan:
+    """A round: which nodes do how many iterations over which rows.
+
+    Attributes
+    ----------
+    targets : array, shape (iterations, 2w)
+        Rows of the host's table; −1 where there is none, or none yet.
+    lookup : array
+        The row that each number drawn for a negative stands for.
+    marks : array
+        In lock-step, which numbers are drawn.
+    walkers : dict of arrays
+        For each peer, the places in `targets` whose walks it was asked to finish.
+    """
+
+    round: int
+    rate: float
+    key: np.uint64
+    negatives: int
+    nodes: Integers
+    numbers: Integers
+    counts: Integers
+    targets: Integers
+    lookup: Integers = field(default_factory=lambda: _EMPTY)
+    marks: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    requests: dict[str, Request] = field(default_factory=dict)
+    walkers: dict[str, Integers] = field(default_factory=dict)
+    pools: dict[str, int] = field(default_factory=dict)
+    tables: list[Table] = field(default_factory=list)
+    stop: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(1, np.uint8))
+
+    def compute(self) -> tuple[list[Table], Integers]:
+        """Where the nodes go, and how many update pairs each made; touches nothing of the host's."""
+        made = np.zeros(len(self.nodes), np.int64)
+        moved = [np.zeros((len(self.nodes), table.shape[1]), np.float32) for table in self.tables]
+        for own, room in enumerate(moved):
+            kernels.absorb(
+                self.nodes, self.numbers, self.counts, self.key, self.tables[own], self.tables[len(moved) - 1 - own],
+                room, made, self.targets, self.lookup, self.negatives, np.float32(self.rate), self.stop,
+            )  # fmt: skip
+        return moved, made
+
+
+@dataclass(frozen=True)
+class Arcs:
+    """The arcs that are walked, and where each stands among all."""
+
+    kernel: tuple[Any, ...]
+    places: Integers
+
+    @classmethod
+    def build(cls, near: Neighbourhood, active: npt.NDArray[np.bool_], weighted: bool) -> Arcs:
+        """The arcs of a neighbourhood that are active."""
+        places = np.flatnonzero(active)
+        counts = np.bincount(near.sources[places], minlength=len(near.nodes))
+        indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        thresholds = aliases = None
+        if weighted:
+            thresholds, aliases = np.empty(len(places), np.uint32), np.empty(len(places), np.int32)
+            build_aliases(indptr, near.weights[places], thresholds, aliases)
+        return cls((indptr, near.indices[places], thresholds, aliases), places)
+
+    def names(self, arcs: Integers) -> Integers:
+        """These arcs by their places among all; −1 stays."""
+        return np.where(arcs >= 0, self.places[np.maximum(arcs, 0)] if len(self.places) else -1, -1)
