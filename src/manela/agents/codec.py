@@ -91,7 +91,9 @@ def decode_introduction(content: bytes) -> Introduction:
         raise RefusedError(Reason.MALFORMED, f"{len(found.askers)} nodes are introduced with {len(found.others)}")
     if len(found.askers) > MOST_EDGES:
         raise RefusedError(Reason.TOO_LARGE, f"{MOST_EDGES:,} edges may be introduced, got {len(found.askers):,}")
-    return Introduction(list(found.askers), list(found.others))
+    names: dict[str, str] = {}  # each name is there as often as its node has edges
+    askers, others = ([names.setdefault(name, name) for name in part] for part in (found.askers, found.others))
+    return Introduction(askers, others)
 
 
 def decode_acceptance(content: bytes) -> Acceptance:

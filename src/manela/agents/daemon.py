@@ -18,7 +18,7 @@ import numpy as np
 
 from manela.agents.config import FILE, read_config
 from manela.agents.folder import CERTIFICATE, KEY, SECRET, STATUS, TRACE, only_one
-from manela.agents.footprint import drop_compiler, keep_memory_small
+from manela.agents.footprint import drop_code, keep_memory_small
 from manela.agents.host import Host, warm_up
 from manela.agents.identity import read_certificate
 from manela.agents.learning import Learner
@@ -70,12 +70,12 @@ class Daemon:
             host.restore(saved.names, saved.vectors, saved.round, saved.version, saved.pairs)
         warm_up(self._terms)
         from_half(to_half(np.zeros(16, np.float32)))
-        drop_compiler()
+        drop_code()
         self.state, self.trouble = "meeting", ""
         self._trace = (folder / TRACE).open("a", encoding="utf-8") if trace else None
         if self._trace is not None:
             host.disclosed = self._disclose
-        self._reload = False
+        self._reload = self._settled = False
         self._unwritten: Counter[tuple[str, str, str]] = Counter()
         self._saving: asyncio.Task[None] | None = None
         self._began, self._rate = time.time(), (time.monotonic(), host.pairs, 0.0)
@@ -170,6 +170,9 @@ class Daemon:
     async def _committed(self) -> None:
         """Keep each round; while one is being written, the next waits for its turn unless hosts go in lock-step."""
         host = self.service.host
+        if not self._settled:
+            self._settled = True
+            drop_code()
         if self._terms.lock_step:
             await self._save(host)
         elif self._saving is None or self._saving.done():

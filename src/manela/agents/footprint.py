@@ -16,20 +16,21 @@ def keep_memory_small() -> None:
     """Have glibc share its pools between threads and give back what is free; others do so by themselves."""
     with contextlib.suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
-        for option, value in ((_ARENAS, 2), (_TRIM, 16 << 20), (_MMAP, 4 << 20)):
+        for option, value in ((_ARENAS, 2), (_TRIM, 4 << 20), (_MMAP, 4 << 20)):
             library.mallopt(option, value)
 
 
-def drop_compiler() -> None:
-    """Give back the pages of the compiler's code, which are read again should they be needed.
+def drop_code() -> None:
+    """Give back the pages of libraries that were only read; those that are needed again come back by themselves.
 
-    Kernels come from Numba's cache, but Numba has its compiler make a few helpers in every process.
+    Most code runs once, at the start: kernels come from Numba's cache, but Numba has its compiler make a few helpers
+    in every process.
     """
     with contextlib.suppress(OSError, AttributeError, ValueError):
         library = ctypes.CDLL(None, use_errno=True)
         for first, last, name, facts in _mappings():
             # only what was never written: it is the same in the file
-            if "llvmlite" in name and facts.get("Anonymous") == "0" and facts.get("Shared_Dirty") == "0":
+            if ".so" in name and facts.get("Anonymous") == "0" and facts.get("Shared_Dirty") == "0":
                 library.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), _DONTNEED)
 
 

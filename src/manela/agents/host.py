@@ -171,8 +171,13 @@ class Host:
 
     def introduce(self, peer: str) -> Introduction:
         """Our edges with a peer's nodes."""
-        names = [self.neighbourhood.name_arc(arc) for arc in self.neighbourhood.arcs_to(peer).tolist()]
-        return Introduction([f"{own}@{self.name}" for own, _ in names], [other for _, (other, _) in names])
+        near = self.neighbourhood
+        arcs = near.arcs_to(peer)
+        names = [f"{name}@{self.name}" for name in near.nodes]
+        return Introduction(
+            [names[row] for row in near.sources[arcs].tolist()],
+            [near.strangers[row - self.own][0] for row in near.indices[arcs].tolist()],
+        )
 
     def accept(self, peer: str, introduction: Introduction) -> tuple[Acceptance, list[RefusedError]]:
         """Take a peer's edges, those of them that this host has too; the others are refused one by one."""

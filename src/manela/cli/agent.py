@@ -66,9 +66,9 @@ def run(
 
     SIGHUP makes it read its peers, key and certificate anew. A host that has done its rounds goes on answering.
     """
-    from manela.agents.daemon import run as run_daemon
+    from manela.cli.daemon import become
 
-    run_daemon(home, trace, while_stdin)
+    become(home, trace, while_stdin)
 
 
 @agent.command()

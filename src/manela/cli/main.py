@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import warnings
@@ -15,12 +14,13 @@ from manela.cli.agent import agent
 from manela.cli.datasets import datasets
 from manela.cli.embed import embed
 from manela.cli.evaluate import evaluate
+from manela.cli.failure import end_with, fail, terminate
 from manela.cli.federate import federate
 from manela.cli.info import info
 from manela.cli.reproduce import reproduce
 from manela.cli.similar import similar
 from manela.cli.tune import tune
-from manela.errors import ManelaError, ManelaWarning
+from manela.errors import ManelaWarning
 
 app = typer.Typer(
     name="manela",
@@ -53,28 +53,23 @@ def main() -> None:
     """Run the command and exit with its status."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     warnings.simplefilter("always", ManelaWarning)
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, terminate)
     sys.exit(run(sys.argv[1:] or ["--help"]))
 
 
 def run(arguments: list[str]) -> int:
     """Run the command with these arguments; returns the exit status."""
-    try:
-        status = app(arguments, standalone_mode=False)
-    except typer.TyperException as error:
-        return _fail(_one_line(error))
-    except ManelaError as error:
-        return _fail(str(error))
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except OSError as error:
-        return _fail(f"{error.filename or 'the system'}: {error.strerror or error}"[:200])
-    except MemoryError:
-        return _fail("not enough memory; `manela info GRAPH` says how much a run needs")
-    except (KeyboardInterrupt, typer.Abort):
-        return 128 + signal.SIGINT
-    return int(status or 0)
+
+    def command() -> int | None:
+        try:
+            status: int | None = app(arguments, standalone_mode=False)
+            return status
+        except typer.TyperException as error:
+            return fail(_one_line(error))
+        except typer.Abort:
+            return 128 + signal.SIGINT
+
+    return end_with(command)
 
 
 def _one_line(error: Any) -> str:
@@ -84,18 +79,6 @@ def _one_line(error: Any) -> str:
         message += f", got {cause.errors()[0]['input']!r}"
     context = getattr(error, "ctx", None)
     return f"{message} (see `{context.command_path} --help`)" if context is not None else message
-
-
-def _fail(message: str) -> int:
-    first, *rest = message.splitlines() or [""]
-    line = f"error: {first}{' …' if rest else ''}"
-    print(line.encode(errors="replace").decode(), file=sys.stderr)
-    return 2
-
-
-def _terminate(*_: object) -> None:
-    """End as on Ctrl-C, with another status."""
-    sys.exit(128 + signal.SIGTERM)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:

@@ -37,8 +37,9 @@ def from_half(values: Any) -> Any:
     flat = np.ascontiguousarray(values, dtype=np.float16).reshape(-1)
     if not _CAN:
         return flat.astype(np.float32).reshape(np.shape(values))
-    found = np.empty(len(flat), np.float32)
-    _widen(flat.view(np.uint16), found)
+    found, bits = np.empty(len(flat), np.float32), flat.view(np.uint16)
+    bits.flags.writeable = False  # as bytes of a message are: one kernel for both
+    _widen(bits, found)
     whole = len(flat) // _LANES * _LANES
     found[whole:] = flat[whole:].astype(np.float32)
     return found.reshape(np.shape(values))
