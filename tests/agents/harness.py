@@ -109,3 +109,40 @@ async def calling(identities, name, server, of="a", deadline=5.0):
         yield transport
     finally:
         await transport.close()
+
+
+def distances(graph, row, most):
+    """Nodes within some hops of a node."""
+    reached, edge = {row}, {row}
+    for _ in range(most):
+        edge = {int(x) for v in edge for x in graph.indices[graph.indptr[v] : graph.indptr[v + 1]]} - reached
+        reached |= edge
+    return reached
+
+
+def circles(graph, rows, hops):
+    """The edges that agents of these nodes may know: those between nodes within some hops of one of them."""
+    found = set()
+    for row in rows:
+        near = distances(graph, row, hops)
+        found |= {frozenset((v, int(x))) for v in near for x in graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
+                  if int(x) in near}  # fmt: skip
+    return found
+
+
+def draw_ring(nodes, hosts):
+    """A ring where circles are small, each node tied to the next two, and each host with a piece of it."""
+    rows = np.arange(nodes)
+    graph = Graph.from_edges(np.tile(rows, 2), np.concatenate(((rows + 1) % nodes, (rows + 2) % nodes)))
+    return graph, [f"h{row * hosts // nodes}" for row in rows]
+
+
+def infer(host, facts, numbers, known):
+    """Edges that a host was told by ids, and those told by a vector that is known to be some node's."""
+    edges, by_vector = set(), set()
+    for fact in facts:
+        if fact["kind"] == "edge":
+            edges.add(frozenset((numbers[fact["own"], host], numbers[fact["other"], fact["peer"]])))
+        elif fact["kind"] == "walk" and fact["steps"] == 1 and fact["vector"] in known:
+            by_vector.add(frozenset((numbers[fact["through"], fact["peer"]], known[fact["vector"]])))
+    return edges, {edge for edge in by_vector if len(edge) == 2}

@@ -2,38 +2,10 @@
 
 import asyncio
 
-import numpy as np
 import pytest
-from harness import connect, draw_graph, learn, make_terms, split_over
+from harness import circles, connect, draw_graph, draw_ring, infer, learn, make_terms, split_over
 
-from manela import Graph
 from manela.agents.host import _fingerprint
-
-
-def distances(graph, row, most):
-    """Nodes within some hops of a node."""
-    reached, edge = {row}, {row}
-    for _ in range(most):
-        edge = {int(x) for v in edge for x in graph.indices[graph.indptr[v] : graph.indptr[v + 1]]} - reached
-        reached |= edge
-    return reached
-
-
-def circles(graph, rows, hops):
-    """The edges that agents of these nodes may know: those between nodes within some hops of one of them."""
-    found = set()
-    for row in rows:
-        near = distances(graph, row, hops)
-        found |= {frozenset((v, int(x))) for v in near for x in graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
-                  if int(x) in near}  # fmt: skip
-    return found
-
-
-def draw_ring(nodes, hosts):
-    """A ring where circles are small, each node tied to the next two, and each host with a piece of it."""
-    rows = np.arange(nodes)
-    graph = Graph.from_edges(np.tile(rows, 2), np.concatenate(((rows + 1) % nodes, (rows + 2) % nodes)))
-    return graph, [f"h{row * hosts // nodes}" for row in rows]
 
 
 class Observer:
@@ -59,19 +31,6 @@ class Observer:
     def take(self, **fact):
         self.facts.append(fact)
 
-    def infer(self, known):
-        """Edges told by ids, and those told by a vector that is known to be some node's."""
-        own = {self.numbers[name, self.host.name] for name in self.host.neighbourhood.nodes}
-        edges, by_vector = set(), set()
-        for fact in self.facts:
-            if fact["kind"] == "edge":
-                here, there = self.numbers[fact["own"], self.host.name], self.numbers[fact["other"], fact["peer"]]
-                edges.add(frozenset((here, there)))
-            elif fact["kind"] == "walk" and fact["steps"] == 1 and fact["vector"] in known:
-                by_vector.add(frozenset((self.numbers[fact["through"], fact["peer"]], known[fact["vector"]])))
-        assert all(edge & own for edge in edges)
-        return edges, {edge for edge in by_vector if len(edge) == 2}
-
 
 @pytest.mark.parametrize("lock_step", [True, False])
 @pytest.mark.parametrize("ratios", [(1.0,), (0.5, 0.5), (0.4, 0.3, 0.3)])
@@ -96,7 +55,7 @@ def test_no_host_and_no_pair_of_hosts_can_infer_an_edge_outside_its_circles(rati
                     known[fact["vector"]] = numbers[fact["node"], fact["peer"]]
                     assert any(numbers[fact["node"], fact["peer"]] in edge for edge in circles(graph, rows, 1))
         for name in group:
-            by_id, by_vector = observers[name].infer(known)
+            by_id, by_vector = infer(name, observers[name].facts, numbers, known)
             incident = {edge for edge in everything if edge & set(rows)}
             assert by_id <= incident
             assert by_vector <= allowed

@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from harness import circles, draw_ring, infer
 
 from manela import Manela
 from manela.agents.federation import Federation, assign
@@ -95,6 +96,33 @@ def test_the_command_splits_learns_gathers_and_leaves_nothing(blocks, tmp_path, 
     again = manela("federate", file, "-o", out, "--folder", tmp_path / "hosts")
     assert again.returncode == 2
     assert "must be new or empty" in again.stderr
+
+
+def test_what_traced_daemons_were_told_lies_inside_the_circles_of_their_nodes(tmp_path):
+    graph, where = draw_ring(64, 4)
+    parameters = {"dimensions": 16, "ratios": (0.4, 0.3, 0.3), "pairs": 60_000, "rounds": 12}
+    federation = Federation(graph, where, tmp_path, parameters, trace=True)
+    with federation.running():
+        wait(federation)
+    traces, everything = federation.traces(), circles(graph, range(64), 1)
+    numbers = {(str(node), host): row for row, (node, host) in enumerate(zip(graph.nodes, where, strict=True))}
+    names = sorted(traces)
+    assert names == sorted(set(where))
+    for group in [[name] for name in names] + [[one, two] for one in names for two in names if one < two]:
+        rows = {row for (_, host), row in numbers.items() if host in group}
+        allowed = circles(graph, rows, 3)
+        assert allowed < everything  # otherwise this would prove nothing
+        known = {
+            fact["vector"]: numbers[fact["node"], fact["peer"]]
+            for name in group for fact in traces[name] if fact["kind"] == "neighbour"
+        }  # fmt: skip
+        seen = {row for edge in circles(graph, rows, 1) for row in edge}
+        assert set(known.values()) <= seen
+        for name in group:
+            by_id, by_vector = infer(name, traces[name], numbers, known)
+            assert by_id
+            assert by_id <= {edge for edge in everything if edge & rows}
+            assert by_vector <= allowed & everything
 
 
 def test_killing_the_command_ends_the_daemons(blocks, tmp_path):
