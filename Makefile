@@ -4,11 +4,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+INSTALLED_DEMO := $(VENV)/.installed-demo
 INSTALLED_BENCH := $(VENV)/.installed-bench
 
 .PHONY: demo test check bench docs format proto clean
 
-demo: $(INSTALLED)  ## four hosts learn SYN-SBM together, scored beside one process, drawn
+demo: $(INSTALLED_DEMO)  ## four hosts learn SYN-SBM together, scored beside one process, drawn
 	$(BIN)/python examples/communities.py
 
 test: $(INSTALLED)  ## run the tests
@@ -38,11 +39,18 @@ proto: $(INSTALLED)  ## make the Python code of proto/ anew
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "manela needs Python 3.11 or later")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+
+# the demo needs little; tests, checks and docs need all extras, of which torch is the largest
+$(INSTALLED_DEMO): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[agents,report]'
 	touch $@
+
+$(INSTALLED): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@ $(INSTALLED_DEMO)
 
 $(INSTALLED_BENCH): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'

@@ -19,6 +19,10 @@ settings.register_profile(
 )
 settings.load_profile("manela")
 
+# without a card Triton's kernels are interpreted; this must stand before they are imported
+if not Path("/dev/nvidiactl").exists():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

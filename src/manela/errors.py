@@ -10,6 +10,7 @@ ManelaError                       the user can mend it; the command ends with st
 ├── OutputError (OSError)         a file cannot be written
 ├── MissingExtraError (ImportError)  an optional dependency is not installed
 ├── DivergenceError (ArithmeticError)  vectors stopped being finite
+├── DeviceError                   a GPU is not there, or too small
 ├── AgentError                    a host's folder, key, certificate or configuration cannot be used
 ├── PeerError                     a peer cannot be reached, or its answer did not come
 └── RefusedError                  a peer asks for, or sends, what it may not
@@ -66,6 +67,10 @@ class MissingExtraError(ManelaError, ImportError):
 
 class DivergenceError(ManelaError, ArithmeticError):
     """Vectors stopped being finite."""
+
+
+class DeviceError(ManelaError):
+    """A GPU is not there, or too small."""
 
 
 class AgentError(ManelaError):

@@ -66,7 +66,8 @@ def _is_seed(x: Any) -> bool:
 
 
 APPLY = ("iteration", "single")
-ENGINES = ("auto", "cpu")
+ENGINES = ("auto", "cpu", "gpu")
+SNAPSHOTS = ("float32", "bfloat16")
 
 PARAMETERS: dict[str, Parameter] = {
     "dimensions": Parameter(128, "a whole number from 1 to 65536", _whole(1, 65536), "Length of a vector (m)."),
@@ -135,7 +136,18 @@ PARAMETERS: dict[str, Parameter] = {
     "walk_length": Parameter(80, "a whole number from 2 to 10^6", _whole(2, 10**6), "Nodes of a walk (ℓ)."),
     "p": Parameter(1.0, "a number from 0.001 to 1000", _is_bias, "How unlikely a walk is to go straight back."),
     "q": Parameter(1.0, "a number from 0.001 to 1000", _is_bias, "How unlikely a walk is to leave what lies around."),
-    "engine": Parameter("auto", f"one of {', '.join(ENGINES)}", lambda x: x in ENGINES, "Who runs the rounds."),
+    "snapshot": Parameter(
+        "float32",
+        f"one of {', '.join(SNAPSHOTS)}",
+        lambda x: x in SNAPSHOTS,
+        "How nodes read each other's vectors on a GPU; bfloat16 halves what is read.",
+    ),
+    "engine": Parameter(
+        "auto",
+        f"one of {', '.join(ENGINES)}",
+        lambda x: x in ENGINES,
+        "Who runs the rounds; auto takes a GPU if one is there and worth it.",
+    ),
 }
 
 
@@ -157,6 +169,7 @@ class Settings:
     seed: int
     jobs: int
     engine: str
+    snapshot: str = "float32"
 
     @property
     def walks(self) -> tuple[int, ...]:
@@ -236,6 +249,7 @@ def check_all(values: Mapping[str, Any]) -> Settings:
         seed=seed_of(values["random_state"]),
         jobs=count_jobs(values["n_jobs"]),
         engine=values["engine"],
+        snapshot=values.get("snapshot", "float32"),
     )
     if sum(settings.walks) == 0:
         raise ParameterError(

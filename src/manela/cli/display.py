@@ -56,8 +56,9 @@ class RunDisplay:
     def finish(self, model: Any, output: Any) -> None:
         """Say what was written."""
         if self._shown:
-            pairs = model.provenance_["pairs_made"]
-            print(f"{output}: {len(model.nodes_):,} vectors after {pairs:,} update pairs", file=sys.stderr)
+            facts = model.provenance_
+            words = f"{len(model.nodes_):,} vectors after {facts['pairs_made']:,} update pairs on {facts['engine']}"
+            print(f"{output}: {words}", file=sys.stderr)
 
     def _report(self, progress: Progress) -> None:
         self._bar.update(

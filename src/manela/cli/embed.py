@@ -36,6 +36,7 @@ def embed(
     random_state: o.RandomState = default("random_state"),
     jobs: o.Jobs = default("n_jobs"),
     engine: o.Engine = default("engine"),
+    snapshot: o.Snapshot = default("snapshot"),
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Save the run here, so that it can be resumed.")
     ] = None,
@@ -65,6 +66,7 @@ def embed(
         "random_state": random_state,
         "n_jobs": jobs,
         "engine": engine,
+        "snapshot": snapshot,
     }
     if output is None and not dry_run:
         raise ParameterError("say where the vectors go, as in -o vectors.npz")

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.state import State
+from manela.errors import ParameterError
 from manela.graph import Graph
 from manela.kernels import cpu as kernels
-from manela.kernels.layout import allocate
+from manela.kernels.layout import Table, allocate
 from manela.params import Settings
 from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import Schedule
@@ -23,6 +24,8 @@ _SHORTEST_PIECES = 32
 """How many of the shortest pieces of a round would make a thread's part of it."""
 _LONGEST_TRIAL = 100
 _PAIRS_OF_TRIAL = 200_000
+_CHECKED = 65536
+"""Rows that are looked at together."""
 
 
 class CpuEngine:
@@ -30,12 +33,15 @@ class CpuEngine:
 
     Attributes
     ----------
+    name : str
     state : State
     updates : array of int, shape (n,)
         Update pairs that each node has made with this engine.
     """
 
     def __init__(self, graph: Graph, settings: Settings, state: State) -> None:
+        if settings.snapshot != "float32":
+            raise ParameterError(f"snapshot must be 'float32' with engine 'cpu', got {settings.snapshot!r}.")
         self.state = state
         self._stopped = np.zeros(1, dtype=np.uint8)
         self._settings = settings
@@ -47,6 +53,7 @@ class CpuEngine:
         self._made = np.zeros(0, dtype=np.int64)
         self.updates = np.zeros(graph.number_of_nodes, dtype=np.int64)
         self._threads = ThreadPoolExecutor(max(1, settings.jobs - 1), thread_name_prefix="manela")
+        self.name = "cpu"
 
     def __enter__(self) -> CpuEngine:
         return self
@@ -79,6 +86,27 @@ class CpuEngine:
         self.state.round += 1
         self.state.pairs += int(made.sum())
         return True
+
+    @property
+    def pairs(self) -> int:
+        """Update pairs made, with those that the state began with."""
+        return self.state.pairs
+
+    def collect(self) -> None:
+        """Bring the state up to date; here it always is."""
+
+    def rows(self, table: int, rows: npt.NDArray[np.int64]) -> Table:
+        """Some rows of a table as they are now, shape (len(rows), m)."""
+        found: Table = self.state.tables[table][rows, : self.state.dimensions]
+        return found
+
+    def is_finite(self) -> bool:
+        """Whether all vectors are."""
+        return all(
+            bool(np.isfinite(table[first : first + _CHECKED]).all())
+            for table in self.state.tables
+            for first in range(0, len(table), _CHECKED)
+        )
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Update pairs a second, those with dropped targets too, tried for about this long; moves nothing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.state import State
+from manela.engines.choice import Engine
 from manela.graph import Graph
 from manela.kernels.reference import Arcs, draw
 from manela.params import Settings
@@ -15,7 +15,7 @@ _SAMPLE = 64
 
 
 class Objective:
-    """One iteration of each of up to 64 nodes, drawn once; its value for a state is a mean over update pairs."""
+    """One iteration of each of up to 64 nodes, drawn once; its value is a mean over update pairs."""
 
     def __init__(self, graph: Graph, settings: Settings, arcs: Arcs) -> None:
         key = derive_key(settings.seed, OBJECTIVE)
@@ -29,11 +29,11 @@ class Objective:
         self._rows = np.concatenate([rows for rows, _ in drawn])
         self._signs = 2 * np.concatenate([labels for _, labels in drawn]) - 1
 
-    def of(self, state: State) -> float:
+    def of(self, engine: Engine) -> float:
         """Σ log σ(x·u) over targets plus Σ log σ(−x·u) over negatives, for each update pair; NaN with no pairs."""
         pairs = np.count_nonzero(self._signs > 0)
         if pairs == 0:
             return float("nan")
-        x, others = state.vectors[self._nodes], (state.tables[-1][:, : state.dimensions])[self._rows]
+        x, others = engine.rows(0, self._nodes), engine.rows(-1, self._rows)
         logits: npt.NDArray[np.float64] = self._signs * np.einsum("ij,ij->i", x, others).astype(np.float64)
         return float(-np.logaddexp(0.0, -logits).sum() / pairs)

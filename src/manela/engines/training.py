@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.checkpoint import Checkpoint
-from manela.engines.cpu import CpuEngine
+from manela.engines.choice import Engine, open_engine
 from manela.engines.objective import Objective
 from manela.engines.state import State, begin
 from manela.errors import DivergenceError, ManelaWarning
@@ -32,7 +32,7 @@ _LONGEST_CALIBRATION = 2.0
 class Run:
     """What a run learned, and what it was in the end; `pairs` is its budget.
 
-    `updates` are the update pairs that each node made, None for a run that was resumed.
+    `updates` are the update pairs that each node made, None for a run that was resumed. `engine` is who ran it.
     """
 
     state: State
@@ -40,6 +40,7 @@ class Run:
     schedule: Schedule
     pairs: int
     updates: npt.NDArray[np.int64] | None
+    engine: str
 
 
 def train(
@@ -65,7 +66,7 @@ def train(
     state = saved[0] if saved else start or begin(
         graph.number_of_nodes, settings.dimensions, settings.context, settings.seed
     )  # fmt: skip
-    with CpuEngine(graph, settings, state) as engine:
+    with open_engine(graph, settings, state) as engine:
         if saved:
             pairs = saved[1]
         elif settings.max_seconds is not None:
@@ -79,8 +80,8 @@ def train(
         if reporter is not None:
             loop.objective = Objective(graph, settings, Arcs(*engine.arcs))
         loop.run()
-    made = engine.updates if saved is None else None
-    return Run(state, settings, schedule, round(pairs * _mean_share(graph, share)), made)
+        made = engine.updates if saved is None else None
+    return Run(state, settings, schedule, round(pairs * _mean_share(graph, share)), made, engine.name)
 
 
 class _Loop:
@@ -88,7 +89,7 @@ class _Loop:
 
     def __init__(
         self,
-        engine: CpuEngine,
+        engine: Engine,
         schedule: Schedule,
         settings: Settings,
         reporter: Reporter | None,
@@ -134,12 +135,14 @@ class _Loop:
                 )
                 break
         self._check()
+        self.engine.collect()
         if self.checkpoint is not None:
             self._save()
 
     def _save(self) -> None:
         self._check()
         if self.checkpoint is not None:
+            self.engine.collect()
             self.checkpoint.save(self.engine.state, self.identity, self.pairs)
 
     def _report(self, now: float) -> None:
@@ -152,28 +155,26 @@ class _Loop:
             Progress(
                 round=state.round,
                 rounds=rounds,
-                pairs=state.pairs - self.first_pairs,
+                pairs=self.engine.pairs - self.first_pairs,
                 seconds=seconds,
                 seconds_left=seconds / done * (rounds - state.round) if done else float("inf"),
                 learning_rate=self.schedule.rate(state.round - 1),
-                objective=self.objective.of(state),
+                objective=self.objective.of(self.engine),
             )
         )
 
     def _check(self) -> None:
-        for table in self.engine.state.tables:
-            for first in range(0, len(table), 65536):
-                if not np.isfinite(table[first : first + 65536]).all():
-                    raise DivergenceError(
-                        f"vectors stopped being finite by round {self.engine.state.round} of {self.schedule.rounds}: "
-                        f"learning_rate must be smaller, got {self.settings.learning_rate:g}"
-                    )
+        if not self.engine.is_finite():
+            raise DivergenceError(
+                f"vectors stopped being finite by round {self.engine.state.round} of {self.schedule.rounds}: "
+                f"learning_rate must be smaller, got {self.settings.learning_rate:g}"
+            )
 
 
 def measure_speed(graph: Graph, settings: Settings, seconds: float) -> float:
     """Update pairs a second on this graph and machine, tried for about this long."""
     state = begin(graph.number_of_nodes, settings.dimensions, settings.context, settings.seed)
-    with CpuEngine(graph, settings, state) as engine:
+    with open_engine(graph, settings, state) as engine:
         return engine.measure(_trial(graph, settings), seconds)
 
 
@@ -183,7 +184,7 @@ def _trial(graph: Graph, settings: Settings) -> Schedule:
     return plan(graph, usual, count_pairs(graph, usual))
 
 
-def _measure_budget(graph: Graph, settings: Settings, engine: CpuEngine, begun: float) -> int:
+def _measure_budget(graph: Graph, settings: Settings, engine: Engine, begun: float) -> int:
     """The update pairs that fit into the running time."""
     limit = settings.max_seconds or 0.0
     speed = engine.measure(_trial(graph, settings), min(_CALIBRATION * limit, _LONGEST_CALIBRATION))

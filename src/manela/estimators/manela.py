@@ -51,8 +51,10 @@ class Manela(Embedder):
         Seed; None for a new one, kept in `provenance_`.
     n_jobs : int, optional
         Threads; all cores unless told.
-    engine : {"auto", "cpu"}, default="auto"
-        Who runs the rounds.
+    engine : {"auto", "cpu", "gpu"}, default="auto"
+        Who runs the rounds; "auto" takes a GPU where one is and the work is worth it.
+    snapshot : {"float32", "bfloat16"}, default="float32"
+        How nodes read each other's vectors on a GPU; bfloat16 halves what is read. A node's own vector is float32.
 
     Attributes
     ----------
@@ -98,6 +100,7 @@ class Manela(Embedder):
         random_state: Any = default("random_state"),
         n_jobs: int | None = default("n_jobs"),
         engine: str = default("engine"),
+        snapshot: str = default("snapshot"),
     ) -> None:
         self.dimensions = dimensions
         self.window = window
@@ -113,6 +116,7 @@ class Manela(Embedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.engine = engine
+        self.snapshot = snapshot
 
     def fit(
         self,
@@ -192,6 +196,7 @@ class Manela(Embedder):
             rounds=run.schedule.rounds,
             rounds_done=run.state.round,
             pairs_made=run.state.pairs,
+            engine=run.engine,
             **more,
         )
         self.updates_ = run.updates

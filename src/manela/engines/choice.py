@@ -1,0 +1,118 @@
+"""Choice: what an engine is, and which one runs a job."""
+
+from __future__ import annotations
+
+import warnings
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.engines.cpu import CpuEngine
+from manela.engines.state import State
+from manela.errors import DeviceError, ManelaWarning
+from manela.graph import Graph
+from manela.kernels.layout import Table
+from manela.params import Settings
+from manela.schedule import Schedule, count_pairs
+
+_SPEED_OF_A_CORE = 5e6
+"""Update pairs of 128 dimensions a second, roughly."""
+_WORTH = 20.0
+"""Seconds of work on the processors from which on a GPU's start pays."""
+
+
+class Engine(Protocol):
+    """Moves a state through the rounds; `stop` may be called from any thread and ends a round unfinished.
+
+    Attributes
+    ----------
+    name : str
+    state : State
+        Its round is right at all times, its tables and pairs after `collect`.
+    arcs : tuple
+        indptr, indices, thresholds and aliases.
+    """
+
+    name: str
+    state: State
+    arcs: tuple[Any, Any, Any, Any]
+
+    @property
+    def updates(self) -> npt.NDArray[np.int64]:
+        """Update pairs that each node has made with this engine."""
+        ...
+
+    @property
+    def pairs(self) -> int:
+        """Update pairs made, with those that the state began with."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def advance(self, schedule: Schedule) -> bool:
+        """Do the next round; False if it was stopped, and then nothing has moved."""
+        ...
+
+    def stop(self) -> None:
+        """End the round that is being computed, or before the next."""
+        ...
+
+    def collect(self) -> None:
+        """Bring the state up to date."""
+        ...
+
+    def rows(self, table: int, rows: npt.NDArray[np.int64]) -> Table:
+        """Some rows of a table as they are now, shape (len(rows), m)."""
+        ...
+
+    def is_finite(self) -> bool:
+        """Whether all vectors are."""
+        ...
+
+    def measure(self, schedule: Schedule, seconds: float) -> float:
+        """Update pairs a second, tried for about this long; moves nothing."""
+        ...
+
+
+def open_engine(graph: Graph, settings: Settings, state: State) -> Engine:
+    """The engine that was asked for, or with "auto" a GPU where there is one and the work is worth its start."""
+    if settings.engine == "gpu" or (settings.snapshot != "float32" and settings.engine == "auto"):
+        return _open_gpu(graph, settings, state)
+    if settings.engine == "auto" and _is_worth_a_gpu(graph, settings):
+        try:
+            engine = _open_gpu(graph, settings, state)
+        except DeviceError as error:
+            if has_gpu():
+                warnings.warn(f"goes on without the GPU: {error}", ManelaWarning, stacklevel=3)
+        else:
+            warnings.warn(f"runs on {engine.name}", ManelaWarning, stacklevel=3)
+            return engine
+    return CpuEngine(graph, settings, state)
+
+
+def has_gpu() -> bool:
+    """Whether there is a GPU that the extra `gpu` can use."""
+    if find_spec("torch") is None or find_spec("triton") is None:
+        return False
+    return bool(import_module("torch").cuda.is_available())
+
+
+def _is_worth_a_gpu(graph: Graph, settings: Settings) -> bool:
+    if settings.apply != "iteration":
+        return False
+    seconds = settings.max_seconds
+    if seconds is None:
+        speed = _SPEED_OF_A_CORE * settings.jobs * 128 / (settings.dimensions * (1 + settings.context))
+        seconds = count_pairs(graph, settings) / speed
+    return seconds > _WORTH and has_gpu()
+
+
+def _open_gpu(graph: Graph, settings: Settings, state: State) -> Engine:
+    from manela.engines.gpu import GpuEngine
+
+    return GpuEngine(graph, settings, state)
