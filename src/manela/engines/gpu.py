@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -127,11 +128,15 @@ class GpuEngine:
         self._compiled: dict[Any, Any] = {}
 
     def _send(self, array: Any) -> Any:
+        """An array on the card; None stays."""
         if array is None:
             return None
         if array.dtype == np.uint32:
             array = array.view(np.int32)
-        return self._torch.from_numpy(np.require(array, requirements="W")).to(self._device)
+        with warnings.catch_warnings():
+            # torch would warn of writing to a network's arrays, which nobody does
+            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+            return self._torch.from_numpy(array).to(self._device)
 
     def _check_memory(self, graph: Graph, settings: Settings, state: State) -> None:
         if self._device.type != "cuda":
@@ -179,10 +184,10 @@ class GpuEngine:
     def _take(self, schedule: Schedule) -> None:
         """Sort the nodes, long chains first."""
         torch = self._torch
-        order = np.argsort(-schedule.iterations, kind="stable")
-        self._order = self._send(order.astype(np.int32))
-        self._iterations = self._send(schedule.iterations[order])
-        self._phases = self._send(schedule.phases[order])
+        iterations = self._send(schedule.iterations)
+        order = torch.argsort(iterations, descending=True, stable=True)
+        self._order, self._iterations = order.to(torch.int32), iterations[order]
+        self._phases = self._send(schedule.phases)[order]
         self._rounds = torch.tensor(float(schedule.rounds), dtype=torch.float64, device=self._device)
         share = schedule.iterations / schedule.rounds
         self._long_nodes = int(np.count_nonzero(share >= max(_LONG, share.sum() / _SPREAD)))

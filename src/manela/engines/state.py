@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from manela.kernels.layout import Table, allocate
 from manela.randomness import CONTEXTS, VECTORS, draw_vectors
+
+_MANY = 1 << 22
+"""Numbers from which on several threads draw them."""
 
 
 @dataclass
@@ -42,9 +46,15 @@ class State:
         return self.tables[1][:, : self.dimensions] if len(self.tables) > 1 else None
 
 
-def begin(nodes: int, dimensions: int, context: bool, seed: int) -> State:
+def begin(nodes: int, dimensions: int, context: bool, seed: int, jobs: int = 1) -> State:
     """The state before the first round: every vector uniform in ±0.5/m."""
     state = State([allocate(nodes, dimensions) for _ in range(1 + context)], dimensions)
-    for table, purpose in zip(state.tables, (VECTORS, CONTEXTS), strict=False):
-        draw_vectors(seed, np.arange(nodes), table[:, :dimensions], purpose)
+    borders = np.linspace(0, nodes, 1 + (jobs if nodes * dimensions >= _MANY else 1)).astype(np.int64)
+
+    def draw(first: int, last: int) -> None:
+        for table, purpose in zip(state.tables, (VECTORS, CONTEXTS), strict=False):
+            draw_vectors(seed, np.arange(first, last), table[first:last, :dimensions], purpose)
+
+    with ThreadPoolExecutor(len(borders) - 1) as threads:
+        list(threads.map(draw, borders[:-1], borders[1:]))
     return state

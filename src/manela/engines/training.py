@@ -64,7 +64,7 @@ def train(
     saved = checkpoint.load(identity) if checkpoint is not None else None
     _warn_of_isolated(graph)
     state = saved[0] if saved else start or begin(
-        graph.number_of_nodes, settings.dimensions, settings.context, settings.seed
+        graph.number_of_nodes, settings.dimensions, settings.context, settings.seed, settings.jobs
     )  # fmt: skip
     with open_engine(graph, settings, state) as engine:
         if saved:
@@ -173,7 +173,7 @@ class _Loop:
 
 def measure_speed(graph: Graph, settings: Settings, seconds: float) -> float:
     """Update pairs a second on this graph and machine, tried for about this long."""
-    state = begin(graph.number_of_nodes, settings.dimensions, settings.context, settings.seed)
+    state = begin(graph.number_of_nodes, settings.dimensions, settings.context, settings.seed, settings.jobs)
     with open_engine(graph, settings, state) as engine:
         return engine.measure(_trial(graph, settings), seconds)
 
