@@ -11,6 +11,7 @@ ManelaError                       the user can mend it; the command ends with st
 ├── MissingExtraError (ImportError)  an optional dependency is not installed
 ├── DivergenceError (ArithmeticError)  vectors stopped being finite
 ├── DeviceError                   a GPU is not there, or too small
+├── ClusterError                  a Ray cluster does not answer, or has no room
 ├── AgentError                    a host's folder, key, certificate or configuration cannot be used
 ├── PeerError                     a peer cannot be reached, or its answer did not come
 └── RefusedError                  a peer asks for, or sends, what it may not
@@ -71,6 +72,10 @@ class DivergenceError(ManelaError, ArithmeticError):
 
 class DeviceError(ManelaError):
     """A GPU is not there, or too small."""
+
+
+class ClusterError(ManelaError):
+    """A Ray cluster does not answer, or has no room."""
 
 
 class AgentError(ManelaError):

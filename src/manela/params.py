@@ -66,8 +66,8 @@ def _is_seed(x: Any) -> bool:
 
 
 APPLY = ("iteration", "single")
-ENGINES = ("auto", "cpu", "gpu")
-SNAPSHOTS = ("float32", "bfloat16")
+ENGINES = ("auto", "cpu", "gpu", "ray")
+SNAPSHOTS = ("float32", "float16", "bfloat16")
 
 PARAMETERS: dict[str, Parameter] = {
     "dimensions": Parameter(128, "a whole number from 1 to 65536", _whole(1, 65536), "Length of a vector (m)."),
@@ -140,7 +140,19 @@ PARAMETERS: dict[str, Parameter] = {
         "float32",
         f"one of {', '.join(SNAPSHOTS)}",
         lambda x: x in SNAPSHOTS,
-        "How nodes read each other's vectors on a GPU; bfloat16 halves what is read.",
+        "How nodes read each other's vectors: bfloat16 on a GPU, or float16 from other machines, halve what is moved.",
+    ),
+    "workers": Parameter(
+        None,
+        "a whole number from 1 to 100000, or None",
+        _optional(_whole(1, 100_000)),
+        "Workers of a Ray cluster; one a machine unless told.",
+    ),
+    "address": Parameter(
+        None,
+        "the address of a Ray cluster, or None",
+        _optional(lambda x: isinstance(x, str) and len(x) > 0),
+        "A Ray cluster: auto, HOST:PORT or ray://HOST:PORT; Ray on this machine unless told.",
     ),
     "engine": Parameter(
         "auto",
@@ -170,6 +182,9 @@ class Settings:
     jobs: int
     engine: str
     snapshot: str = "float32"
+    workers: int | None = None
+    address: str | None = None
+    threads: int | None = None
 
     @property
     def walks(self) -> tuple[int, ...]:
@@ -177,8 +192,9 @@ class Settings:
         return tuple(math.floor(2 * self.window * ratio + 0.5) for ratio in self.ratios)
 
     def identity(self) -> dict[str, Any]:
-        """The settings on which the vectors depend: all but the threads and the engine."""
-        values = {name: value for name, value in asdict(self).items() if name not in ("jobs", "engine", "seed")}
+        """The settings on which the vectors depend: all but who runs the rounds."""
+        others = ("jobs", "threads", "engine", "workers", "address", "seed")
+        values = {name: value for name, value in asdict(self).items() if name not in others}
         return {**values, "random_state": self.seed}
 
     def parameters(self) -> dict[str, Any]:
@@ -250,6 +266,9 @@ def check_all(values: Mapping[str, Any]) -> Settings:
         jobs=count_jobs(values["n_jobs"]),
         engine=values["engine"],
         snapshot=values.get("snapshot", "float32"),
+        workers=None if values.get("workers") is None else int(values["workers"]),
+        address=values.get("address"),
+        threads=None if values["n_jobs"] is None else count_jobs(values["n_jobs"]),
     )
     if sum(settings.walks) == 0:
         raise ParameterError(

@@ -18,6 +18,8 @@ RUN = (
 
 def start(folder, *arguments, **options):
     command = [sys.executable, "-m", "manela", *arguments]
+    # a shell that runs tests in the background has them ignore Ctrl-C, which processes inherit
+    options.setdefault("preexec_fn", lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 

@@ -114,7 +114,7 @@ def test_a_snapshot_in_bfloat16_is_near(graph):
     moved = np.abs(exact.vectors - 32 * begin(13, 16, False, 0).vectors).max()
     difference = np.abs(exact.vectors - near.vectors).max()
     assert 0 < difference < 0.02 * moved
-    with pytest.raises(ParameterError, match="snapshot must be 'float32' with engine 'cpu', got 'bfloat16'"):
+    with pytest.raises(ParameterError, match="snapshot must be float32 with engine 'cpu', got 'bfloat16'"):
         Manela(snapshot="bfloat16", engine="cpu").fit(graph)
 
 

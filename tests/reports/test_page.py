@@ -17,7 +17,7 @@ SMALL = """
 import sys
 from manela.evaluation import experiments
 experiments.QUICK = experiments.Plan(
-    networks=("ppi",), train_ratios=(0.1, 0.5), shuffles=1, walks=1, pairs_per_node=200, link_runs=2, related="ppi",
+    networks=("ppi",), train_ratios=(0.1, 0.5), shuffles=1, walks=1, pairs_per_node=200, link_runs=1, related="ppi",
     sweep=(0.0, 1.0), sweep_shuffles=1, tuned_seeds=2, sizes=(500, 1000), degrees=(10, 2000),
 )
 from manela.evaluation import tuning

@@ -37,6 +37,8 @@ def embed(
     jobs: o.Jobs = default("n_jobs"),
     engine: o.Engine = default("engine"),
     snapshot: o.Snapshot = default("snapshot"),
+    workers: o.Workers = default("workers"),
+    address: o.Address = default("address"),
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Save the run here, so that it can be resumed.")
     ] = None,
@@ -67,6 +69,8 @@ def embed(
         "n_jobs": jobs,
         "engine": engine,
         "snapshot": snapshot,
+        "workers": workers,
+        "address": address,
     }
     if output is None and not dry_run:
         raise ParameterError("say where the vectors go, as in -o vectors.npz")

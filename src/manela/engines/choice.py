@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from manela.engines.cpu import CpuEngine
 from manela.engines.state import State
-from manela.errors import DeviceError, ManelaWarning
+from manela.errors import DeviceError, ManelaWarning, ParameterError
 from manela.graph import Graph
 from manela.kernels.layout import Table
 from manela.params import Settings
@@ -22,6 +22,9 @@ _SPEED_OF_A_CORE = 5e6
 """Update pairs of 128 dimensions a second, roughly."""
 _WORTH = 20.0
 """Seconds of work on the processors from which on a GPU's start pays."""
+
+_SNAPSHOTS = {"cpu": ("float32",), "gpu": ("float32", "bfloat16"), "ray": ("float32", "float16")}
+"""How nodes can read each other's vectors with each engine."""
 
 
 class Engine(Protocol):
@@ -81,14 +84,21 @@ class Engine(Protocol):
 
 def open_engine(graph: Graph, settings: Settings, state: State) -> Engine:
     """The engine that was asked for, or with "auto" a GPU where there is one and the work is worth its start."""
-    if settings.engine == "gpu" or (settings.snapshot != "float32" and settings.engine == "auto"):
+    name = settings.engine
+    if name == "auto" and settings.snapshot != "float32":
+        name = "ray" if settings.snapshot == "float16" else "gpu"
+    kinds = _SNAPSHOTS["cpu" if name == "auto" else name]
+    if settings.snapshot not in kinds:
+        raise ParameterError(f"snapshot must be {' or '.join(kinds)} with engine '{name}', got {settings.snapshot!r}.")
+    if name == "ray":
+        return _open_cluster(graph, settings, state)
+    if name == "gpu":
         return _open_gpu(graph, settings, state)
-    if settings.engine == "auto" and _is_worth_a_gpu(graph, settings):
+    if name == "auto" and _is_worth_a_gpu(graph, settings):
         try:
             engine = _open_gpu(graph, settings, state)
         except DeviceError as error:
-            if has_gpu():
-                warnings.warn(f"goes on without the GPU: {error}", ManelaWarning, stacklevel=3)
+            warnings.warn(f"goes on without the GPU: {error}", ManelaWarning, stacklevel=3)
         else:
             warnings.warn(f"runs on {engine.name}", ManelaWarning, stacklevel=3)
             return engine
@@ -116,3 +126,9 @@ def _open_gpu(graph: Graph, settings: Settings, state: State) -> Engine:
     from manela.engines.gpu import GpuEngine
 
     return GpuEngine(graph, settings, state)
+
+
+def _open_cluster(graph: Graph, settings: Settings, state: State) -> Engine:
+    from manela.engines.cluster import RayEngine
+
+    return RayEngine(graph, settings, state)

@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.state import State
-from manela.errors import ParameterError
 from manela.graph import Graph
 from manela.kernels import cpu as kernels
 from manela.kernels.layout import Table, allocate
 from manela.params import Settings
 from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import Schedule
+
+Integers = npt.NDArray[np.int64]
 
 _SHORTEST_PIECES = 32
 """How many of the shortest pieces of a round would make a thread's part of it."""
@@ -39,19 +40,17 @@ class CpuEngine:
         Update pairs that each node has made with this engine.
     """
 
-    def __init__(self, graph: Graph, settings: Settings, state: State) -> None:
-        if settings.snapshot != "float32":
-            raise ParameterError(f"snapshot must be 'float32' with engine 'cpu', got {settings.snapshot!r}.")
+    def __init__(self, graph: Graph | None, settings: Settings, state: State, arcs: Any = None) -> None:
         self.state = state
         self._stopped = np.zeros(1, dtype=np.uint8)
         self._settings = settings
         self._walks = np.array(settings.walks, dtype=np.int64)
-        self.arcs = prepare_arcs(graph)
+        self.arcs = prepare_arcs(graph) if graph is not None else arcs
         self._kernel = kernels.advance if settings.apply == "iteration" else kernels.advance_singly
         self._key = derive_key(settings.seed, ROUNDS)
         self._room = [allocate(0, state.dimensions) for _ in state.tables]
         self._made = np.zeros(0, dtype=np.int64)
-        self.updates = np.zeros(graph.number_of_nodes, dtype=np.int64)
+        self.updates = np.zeros(len(state.tables[0]), dtype=np.int64)
         self._threads = ThreadPoolExecutor(max(1, settings.jobs - 1), thread_name_prefix="manela")
         self.name = "cpu"
 
@@ -59,6 +58,10 @@ class CpuEngine:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the threads."""
         self._threads.shutdown()
 
     def stop(self) -> None:
@@ -71,21 +74,25 @@ class CpuEngine:
         counts = schedule.counts(number)
         nodes = np.flatnonzero(counts)
         counts = counts[nodes]
-        self._compute(nodes, counts, number, schedule.rate(number))
+        room, made = self.reserve(len(nodes))
+        self.move(nodes, counts, number, schedule.rate(number), room, made)
         if self._stopped[0]:
             return False
-        pieces = np.linspace(0, len(nodes), self._settings.jobs + 1).astype(np.int64)
-
-        def commit(first: int, last: int) -> None:
-            for table, moved in zip(self.state.tables, self._room, strict=True):
-                kernels.commit(nodes[first:last], moved[first:last], table)
-
-        self._share(commit, pieces)
-        made = self._made[: len(nodes)]
-        self.updates[nodes] += made
+        self.commit(nodes, made, room)
         self.state.round += 1
         self.state.pairs += int(made.sum())
         return True
+
+    def commit(self, nodes: Integers, made: Integers, rows: list[Table]) -> None:
+        """Take where these nodes went as what is read from now on."""
+        pieces = np.linspace(0, len(nodes), self._settings.jobs + 1).astype(np.int64)
+
+        def commit(first: int, last: int) -> None:
+            for table, moved in zip(self.state.tables, rows, strict=True):
+                kernels.commit(nodes[first:last], moved[first:last], table)
+
+        self._share(commit, pieces)
+        self.updates[nodes] += made
 
     @property
     def pairs(self) -> int:
@@ -110,34 +117,40 @@ class CpuEngine:
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Update pairs a second, those with dropped targets too, tried for about this long; moves nothing."""
-        self._compute(np.arange(1), np.ones(1, dtype=np.int64), 0, 0.0)
+        self.move(np.arange(1), np.ones(1, dtype=np.int64), 0, 0.0, *self.reserve(1))
         begun, elapsed, pairs, number = time.perf_counter(), 0.0, 0, 0
         while elapsed < seconds and not self._stopped[0]:
             counts = np.minimum(schedule.counts(number % schedule.rounds), _LONGEST_TRIAL)
             nodes = np.flatnonzero(counts)
             step = max(1, len(nodes) * _PAIRS_OF_TRIAL // max(1, int(counts.sum()) * int(self._walks.sum())))
             nodes = nodes[number * step % max(1, len(nodes)) :][:step]
-            self._compute(nodes, counts[nodes], number, 0.0)
+            self.move(nodes, counts[nodes], number, 0.0, *self.reserve(len(nodes)))
             pairs += int(counts[nodes].sum() * self._walks.sum())
             elapsed = time.perf_counter() - begun
             number += 1
         return max(1.0, pairs / elapsed)
 
-    def _compute(self, nodes: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], number: int, rate: float) -> None:
-        """Write where the nodes go in this round into the room beside the tables, and the update pairs they make."""
+    def reserve(self, size: int) -> tuple[list[Table], Integers]:
+        """Room beside the tables for as many rows, and for their update pairs."""
+        if len(self._room[0]) < size:
+            self._room = [allocate(0, self.state.dimensions) for _ in self.state.tables]
+            self._room = [allocate(size, self.state.dimensions) for _ in self.state.tables]
+            self._made = np.zeros(size, dtype=np.int64)
+        return [room[:size] for room in self._room], self._made[:size]
+
+    def move(
+        self, nodes: Integers, counts: Integers, number: int, rate: float, rows: list[Table], made: Integers
+    ) -> None:
+        """Write where nodes go in a round, and the update pairs they make; reads the tables and leaves them be."""
         tables = self.state.tables
-        if len(self._room[0]) < len(nodes):
-            self._room = [allocate(0, self.state.dimensions) for _ in tables]
-            self._room = [allocate(len(nodes), self.state.dimensions) for _ in tables]
-            self._made = np.zeros(len(nodes), dtype=np.int64)
         key = np.uint64(derive(self._key, number))
         pieces = cut(counts, self._settings.jobs)
 
         def move(first: int, last: int) -> None:
-            for own, room in enumerate(self._room):
+            for own, room in enumerate(rows):
                 self._kernel(
                     nodes[first:last], counts[first:last], tables[own], tables[len(tables) - 1 - own],
-                    room[first:last], self._made[first:last], *self.arcs, key, np.float32(rate),
+                    room[first:last], made[first:last], *self.arcs, key, np.float32(rate),
                     self._walks, self._settings.negatives, self._stopped,
                 )  # fmt: skip
 
@@ -157,7 +170,7 @@ class CpuEngine:
             helper.result()
 
 
-def cut(work: npt.NDArray[np.int64], jobs: int) -> npt.NDArray[np.int64]:
+def cut(work: Integers, jobs: int) -> Integers:
     """Borders of pieces of work for threads to take one by one.
 
     Each piece is a share of what is left, so that the last ones are short and the threads end together.

@@ -51,10 +51,15 @@ class Manela(Embedder):
         Seed; None for a new one, kept in `provenance_`.
     n_jobs : int, optional
         Threads; all cores unless told.
-    engine : {"auto", "cpu", "gpu"}, default="auto"
+    engine : {"auto", "cpu", "gpu", "ray"}, default="auto"
         Who runs the rounds; "auto" takes a GPU where one is and the work is worth it.
-    snapshot : {"float32", "bfloat16"}, default="float32"
-        How nodes read each other's vectors on a GPU; bfloat16 halves what is read. A node's own vector is float32.
+    snapshot : {"float32", "float16", "bfloat16"}, default="float32"
+        How nodes read each other's vectors: bfloat16 on a GPU halves what is read, float16 on a cluster what travels. A
+        node's own vector is float32.
+    workers : int, optional
+        Workers of a Ray cluster; one a machine unless told.
+    address : str, optional
+        A Ray cluster; unless told, Ray is started on this machine.
 
     Attributes
     ----------
@@ -101,6 +106,8 @@ class Manela(Embedder):
         n_jobs: int | None = default("n_jobs"),
         engine: str = default("engine"),
         snapshot: str = default("snapshot"),
+        workers: int | None = default("workers"),
+        address: str | None = default("address"),
     ) -> None:
         self.dimensions = dimensions
         self.window = window
@@ -117,6 +124,8 @@ class Manela(Embedder):
         self.n_jobs = n_jobs
         self.engine = engine
         self.snapshot = snapshot
+        self.workers = workers
+        self.address = address
 
     def fit(
         self,

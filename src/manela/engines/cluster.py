@@ -1,0 +1,324 @@
+"""The Ray engine: rounds on the machines of a Ray cluster, each worker with a part of the nodes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.engines.cpu import prepare_arcs
+from manela.engines.part import Everything, Part, divide
+from manela.engines.state import State
+from manela.errors import ClusterError, ManelaWarning, import_extra
+from manela.graph import Graph
+from manela.kernels.layout import Table
+from manela.params import Settings
+from manela.schedule import Schedule
+
+Found = TypeVar("Found")
+
+_PIECES = 3
+"""Pieces of a worker's round; one travels while the next is computed."""
+_PATIENCE = 60.0
+"""Seconds until a worker must have started."""
+_ASIDE = "aside"
+"""The threads of a worker that take and answer while it computes."""
+_MOST_LOSSES = 20
+"""Times that workers may be lost without a round done in between."""
+
+
+class RayEngine:
+    """Moves a state through the rounds on a cluster; `stop` may be called from any thread and ends a round unfinished.
+
+    Every worker has all vectors and moves those of its own nodes; after a round, what moved goes to all. A worker that
+    is lost is replaced, or its nodes go to the others, and the round is done again.
+
+    Attributes
+    ----------
+    name : str
+        With the number of workers.
+    state : State
+        Its round and pairs are right at all times, its tables after `collect`.
+    """
+
+    def __init__(self, graph: Graph, settings: Settings, state: State) -> None:
+        self._ray = import_extra("ray", "cluster", "engine 'ray'")
+        self.state, self._stopped = state, False
+        self._kept = (state.round, state.pairs)
+        self._nothing = np.zeros(graph.number_of_nodes, dtype=np.int64)
+        self._schedule: Schedule | None = None
+        self._workers: list[Any] = []
+        self._losses = self._attempt = 0
+        self.arcs = prepare_arcs(graph)
+        self._started = connect(self._ray, settings.address)
+        try:
+            found = machines(self._ray)
+            self._wanted, threads = share_out(found, settings.workers, settings.threads)
+            check_store(found, count_bytes(self.arcs, state))
+            self._settings = replace(settings, jobs=threads)
+            self._arcs = self._ray.put(self.arcs)
+            self._hire()
+        except BaseException:
+            self._leave()
+            raise
+        self.name = f"ray, {len(self._workers)} workers with {threads} threads each"
+
+    def __enter__(self) -> RayEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()
+
+    def stop(self) -> None:
+        """End the round that is being computed, within moments; nothing of it counts."""
+        self._stopped = True
+        for worker in self._workers:
+            _aside(worker.stop).remote()
+
+    def advance(self, schedule: Schedule) -> bool:
+        """Do the next round; False if it was stopped, and then nothing has moved."""
+        if self._schedule is not schedule:
+            self._take(schedule)
+        number = self.state.round
+        while not self._stopped:
+            try:
+                if not self._do(number):
+                    return False
+                self._losses = 0
+                return True
+            except self._ray.exceptions.RayError as error:
+                self._mend(error)
+                if self.state.round != number:
+                    # a survivor had it already, or all were lost and it goes on from what was kept
+                    return True
+        return False
+
+    def _take(self, schedule: Schedule) -> None:
+        """Have all workers begin where the state is, by a schedule."""
+        self.collect()
+        self._schedule, self._sent = schedule, self._ray.put(schedule)
+        self._ask(lambda: self._begin(self._ray.put(self._keep())))
+
+    def _keep(self) -> Everything:
+        return self.state.tables, self._nothing, *self._kept
+
+    def _do(self, number: int) -> bool:
+        """A round: what each worker computes goes to the others piece by piece, and all commit together."""
+        computed, taken = [], []
+        for piece in range(_PIECES):
+            for worker in self._workers:
+                moved = worker.compute.remote(number, piece, _PIECES)
+                computed.append(moved)
+                taken += [
+                    _aside(other.take).remote(self._attempt, number, moved)
+                    for other in self._workers
+                    if other is not worker
+                ]
+        self._ray.get(taken)
+        self._ray.wait(computed, num_returns=len(computed), fetch_local=False)
+        if self._stopped:
+            return False
+        pairs = self._ray.get([worker.commit.remote(number) for worker in self._workers])
+        self.state.round, self.state.pairs = number + 1, pairs[0]
+        return True
+
+    # what others see
+
+    @property
+    def pairs(self) -> int:
+        """Update pairs made, with those that the state began with."""
+        return self.state.pairs
+
+    @property
+    def updates(self) -> npt.NDArray[np.int64]:
+        """Update pairs that each node has made with this engine."""
+        if self._schedule is None:
+            return self._nothing
+        found: npt.NDArray[np.int64] = self._ask(lambda: self._ray.get(self._workers[0].updates.remote()))
+        return found
+
+    @property
+    def sent(self) -> int:
+        """Bytes that workers have given to each of the others."""
+        return int(self._ask(lambda: sum(self._ray.get([worker.count_sent.remote() for worker in self._workers]))))
+
+    def collect(self) -> None:
+        """Bring the state's tables up to date."""
+        if self._schedule is None:
+            return
+
+        def collect() -> None:
+            for first, last, tables in self._ray.get([worker.own.remote() for worker in self._workers]):
+                for table, found in zip(self.state.tables, tables, strict=True):
+                    table[first:last] = found
+
+        self._ask(collect)
+        self._kept = (self.state.round, self.state.pairs)
+
+    def rows(self, table: int, rows: npt.NDArray[np.int64]) -> Table:
+        """Some rows of a table as they are now, shape (len(rows), m)."""
+        found: Table = self._ask(lambda: self._ray.get(self._workers[0].rows.remote(table, rows)))
+        return found
+
+    def is_finite(self) -> bool:
+        """Whether all vectors are."""
+        return self._ask(lambda: all(self._ray.get([worker.is_finite.remote() for worker in self._workers])))
+
+    def measure(self, schedule: Schedule, seconds: float) -> float:
+        """Update pairs a second of all workers, tried for about this long; moves nothing."""
+        self._take(schedule)
+        return float(sum(self._ray.get([worker.measure.remote(self._sent, seconds) for worker in self._workers])))
+
+    def _ask(self, question: Callable[[], Found]) -> Found:
+        """Ask workers; those that are lost are replaced first."""
+        while True:
+            try:
+                return question()
+            except self._ray.exceptions.RayError as error:
+                self._mend(error)
+
+    # workers
+
+    def _hire(self) -> None:
+        """Start workers until there are as many as wanted; those that do not start in time are left out."""
+        as_actor = self._ray.remote(
+            num_cpus=self._settings.jobs, scheduling_strategy="SPREAD", max_restarts=0, concurrency_groups={_ASIDE: 2}
+        )
+        actor = as_actor(Part)
+        new = [actor.remote(self._settings, self._arcs) for _ in range(self._wanted - len(self._workers))]
+        asked = {_aside(worker.where).remote(): worker for worker in new}
+        if asked:
+            ready, late = self._ray.wait(list(asked), num_returns=len(asked), timeout=_PATIENCE)
+            for one in late:
+                self._ray.kill(asked[one])
+            for one in ready:
+                with suppress(self._ray.exceptions.RayError):
+                    self._ray.get(one)
+                    self._workers.append(asked[one])
+        if not self._workers:
+            raise ClusterError(f"no worker could be started on the cluster within {_PATIENCE:.0f} seconds")
+
+    def _begin(self, given: Any) -> None:
+        """Have all workers begin from what a reference stands for, each with its share of the nodes."""
+        if self._schedule is None:
+            return
+        self._attempt += 1
+        borders = divide(self._schedule.iterations, len(self._workers)).tolist()
+        begun = [
+            worker.begin.remote(self._attempt, given, self._sent, first, last)
+            for worker, first, last in zip(self._workers, borders[:-1], borders[1:], strict=True)
+        ]
+        self._ray.get(begun)
+
+    def _mend(self, error: Exception) -> None:
+        """Go on after workers were lost: with a survivor's vectors, or with those that were kept last."""
+        self._losses += 1
+        if self._losses > _MOST_LOSSES:
+            raise ClusterError(f"workers are lost again and again: {_first_line(error)}") from error
+        warnings.warn(f"a worker was lost and is replaced: {_first_line(error)}", ManelaWarning, stacklevel=2)
+        found = {}
+        for worker in self._workers:
+            try:
+                found[worker] = self._ray.get(_aside(worker.where).remote(), timeout=_PATIENCE)
+            except self._ray.exceptions.RayError:
+                self._ray.kill(worker)
+        self._workers = list(found)
+        try:
+            self._hire()
+            if found:
+                best = max(found, key=lambda worker: found[worker])
+                self.state.round, self.state.pairs = found[best]
+                self._begin(best.everything.remote())
+            else:
+                self.state.round, self.state.pairs = self._kept
+                self._begin(self._ray.put(self._keep()))
+        except self._ray.exceptions.RayError as again:
+            self._mend(again)
+
+    def _leave(self) -> None:
+        """Leave nothing on the cluster."""
+        for worker in self._workers:
+            self._ray.kill(worker)
+        self._workers = []
+        self._arcs = self._sent = None
+        if self._started:
+            self._ray.shutdown()
+
+
+def _aside(method: Any) -> Any:
+    return method.options(concurrency_group=_ASIDE)
+
+
+def connect(ray: Any, address: str | None) -> bool:
+    """Connect to a cluster, or start Ray on this machine; False where this process was connected before."""
+    if ray.is_initialized():
+        return False
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    main = threading.current_thread() is threading.main_thread()
+    kept = signal.getsignal(signal.SIGTERM) if main else None
+    try:
+        if address is None:
+            ray.init(log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+        else:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError, OSError) as error:
+        where = f"at {address}" if address else "on this machine"
+        raise ClusterError(f"no Ray cluster answers {where}: {_first_line(error)}") from error
+    finally:
+        if kept is not None:
+            signal.signal(signal.SIGTERM, kept)
+    return True
+
+
+def machines(ray: Any) -> list[dict[str, float]]:
+    """What each machine of the cluster has: CPU, object_store_memory and more."""
+    return [node["Resources"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
+
+
+def share_out(found: list[dict[str, float]], workers: int | None, threads: int | None) -> tuple[int, int]:
+    """How many workers, and threads of each: one worker a machine with all its cores, unless told."""
+    if not found:
+        raise ClusterError("the Ray cluster has no machine with a processor to give")
+    cores = [int(machine["CPU"]) for machine in found]
+    if workers is None:
+        workers = len(cores) if threads is None else sum(core // threads for core in cores)
+    if threads is None:
+        threads = min(cores) if workers <= len(cores) else max(1, sum(cores) // workers)
+        while threads > 1 and sum(core // threads for core in cores) < workers:
+            threads -= 1
+    room = sum(core // threads for core in cores)
+    if not 1 <= workers <= room:
+        raise ClusterError(
+            f"{workers} workers with {threads} threads each do not fit: the cluster's machines have "
+            f"{', '.join(map(str, cores))} cores, room for {room}"
+        )
+    return workers, threads
+
+
+def count_bytes(arcs: tuple[Any, ...], state: State) -> int:
+    """What a machine's object store holds at most: the arcs, vectors as workers begin, and what moves in a round."""
+    return sum(array.nbytes for array in arcs if array is not None) + 2 * sum(table.nbytes for table in state.tables)
+
+
+def check_store(found: list[dict[str, float]], need: int) -> None:
+    """Refuse a run for which a machine's object store is too small."""
+    least = min(machine.get("object_store_memory", 0) for machine in found)
+    if need > least:
+        raise ClusterError(
+            f"Ray's object store must hold {need / 1e6:,.0f} MB on every machine, and one has {least / 1e6:,.0f} MB: "
+            "start Ray with a larger --object-store-memory"
+        )
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:200]

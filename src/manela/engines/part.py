@@ -1,0 +1,162 @@
+"""Part: some nodes of a network that one worker of a cluster moves, with a copy of everyone's vectors to read."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.engines.cpu import CpuEngine
+from manela.engines.state import State
+from manela.kernels.half import from_half, to_half
+from manela.kernels.layout import Table, allocate
+from manela.params import Settings
+from manela.schedule import Schedule
+
+Integers = npt.NDArray[np.int64]
+Moved = tuple[Integers, Integers, list[Any]]
+"""Nodes, the update pairs that each made, and where they went: their rows of each table."""
+
+
+Everything = tuple[list[Table], Integers, int, int]
+"""All tables, the update pairs of each node, rounds, and the update pairs of all."""
+
+
+class Part:
+    """One worker: computes the rounds of its own nodes, and takes those of the others.
+
+    A round is `compute` for each of its pieces, `take` for each piece of others, and `commit`; until that, what is read
+    is the round before.
+
+    Attributes
+    ----------
+    round, pairs : int
+        Rounds committed, and the update pairs of all workers in them.
+    sent : int
+        Bytes of what this worker gave to others.
+    """
+
+    def __init__(self, settings: Settings, arcs: tuple[Any, Any, Any, Any]) -> None:
+        self._settings, self._arcs = settings, arcs
+        self.round = self.pairs = self.sent = 0
+        self._lock = threading.Lock()
+        self._taken: dict[int, list[Moved]] = defaultdict(list)
+        self._engine: Any = None
+        self._attempt = 0
+
+    def begin(self, attempt: int, given: Everything, schedule: Schedule, first: int, last: int) -> None:
+        """Begin, or begin anew, from these vectors, with the nodes from `first` up to `last`."""
+        tables, updates, self.round, self.pairs = given
+        m = self._settings.dimensions
+        state = State([allocate(len(table), m) for table in tables], m)
+        for own, table in zip(state.tables, tables, strict=True):
+            own[:, :m] = table[:, :m]
+        if self._engine is not None:
+            self._engine.close()
+        self._engine = CpuEngine(None, self._settings, state, self._arcs)
+        self._engine.updates += updates
+        self._schedule, self._first, self._last = schedule, first, last
+        self._part = Schedule(
+            schedule.iterations[first:last], schedule.phases[first:last], schedule.rounds, schedule.learning_rate
+        )
+        self._planned = -1
+        with self._lock:
+            self._attempt = attempt
+            self._taken.clear()
+
+    def compute(self, number: int, piece: int, pieces: int) -> Moved:
+        """Where the nodes of one of the pieces go in a round."""
+        if self._planned != number:
+            counts = self._part.counts(number)
+            self._nodes = self._first + np.flatnonzero(counts)
+            self._counts = counts[counts > 0]
+            self._room, self._made = self._engine.reserve(len(self._nodes))
+            self._planned = number
+        # the first pieces are the largest: the last of all is what others wait for
+        shares = 1.0 - 0.5 ** np.arange(pieces + 1)
+        borders = np.searchsorted(np.cumsum(self._counts), self._counts.sum() * shares / shares[-1]).tolist()
+        a, b = borders[piece], len(self._nodes) if piece == pieces - 1 else borders[piece + 1]
+        rows, made = [room[a:b] for room in self._room], self._made[a:b]
+        self._engine.move(self._nodes[a:b], self._counts[a:b], number, self._schedule.rate(number), rows, made)
+        if self._settings.snapshot == "float16":
+            rows = [to_half(row[:, : self._settings.dimensions]) for row in rows]
+        self.sent += sum(array.nbytes for array in (self._nodes[a:b], made, *rows))
+        return self._nodes[a:b], made, rows
+
+    def take(self, attempt: int, number: int, moved: Moved) -> None:
+        """Keep where nodes of another worker go, until the round is committed; what is of an attempt before is void."""
+        with self._lock:
+            if attempt == self._attempt:
+                self._taken[number].append(moved)
+
+    def commit(self, number: int) -> int:
+        """End a round: all rows that moved, own and others', are now what is read; returns all update pairs so far."""
+        with self._lock:
+            taken = self._taken.pop(number, [])
+        self._engine.commit(self._nodes, self._made, self._room)
+        made = int(self._made.sum())
+        for nodes, theirs, rows in taken:
+            self._engine.commit(nodes, theirs, [self._widen(row) for row in rows])
+            made += int(theirs.sum())
+        self.pairs += made
+        self.round = number + 1
+        return self.pairs
+
+    def stop(self) -> None:
+        """End what is being computed, within moments; nothing of the round counts."""
+        if self._engine is not None:
+            self._engine.stop()
+
+    # what is asked from outside
+
+    def where(self) -> tuple[int, int]:
+        """Rounds committed, and the update pairs in them."""
+        return self.round, self.pairs
+
+    def everything(self) -> Everything:
+        """What another worker needs to begin here."""
+        return self._engine.state.tables, self._engine.updates, self.round, self.pairs
+
+    def own(self) -> tuple[int, int, list[Table]]:
+        """The own nodes' rows."""
+        return self._first, self._last, [table[self._first : self._last] for table in self._engine.state.tables]
+
+    def rows(self, table: int, rows: Integers) -> Table:
+        """Some rows of a table."""
+        found: Table = self._engine.rows(table, rows)
+        return found
+
+    def count_sent(self) -> int:
+        """Bytes that this worker gave to others."""
+        return self.sent
+
+    def updates(self) -> Integers:
+        """The update pairs of each node."""
+        found: Integers = self._engine.updates
+        return found
+
+    def is_finite(self) -> bool:
+        """Whether the own nodes' vectors are."""
+        return all(bool(np.isfinite(table).all()) for table in self.own()[2])
+
+    def measure(self, schedule: Schedule, seconds: float) -> float:
+        """Update pairs a second of this worker."""
+        return float(self._engine.measure(schedule, seconds))
+
+    def _widen(self, rows: Any) -> Table:
+        if rows.dtype == np.float32:
+            return rows  # type: ignore[no-any-return]
+        found = allocate(len(rows), self._settings.dimensions)
+        found[:, : self._settings.dimensions] = from_half(rows)
+        return found
+
+
+def divide(work: npt.NDArray[np.float64], parts: int) -> Integers:
+    """Borders of parts with about the same work, each at least one node where there are as many."""
+    done = np.cumsum(work)
+    borders = np.searchsorted(done, np.linspace(0, done[-1], parts + 1))
+    borders[0], borders[-1] = 0, len(work)
+    return np.maximum.accumulate(borders).astype(np.int64)

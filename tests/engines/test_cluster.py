@@ -1,0 +1,198 @@
+"""The Ray engine on a real cluster of several nodes on this machine."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from manela import Manela
+from manela.datasets.generators import draw_blocks
+from manela.engines import cluster
+from manela.engines.cluster import RayEngine, check_store, share_out
+from manela.engines.state import begin
+from manela.errors import ClusterError, MissingExtraError, ParameterError
+from manela.formats.embeddings import read_embedding
+from manela.graph import Graph
+from manela.params import PARAMETERS, check_all
+from manela.schedule import plan
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"
+)
+
+PARAMETERS_OF_RUN = {"dimensions": 20, "rounds": 12, "pairs": 40_000, "ratios": (0.5, 0.5)}
+
+
+@pytest.fixture(scope="module")
+def graph():
+    rng = np.random.default_rng(8)
+    ends = rng.integers(300, size=(2, 2000))
+    return Graph.from_edges(ends[0], ends[1], rng.uniform(0.1, 9, 2000))
+
+
+@pytest.fixture(scope="module")
+def ray_cluster():
+    """A head with two cores that nobody kills, and room for nodes beside it."""
+    from ray.cluster_utils import Cluster
+
+    started = Cluster(
+        initialize_head=True,
+        head_node_args={"num_cpus": 3, "object_store_memory": 80 * 2**20, "include_dashboard": False},
+    )
+    yield started
+    started.shutdown()
+
+
+@pytest.fixture(scope="module")
+def connected(ray_cluster):
+    import ray
+
+    ray_cluster.add_node(num_cpus=2, object_store_memory=80 * 2**20)
+    ray_cluster.wait_for_nodes()
+    ray.init(address=ray_cluster.address, log_to_driver=False)
+    yield ray_cluster
+    ray.shutdown()
+
+
+def settings(**parameters):
+    defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
+    return check_all({**defaults, **PARAMETERS_OF_RUN, "engine": "ray", **parameters})
+
+
+@pytest.mark.parametrize(("workers", "context"), [(1, False), (2, True), (3, False), (5, False)])
+def test_any_number_of_workers_gives_the_bits_of_the_cpu_engine(connected, graph, workers, context):
+    one = Manela(**PARAMETERS_OF_RUN, context=context, engine="cpu").fit(graph)
+    model = Manela(**PARAMETERS_OF_RUN, context=context, engine="ray", workers=workers).fit(graph)
+    np.testing.assert_array_equal(model.embedding_, one.embedding_)
+    if context:
+        np.testing.assert_array_equal(model.context_, one.context_)
+    np.testing.assert_array_equal(model.updates_, one.updates_)
+    assert model.provenance_["pairs_made"] == one.provenance_["pairs_made"] > 30_000
+    assert model.provenance_["engine"].startswith(f"ray, {workers} worker")
+    assert not alive_actors()
+
+
+def alive_actors():
+    from ray.util.state import list_actors
+
+    return [actor for actor in list_actors(filters=[("state", "=", "ALIVE")]) if actor.class_name == "Part"]
+
+
+def test_half_precision_on_the_wire_is_near(connected, graph):
+    exact = Manela(**PARAMETERS_OF_RUN, engine="cpu").fit(graph).embedding_
+    near = Manela(**PARAMETERS_OF_RUN, engine="ray", workers=2, snapshot="float16").fit(graph).embedding_
+    assert 0 < np.abs(near - exact).max() < 0.01 * np.abs(exact).max()
+    with pytest.raises(ParameterError, match="snapshot must be float32 or float16 with engine 'ray', got 'bfloat16'"):
+        Manela(engine="ray", snapshot="bfloat16").fit(graph)
+
+
+@pytest.mark.filterwarnings("ignore:a worker was lost")
+def test_a_run_goes_on_with_the_same_bits_when_workers_and_nodes_are_killed(connected, graph):
+    import ray
+
+    wanted = settings(workers=3, n_jobs=1)
+    whole = Manela(**PARAMETERS_OF_RUN, engine="cpu").fit(graph)
+    extra = connected.add_node(num_cpus=1, object_store_memory=80 * 2**20)
+    connected.wait_for_nodes()
+    state = begin(graph.number_of_nodes, 20, False, 0)
+    schedule = plan(graph, wanted, 40_000)
+    with RayEngine(graph, wanted, state) as engine:
+        while state.round < 12:
+            assert engine.advance(schedule)
+            if state.round == 3:
+                victim = engine._workers[1]
+                os.kill(ray.get(victim.__ray_call__.remote(lambda _: os.getpid())), signal.SIGKILL)
+            if state.round == 6:
+                connected.remove_node(extra, allow_graceful=False)
+            if state.round == 8:
+                for victim in engine._workers:  # nobody is left: it goes on from what was kept
+                    ray.kill(victim)
+        engine.collect()
+        np.testing.assert_array_equal(engine.updates, whole.updates_)
+        assert engine.is_finite()
+    np.testing.assert_array_equal(state.vectors, whole.embedding_)
+    assert state.pairs == whole.provenance_["pairs_made"]
+
+
+def test_what_does_not_fit_a_cluster_is_said(connected, graph):
+    with pytest.raises(ClusterError, match=r"99 workers with 1 threads each do not fit: .* room for"):
+        Manela(engine="ray", workers=99).fit(graph)
+    assert share_out([{"CPU": 8.0}, {"CPU": 4.0}], None, None) == (2, 4)
+    assert share_out([{"CPU": 8.0}, {"CPU": 4.0}], 3, None) == (3, 4)
+    assert share_out([{"CPU": 8.0}, {"CPU": 4.0}], None, 2) == (6, 2)
+    with pytest.raises(ClusterError, match="no machine with a processor"):
+        share_out([], None, None)
+    check_store([{"object_store_memory": 10.0}], 10)
+    with pytest.raises(
+        ClusterError, match=r"must hold 20 MB on every machine, and one has 10 MB: .*--object-store-memory"
+    ):
+        check_store([{"object_store_memory": 3e7}, {"object_store_memory": 1e7}], 20_000_000)
+    large = Graph.from_edges(range(60_000), [*range(1, 60_000), 0])
+    with pytest.raises(ClusterError, match="object store must hold"):
+        Manela(engine="ray", dimensions=256).fit(large)
+    assert not alive_actors()
+
+
+def test_without_the_extra_the_install_command_is_named(graph, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"engine 'ray' needs ray, .* pip install 'manela\[cluster\]'"):
+        Manela(engine="ray").fit(graph)
+
+
+def test_an_address_where_nobody_is_ends_the_command_in_one_line(manela, tmp_path):
+    file = tmp_path / "graph.csv"
+    file.write_text("a,b\nb,c\n")
+    done = manela("embed", file, "-o", tmp_path / "out.npz", "--engine", "ray", "--address", "127.0.0.1:1")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("error: no Ray cluster answers at 127.0.0.1:1")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_driver_that_is_stopped_or_killed_leaves_nothing_and_can_be_resumed(connected, tmp_path, manela):
+    import ray
+
+    graph, _ = draw_blocks(nodes=300, seed=2)
+    file, out, folder = tmp_path / "graph.csv", tmp_path / "out.npz", tmp_path / "run"
+    sources = np.repeat(np.arange(300), graph.degrees)
+    file.write_text("".join(f"{a},{b}\n" for a, b in zip(sources, graph.indices, strict=True) if a < b))
+    arguments = ["embed", file, "-o", out, "--dimensions", "16", "--pairs", "3000000", "--rounds", "400",
+                 "--checkpoint", folder, "--checkpoint-every", "0"]  # fmt: skip
+    command = [sys.executable, "-m", "manela", *map(str, arguments), "--engine", "ray", "--workers", "2",
+               "--address", connected.address]  # fmt: skip
+    for number, resume in ((signal.SIGINT, []), (signal.SIGKILL, ["--resume"])):
+        process = subprocess.Popen([*command, *resume], stderr=subprocess.PIPE)
+        before = (folder / "checkpoint.npz").stat().st_mtime_ns if resume else 0
+        until = time.monotonic() + 60
+        while not (folder / "checkpoint.npz").exists() or (folder / "checkpoint.npz").stat().st_mtime_ns == before:
+            assert process.poll() is None, process.stderr.read()
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        process.send_signal(number)
+        process.communicate(timeout=60)
+        assert process.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL)
+        until = time.monotonic() + 60
+        while alive_actors():
+            assert time.monotonic() < until
+            time.sleep(0.2)
+    assert ray.is_initialized()
+    done = manela(*arguments, "--resume", "--engine", "cpu")
+    assert done.returncode == 0, done.stderr
+    expected = Manela(dimensions=16, pairs=3_000_000, rounds=400).fit(file)
+    found = read_embedding(out)
+    np.testing.assert_array_equal(found.vectors, expected.embedding_)
+
+
+def test_without_a_cluster_ray_starts_on_this_machine_and_ends(manela, tmp_path):
+    file = tmp_path / "graph.csv"
+    file.write_text("a,b\nb,c\nc,a\n")
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    done = manela(
+        "embed", file, "-o", tmp_path / "out.npz", "--engine", "ray", "--pairs", 1000, "--rounds", 5, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(read_embedding(tmp_path / "out.npz").nodes) == 3
+    assert cluster._PIECES > 1
