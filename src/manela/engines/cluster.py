@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import threading
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -30,6 +30,8 @@ _PIECES = 3
 """Pieces of a worker's round; one travels while the next is computed."""
 _PATIENCE = 60.0
 """Seconds until a worker must have started."""
+_KNOCK = 10.0
+"""Seconds until something must listen at an address."""
 _ASIDE = "aside"
 """The threads of a worker that take and answer while it computes."""
 _MOST_LOSSES = 20
@@ -200,12 +202,15 @@ class RayEngine:
             ready, late = self._ray.wait(list(asked), num_returns=len(asked), timeout=_PATIENCE)
             for one in late:
                 self._ray.kill(asked[one])
+            trouble = f"none came within {_PATIENCE:.0f} seconds"
             for one in ready:
-                with suppress(self._ray.exceptions.RayError):
+                try:
                     self._ray.get(one)
                     self._workers.append(asked[one])
+                except self._ray.exceptions.RayError as error:
+                    trouble = _last_line(error)
         if not self._workers:
-            raise ClusterError(f"no worker could be started on the cluster within {_PATIENCE:.0f} seconds")
+            raise ClusterError(f"no worker could be started on the cluster: {trouble}")
 
     def _begin(self, given: Any) -> None:
         """Have all workers begin from what a reference stands for, each with its share of the nodes."""
@@ -221,10 +226,18 @@ class RayEngine:
 
     def _mend(self, error: Exception) -> None:
         """Go on after workers were lost: with a survivor's vectors, or with those that were kept last."""
-        self._losses += 1
-        if self._losses > _MOST_LOSSES:
-            raise ClusterError(f"workers are lost again and again: {_first_line(error)}") from error
-        warnings.warn(f"a worker was lost and is replaced: {_first_line(error)}", ManelaWarning, stacklevel=2)
+        warnings.warn(f"a worker was lost and is replaced: {_last_line(error)}", ManelaWarning, stacklevel=2)
+        while True:
+            self._losses += 1
+            if self._losses > _MOST_LOSSES:
+                raise ClusterError(f"workers are lost again and again: {_last_line(error)}") from error
+            try:
+                self._begin_again()
+                return
+            except self._ray.exceptions.RayError as again:
+                error = again
+
+    def _begin_again(self) -> None:
         found = {}
         for worker in self._workers:
             try:
@@ -232,17 +245,14 @@ class RayEngine:
             except self._ray.exceptions.RayError:
                 self._ray.kill(worker)
         self._workers = list(found)
-        try:
-            self._hire()
-            if found:
-                best = max(found, key=lambda worker: found[worker])
-                self.state.round, self.state.pairs = found[best]
-                self._begin(best.everything.remote())
-            else:
-                self.state.round, self.state.pairs = self._kept
-                self._begin(self._ray.put(self._keep()))
-        except self._ray.exceptions.RayError as again:
-            self._mend(again)
+        self._hire()
+        if found:
+            best = max(found, key=lambda worker: found[worker])
+            self.state.round, self.state.pairs = found[best]
+            self._begin(best.everything.remote())
+        else:
+            self.state.round, self.state.pairs = self._kept
+            self._begin(self._ray.put(self._keep()))
 
     def _leave(self) -> None:
         """Leave nothing on the cluster."""
@@ -263,6 +273,7 @@ def connect(ray: Any, address: str | None) -> bool:
     if ray.is_initialized():
         return False
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    _knock(address)
     main = threading.current_thread() is threading.main_thread()
     kept = signal.getsignal(signal.SIGTERM) if main else None
     try:
@@ -272,11 +283,22 @@ def connect(ray: Any, address: str | None) -> bool:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError, OSError) as error:
         where = f"at {address}" if address else "on this machine"
-        raise ClusterError(f"no Ray cluster answers {where}: {_first_line(error)}") from error
+        raise ClusterError(f"no Ray cluster answers {where}: {_last_line(error)}") from error
     finally:
         if kept is not None:
             signal.signal(signal.SIGTERM, kept)
     return True
+
+
+def _knock(address: str | None) -> None:
+    """Refuse an address where nobody listens; Ray would try for minutes."""
+    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not colon:
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise ClusterError(f"no Ray cluster answers at {address}: {error}") from error
 
 
 def machines(ray: Any) -> list[dict[str, float]]:
@@ -306,7 +328,8 @@ def share_out(found: list[dict[str, float]], workers: int | None, threads: int |
 
 def count_bytes(arcs: tuple[Any, ...], state: State) -> int:
     """What a machine's object store holds at most: the arcs, vectors as workers begin, and what moves in a round."""
-    return sum(array.nbytes for array in arcs if array is not None) + 2 * sum(table.nbytes for table in state.tables)
+    mapped = sum(array.nbytes for array in arcs if array is not None)
+    return int(mapped + 2 * sum(table.nbytes for table in state.tables))
 
 
 def check_store(found: list[dict[str, float]], need: int) -> None:
@@ -319,6 +342,7 @@ def check_store(found: list[dict[str, float]], need: int) -> None:
         )
 
 
-def _first_line(error: BaseException) -> str:
+def _last_line(error: BaseException) -> str:
+    """What went wrong; Ray puts it behind traces."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0][:200]
+    return lines[-1].strip()[:200]

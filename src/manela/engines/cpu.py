@@ -148,7 +148,7 @@ class CpuEngine:
 
         def move(first: int, last: int) -> None:
             for own, room in enumerate(rows):
-                self._kernel(
+                self._kernel(  # type: ignore[call-arg]
                     nodes[first:last], counts[first:last], tables[own], tables[len(tables) - 1 - own],
                     room[first:last], made[first:last], *self.arcs, key, np.float32(rate),
                     self._walks, self._settings.negatives, self._stopped,
