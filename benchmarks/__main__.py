@@ -6,7 +6,20 @@ import os
 import platform
 from pathlib import Path
 
-NAMES = ("startup", "quality", "speed", "memory", "scaling", "reading", "growth", "walks", "links", "hosts", "gpu")
+NAMES = (
+    "startup",
+    "quality",
+    "speed",
+    "memory",
+    "scaling",
+    "reading",
+    "growth",
+    "walks",
+    "links",
+    "hosts",
+    "gpu",
+    "cluster",
+)
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

@@ -76,7 +76,7 @@ def measure(graphs: dict[str, Graph]) -> tuple[float, float]:
                 arcs = graph.indptr.nbytes + graph.indices.nbytes
                 if workers == 2 and snapshot == "float32":
                     moved = sum(int(np.count_nonzero(schedule.counts(number))) for number in range(ROUNDS[name]))
-                    each = sent / moved
+                    each = sent / moved if moved else 0.0
                 rows.row(
                     label, ROUNDS[name] - 3, f"{seconds:.1f}", f"{seconds / one:.2f}x",
                     f"{sent / ROUNDS[name] / 1e6:.1f}", f"{(own - empty[0]) / vectors:.2f}",
@@ -108,6 +108,6 @@ def project(speed: float, each: float) -> None:
                 moves = min(1000.0, 7450 / 20) * nodes
                 into = moves * each * (machines - 1) / machines
                 rows.row(
-                    f"{nodes:,} nodes", machines, f"{hours:.1f}", f"{into / 1e9:,.0f}", f"{into * 8 / 10e9 / 3600:.1f}",
-                    f"{into * 8 / 10e9 / 3600 * (256 + 16) / (512 + 16):.1f}",
+                    f"{nodes:,} nodes", machines, f"{hours:.2f}", f"{into / 1e9:,.0f}", f"{into * 8 / 10e9 / 3600:.2f}",
+                    f"{into * 8 / 10e9 / 3600 * (256 + 16) / (512 + 16):.2f}",
                 )  # fmt: skip

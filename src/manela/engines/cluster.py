@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.cpu import prepare_arcs
-from manela.engines.part import Everything, Part, divide
+from manela.engines.part import Part, Rows, divide
 from manela.engines.state import State
 from manela.errors import ClusterError, ManelaWarning, import_extra
 from manela.graph import Graph
@@ -26,8 +26,8 @@ from manela.schedule import Schedule
 
 Found = TypeVar("Found")
 
-_PIECES = 3
-"""Pieces of a worker's round; one travels while the next is computed."""
+_LARGE_PIECE = 1 << 23
+"""Bytes from which on a worker's round is cut into pieces, of which one travels while the next is computed."""
 _PATIENCE = 60.0
 """Seconds until a worker must have started."""
 _KNOCK = 10.0
@@ -56,7 +56,8 @@ class RayEngine:
         self._ray = import_extra("ray", "cluster", "engine 'ray'")
         self.state, self._stopped = state, False
         self._kept = (state.round, state.pairs)
-        self._nothing = np.zeros(graph.number_of_nodes, dtype=np.int64)
+        self._updates = np.zeros(graph.number_of_nodes, dtype=np.int64)
+        self._pieces = 1
         self._schedule: Schedule | None = None
         self._workers: list[Any] = []
         self._losses = self._attempt = 0
@@ -108,17 +109,21 @@ class RayEngine:
         """Have all workers begin where the state is, by a schedule."""
         self.collect()
         self._schedule, self._sent = schedule, self._ray.put(schedule)
-        self._ask(lambda: self._begin(self._ray.put(self._keep())))
+        iterations = np.minimum(schedule.iterations / schedule.rounds, 1.0).sum()
+        moved = iterations * sum(table.shape[1] for table in self.state.tables) * 4 / len(self._workers)
+        self._pieces = 1 + min(2, int(moved / _LARGE_PIECE))
+        self._ask(lambda: self._begin(self._read_state))
 
-    def _keep(self) -> Everything:
-        return self.state.tables, self._nothing, *self._kept
+    def _read_state(self, first: int, last: int) -> Any:
+        rows: Rows = [table[first:last] for table in self.state.tables], self._updates[first:last]
+        return self._ray.put(rows)
 
     def _do(self, number: int) -> bool:
         """A round: what each worker computes goes to the others piece by piece, and all commit together."""
         computed, taken = [], []
-        for piece in range(_PIECES):
+        for piece in range(self._pieces):
             for worker in self._workers:
-                moved = worker.compute.remote(number, piece, _PIECES)
+                moved = worker.compute.remote(number, piece, self._pieces, len(self._workers) == 1)
                 computed.append(moved)
                 taken += [
                     _aside(other.take).remote(self._attempt, number, moved)
@@ -143,10 +148,8 @@ class RayEngine:
     @property
     def updates(self) -> npt.NDArray[np.int64]:
         """Update pairs that each node has made with this engine."""
-        if self._schedule is None:
-            return self._nothing
-        found: npt.NDArray[np.int64] = self._ask(lambda: self._ray.get(self._workers[0].updates.remote()))
-        return found
+        self.collect()
+        return self._updates
 
     @property
     def sent(self) -> int:
@@ -159,9 +162,11 @@ class RayEngine:
             return
 
         def collect() -> None:
-            for first, last, tables in self._ray.get([worker.own.remote() for worker in self._workers]):
+            for worker in self._workers:
+                first, (tables, updates) = self._ray.get(worker.own.remote())
                 for table, found in zip(self.state.tables, tables, strict=True):
-                    table[first:last] = found
+                    table[first : first + len(found)] = found
+                self._updates[first : first + len(updates)] = updates
 
         self._ask(collect)
         self._kept = (self.state.round, self.state.pairs)
@@ -212,17 +217,25 @@ class RayEngine:
         if not self._workers:
             raise ClusterError(f"no worker could be started on the cluster: {trouble}")
 
-    def _begin(self, given: Any) -> None:
-        """Have all workers begin from what a reference stands for, each with its share of the nodes."""
+    def _begin(self, read: Callable[[int, int], Any]) -> None:
+        """Have all workers begin where the state is, each with its share of the nodes, from rows that `read` refers to.
+
+        Rows go a few at a time, so that the object store need not hold them all.
+        """
         if self._schedule is None:
             return
         self._attempt += 1
+        nodes, after = len(self._updates), (self.state.round, self.state.pairs)
         borders = divide(self._schedule.iterations, len(self._workers)).tolist()
         begun = [
-            worker.begin.remote(self._attempt, given, self._sent, first, last)
+            worker.begin.remote(self._attempt, after, self._sent, first, last)
             for worker, first, last in zip(self._workers, borders[:-1], borders[1:], strict=True)
         ]
         self._ray.get(begun)
+        step = max(1, _LARGE_PIECE // sum(4 * table.shape[1] for table in self.state.tables))
+        for first in range(0, nodes, step):
+            rows = read(first, min(nodes, first + step))
+            self._ray.get([worker.fill.remote(first, rows) for worker in self._workers])
 
     def _mend(self, error: Exception) -> None:
         """Go on after workers were lost: with a survivor's vectors, or with those that were kept last."""
@@ -249,10 +262,10 @@ class RayEngine:
         if found:
             best = max(found, key=lambda worker: found[worker])
             self.state.round, self.state.pairs = found[best]
-            self._begin(best.everything.remote())
+            self._begin(best.read.remote)
         else:
             self.state.round, self.state.pairs = self._kept
-            self._begin(self._ray.put(self._keep()))
+            self._begin(self._read_state)
 
     def _leave(self) -> None:
         """Leave nothing on the cluster."""
@@ -327,7 +340,7 @@ def share_out(found: list[dict[str, float]], workers: int | None, threads: int |
 
 
 def count_bytes(arcs: tuple[Any, ...], state: State) -> int:
-    """What a machine's object store holds at most: the arcs, vectors as workers begin, and what moves in a round."""
+    """What a machine's object store holds at most: the arcs, and what moves in a round, for two rounds."""
     mapped = sum(array.nbytes for array in arcs if array is not None)
     return int(mapped + 2 * sum(table.nbytes for table in state.tables))
 

@@ -21,8 +21,8 @@ Moved = tuple[Integers, Integers, list[Any]]
 """Nodes, the update pairs that each made, and where they went: their rows of each table."""
 
 
-Everything = tuple[list[Table], Integers, int, int]
-"""All tables, the update pairs of each node, rounds, and the update pairs of all."""
+Rows = tuple[list[Table], Integers]
+"""Some nodes' rows of each table, and their update pairs."""
 
 
 class Part:
@@ -47,17 +47,16 @@ class Part:
         self._engine: Any = None
         self._attempt = 0
 
-    def begin(self, attempt: int, given: Everything, schedule: Schedule, first: int, last: int) -> None:
-        """Begin, or begin anew, from these vectors, with the nodes from `first` up to `last`."""
-        tables, updates, self.round, self.pairs = given
-        m = self._settings.dimensions
-        state = State([allocate(len(table), m) for table in tables], m)
-        for own, table in zip(state.tables, tables, strict=True):
-            own[:, :m] = table[:, :m]
-        if self._engine is not None:
-            self._engine.close()
-        self._engine = CpuEngine(None, self._settings, state, self._arcs)
-        self._engine.updates += updates
+    def begin(self, attempt: int, after: tuple[int, int], schedule: Schedule, first: int, last: int) -> None:
+        """Begin, or begin anew, after so many rounds and update pairs, with the nodes from `first` up to `last`.
+
+        Vectors come by `fill`.
+        """
+        self.round, self.pairs = after
+        nodes, m = len(schedule.iterations), self._settings.dimensions
+        if self._engine is None:
+            state = State([allocate(nodes, m) for _ in range(1 + self._settings.context)], m)
+            self._engine = CpuEngine(None, self._settings, state, self._arcs)
         self._schedule, self._first, self._last = schedule, first, last
         self._part = Schedule(
             schedule.iterations[first:last], schedule.phases[first:last], schedule.rounds, schedule.learning_rate
@@ -67,8 +66,19 @@ class Part:
             self._attempt = attempt
             self._taken.clear()
 
-    def compute(self, number: int, piece: int, pieces: int) -> Moved:
-        """Where the nodes of one of the pieces go in a round."""
+    def fill(self, first: int, rows: Rows) -> None:
+        """Take the vectors, and the update pairs, of the nodes from `first` on."""
+        tables, updates = rows
+        for own, table in zip(self._engine.state.tables, tables, strict=True):
+            own[first : first + len(table)] = table
+        self._engine.updates[first : first + len(updates)] = updates
+
+    def read(self, first: int, last: int) -> Rows:
+        """The vectors, and the update pairs, of these nodes."""
+        return [table[first:last] for table in self._engine.state.tables], self._engine.updates[first:last]
+
+    def compute(self, number: int, piece: int, pieces: int, alone: bool = False) -> Moved | None:
+        """Where the nodes of one of the pieces go in a round; told to nobody if the worker is alone."""
         if self._planned != number:
             counts = self._part.counts(number)
             self._nodes = self._first + np.flatnonzero(counts)
@@ -81,6 +91,8 @@ class Part:
         a, b = borders[piece], len(self._nodes) if piece == pieces - 1 else borders[piece + 1]
         rows, made = [room[a:b] for room in self._room], self._made[a:b]
         self._engine.move(self._nodes[a:b], self._counts[a:b], number, self._schedule.rate(number), rows, made)
+        if alone:
+            return None
         if self._settings.snapshot == "float16":
             rows = [to_half(row[:, : self._settings.dimensions]) for row in rows]
         self.sent += sum(array.nbytes for array in (self._nodes[a:b], made, *rows))
@@ -116,13 +128,9 @@ class Part:
         """Rounds committed, and the update pairs in them."""
         return self.round, self.pairs
 
-    def everything(self) -> Everything:
-        """What another worker needs to begin here."""
-        return self._engine.state.tables, self._engine.updates, self.round, self.pairs
-
-    def own(self) -> tuple[int, int, list[Table]]:
-        """The own nodes' rows."""
-        return self._first, self._last, [table[self._first : self._last] for table in self._engine.state.tables]
+    def own(self) -> tuple[int, Rows]:
+        """The first of the own nodes, and their vectors and update pairs."""
+        return self._first, self.read(self._first, self._last)
 
     def rows(self, table: int, rows: Integers) -> Table:
         """Some rows of a table."""
@@ -133,14 +141,9 @@ class Part:
         """Bytes that this worker gave to others."""
         return self.sent
 
-    def updates(self) -> Integers:
-        """The update pairs of each node."""
-        found: Integers = self._engine.updates
-        return found
-
     def is_finite(self) -> bool:
         """Whether the own nodes' vectors are."""
-        return all(bool(np.isfinite(table).all()) for table in self.own()[2])
+        return all(bool(np.isfinite(table).all()) for table in self.read(self._first, self._last)[0])
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Update pairs a second of this worker."""
