@@ -13,6 +13,7 @@ from manela.engines.cpu import CpuEngine
 from manela.engines.state import State
 from manela.kernels.half import from_half, to_half
 from manela.kernels.layout import Table, allocate
+from manela.pages import drop_pages
 from manela.params import Settings
 from manela.schedule import Schedule
 
@@ -23,6 +24,9 @@ Moved = tuple[Integers, Integers, list[Any]]
 
 Rows = tuple[list[Table], Integers]
 """Some nodes' rows of each table, and their update pairs."""
+
+_TIDY = 4
+"""Rounds after which pages of what has been taken are given back."""
 
 
 class Part:
@@ -115,6 +119,9 @@ class Part:
             made += int(theirs.sum())
         self.pairs += made
         self.round = number + 1
+        if self.round % _TIDY == 1:
+            # pages of the object store count as this process's while they are mapped, also when they hold others' things
+            drop_pages(lambda name: "plasma" in name, shared=True)
         return self.pairs
 
     def stop(self) -> None:

@@ -1,0 +1,49 @@
+import mmap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from manela.pages import drop_pages
+
+
+def resident(name):
+    """Kilobytes of a file's pages that are mapped into this process."""
+    found, inside = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        head, *rest = line.split()
+        if not head.endswith(":"):
+            inside = len(rest) >= 5 and name in rest[4]
+        elif inside and head == "Rss:":
+            found += int(rest[0])
+    return found
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_pages_are_given_back_and_nothing_is_lost(tmp_path, shared):
+    path = tmp_path / f"pages-{shared}"
+    path.write_bytes(bytes(range(256)) * 16 * 256)
+    with path.open("r+b") as file:
+        access = {"access": mmap.ACCESS_WRITE} if shared else {"flags": mmap.MAP_PRIVATE, "prot": mmap.PROT_READ}
+        with mmap.mmap(file.fileno(), 0, **access) as mapped:
+            array = np.frombuffer(mapped, np.uint8)
+            before = int(array.sum())
+            if shared:
+                array[0] = 7
+                before += 7
+            assert resident(path.name) >= 1024
+            drop_pages(lambda name: path.name in name, shared=not shared)  # of the other kind: nothing happens
+            assert resident(path.name) >= 1024
+            drop_pages(lambda name: path.name in name, shared=shared)
+            assert resident(path.name) == 0
+            assert int(array.sum()) == before
+            del array
+
+
+def test_what_was_written_privately_stays(tmp_path):
+    path = tmp_path / "written"
+    path.write_bytes(bytes(1 << 20))
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE) as mapped:
+        mapped[5] = 9
+        drop_pages(lambda name: "written" in name)
+        assert mapped[5] == 9
