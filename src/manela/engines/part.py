@@ -25,8 +25,8 @@ Moved = tuple[Integers, Integers, list[Any]]
 Rows = tuple[list[Table], Integers]
 """Some nodes' rows of each table, and their update pairs."""
 
-_TIDY = 4
-"""Rounds after which pages of what has been taken are given back."""
+_TIDY = 8
+"""What part of the vectors may have been given and taken until pages of the object store are given back."""
 
 
 class Part:
@@ -49,7 +49,7 @@ class Part:
         self._lock = threading.Lock()
         self._taken: dict[int, list[Moved]] = defaultdict(list)
         self._engine: Any = None
-        self._attempt = 0
+        self._attempt = self._touched = 0
 
     def begin(self, attempt: int, after: tuple[int, int], schedule: Schedule, first: int, last: int) -> None:
         """Begin, or begin anew, after so many rounds and update pairs, with the nodes from `first` up to `last`.
@@ -76,6 +76,7 @@ class Part:
         for own, table in zip(self._engine.state.tables, tables, strict=True):
             own[first : first + len(table)] = table
         self._engine.updates[first : first + len(updates)] = updates
+        self._touched += sum(table.nbytes for table in tables)
 
     def read(self, first: int, last: int) -> Rows:
         """The vectors, and the update pairs, of these nodes."""
@@ -99,7 +100,9 @@ class Part:
             return None
         if self._settings.snapshot == "float16":
             rows = [to_half(row[:, : self._settings.dimensions]) for row in rows]
-        self.sent += sum(array.nbytes for array in (self._nodes[a:b], made, *rows))
+        size = sum(array.nbytes for array in (self._nodes[a:b], made, *rows))
+        self.sent += size
+        self._touched += size
         return self._nodes[a:b], made, rows
 
     def take(self, attempt: int, number: int, moved: Moved) -> None:
@@ -117,11 +120,13 @@ class Part:
         for nodes, theirs, rows in taken:
             self._engine.commit(nodes, theirs, [self._widen(row) for row in rows])
             made += int(theirs.sum())
+            self._touched += sum(row.nbytes for row in rows)
         self.pairs += made
         self.round = number + 1
-        if self.round % _TIDY == 1:
-            # pages of the object store count as this process's while they are mapped, also when they hold others' things
+        if self._touched > self._engine.state.tables[0].nbytes // _TIDY:
+            # pages of the object store count as this process's while they are mapped, whatever they hold by now
             drop_pages(lambda name: "plasma" in name, shared=True)
+            self._touched = 0
         return self.pairs
 
     def stop(self) -> None:
