@@ -67,6 +67,7 @@ def _is_seed(x: Any) -> bool:
 
 APPLY = ("iteration", "single")
 ENGINES = ("auto", "cpu", "gpu", "ray")
+MOST_GPU_DIMENSIONS = 4096
 SNAPSHOTS = ("float32", "float16", "bfloat16")
 
 PARAMETERS: dict[str, Parameter] = {

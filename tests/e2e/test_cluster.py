@@ -15,6 +15,7 @@ import ray
 
 from manela import Manela
 from manela.datasets.generators import draw_blocks
+from manela.engines import cluster
 from manela.engines.cluster import RayEngine, check_store, share_out
 from manela.engines.state import begin
 from manela.errors import ClusterError, MissingExtraError, ParameterError
@@ -121,7 +122,7 @@ def test_half_precision_on_the_wire_is_near(connected, graph):
         Manela(engine="ray", snapshot="bfloat16").fit(graph)
 
 
-@pytest.mark.filterwarnings("ignore:a worker was lost")
+@pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:goes on with")
 def test_a_run_goes_on_with_the_same_bits_when_workers_and_nodes_are_killed(connected, graph):
     wanted = settings(workers=3, n_jobs=1)
     whole = Manela(**PARAMETERS_OF_RUN, engine="cpu").fit(graph)
@@ -151,6 +152,40 @@ def test_a_run_goes_on_with_the_same_bits_when_workers_and_nodes_are_killed(conn
     assert state.pairs == whole.provenance_["pairs_made"]
 
 
+@pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:goes on with")
+def test_a_worker_killed_while_vectors_are_handed_out_changes_nothing(connected, graph, monkeypatch):
+    monkeypatch.setattr(cluster, "_LARGE_PIECE", 4000)
+    read, calls = RayEngine._read_state, []
+
+    def read_and_kill(self, first, last):
+        calls.append(first)
+        if len(calls) == 3:
+            os.kill(ray.get(self._workers[0].__ray_call__.remote(lambda _: os.getpid())), signal.SIGKILL)
+        return read(self, first, last)
+
+    monkeypatch.setattr(RayEngine, "_read_state", read_and_kill)
+    model = Manela(**PARAMETERS_OF_RUN, engine="ray", workers=2, n_jobs=1).fit(graph)
+    assert len(calls) > 3
+    np.testing.assert_array_equal(model.embedding_, Manela(**PARAMETERS_OF_RUN, engine="cpu").fit(graph).embedding_)
+
+
+@pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:goes on with")
+def test_workers_that_are_all_lost_after_the_last_round_do_not_take_the_result_with_them(connected, graph, monkeypatch):
+    look, lost = RayEngine.is_finite, []
+
+    def lose_all(self):
+        if self.state.round == 12 and not lost:
+            lost.append(True)
+            for worker in self._workers:
+                ray.kill(worker)
+        return look(self)
+
+    monkeypatch.setattr(RayEngine, "is_finite", lose_all)
+    model = Manela(**PARAMETERS_OF_RUN, engine="ray", workers=1, n_jobs=1).fit(graph)
+    assert lost
+    np.testing.assert_array_equal(model.embedding_, Manela(**PARAMETERS_OF_RUN, engine="cpu").fit(graph).embedding_)
+
+
 def test_what_does_not_fit_a_cluster_is_said(connected, graph):
     with pytest.raises(ClusterError, match=r"99 workers with 1 threads each do not fit: .* room for"):
         Manela(engine="ray", workers=99).fit(graph)
@@ -166,7 +201,7 @@ def test_what_does_not_fit_a_cluster_is_said(connected, graph):
         check_store([{"object_store_memory": 3e7}, {"object_store_memory": 1e7}], 20_000_000)
     large = Graph.from_edges(range(60_000), [*range(1, 60_000), 0])
     with pytest.raises(ClusterError, match="object store must hold"):
-        Manela(engine="ray", dimensions=256).fit(large)
+        Manela(engine="ray", dimensions=256, rounds=10).fit(large)
     wait_until_nothing_is_left()
 
 

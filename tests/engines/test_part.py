@@ -26,16 +26,18 @@ def graph():
     return Graph.from_edges(rng.integers(60, size=200), rng.integers(60, size=200), nodes=range(62))
 
 
-def start(graph, wanted, schedule, workers, first_round=0):
+def start(graph, wanted, schedule, workers):
     """Workers that have begun, with their shares of the nodes."""
     state = begin(graph.number_of_nodes, wanted.dimensions, wanted.context, wanted.seed)
     parts = [Part(wanted, prepare_arcs(graph)) for _ in range(workers)]
     borders = divide(schedule.iterations, workers)
     for part, first, last in zip(parts, borders[:-1], borders[1:], strict=True):
-        part.begin(1, (first_round, 0), schedule, int(first), int(last))
+        part.begin(1, schedule, int(first), int(last))
         for at in range(0, graph.number_of_nodes, 7):
             rows = [table[at : at + 7] for table in state.tables]
             part.fill(at, (rows, np.zeros(len(rows[0]), dtype=np.int64)))
+        assert part.where() is None  # until it is told that these are all
+        part.ready((0, 0))
     return parts
 
 

@@ -15,7 +15,7 @@ from manela.engines.state import State
 from manela.errors import DeviceError, ManelaWarning, ParameterError
 from manela.graph import Graph
 from manela.kernels.layout import Table
-from manela.params import Settings
+from manela.params import MOST_GPU_DIMENSIONS, Settings
 from manela.schedule import Schedule, count_pairs
 
 _SPEED_OF_A_CORE = 5e6
@@ -113,7 +113,7 @@ def has_gpu() -> bool:
 
 
 def _is_worth_a_gpu(graph: Graph, settings: Settings) -> bool:
-    if settings.apply != "iteration":
+    if settings.apply != "iteration" or settings.dimensions > MOST_GPU_DIMENSIONS:
         return False
     seconds = settings.max_seconds
     if seconds is None:

@@ -16,24 +16,22 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.cpu import prepare_arcs
-from manela.engines.part import Part, Rows, divide
+from manela.engines.part import ASIDE, CONTROL, Part, Rows, divide
 from manela.engines.state import State
 from manela.errors import ClusterError, ManelaWarning, import_extra
 from manela.graph import Graph
 from manela.kernels.layout import Table
 from manela.params import Settings
-from manela.schedule import Schedule
+from manela.schedule import Schedule, count_pairs, default_rounds
 
 Found = TypeVar("Found")
 
 _LARGE_PIECE = 1 << 23
 """Bytes from which on a worker's round is cut into pieces, of which one travels while the next is computed."""
-_PATIENCE = 60.0
-"""Seconds until a worker must have started."""
+_PATIENCE = 300.0
+"""Seconds until a worker must have started, with the arcs at hand."""
 _KNOCK = 10.0
 """Seconds until something must listen at an address."""
-_ASIDE = "aside"
-"""The threads of a worker that take and answer while it computes."""
 _MOST_LOSSES = 20
 """Times that workers may be lost without a round done in between."""
 
@@ -66,10 +64,13 @@ class RayEngine:
         try:
             found = machines(self._ray)
             self._wanted, threads = share_out(found, settings.workers, settings.threads)
-            check_store(found, count_bytes(self.arcs, state))
+            check_store(found, count_bytes(self.arcs, graph, settings, state))
             self._settings = replace(settings, jobs=threads)
             self._arcs = self._ray.put(self.arcs)
             self._hire()
+        except self._ray.exceptions.RayError as error:
+            self._leave()
+            raise ClusterError(f"the Ray cluster does not take the network: {_last_line(error)}") from error
         except BaseException:
             self._leave()
             raise
@@ -85,7 +86,7 @@ class RayEngine:
         """End the round that is being computed, within moments; nothing of it counts."""
         self._stopped = True
         for worker in self._workers:
-            _aside(worker.stop).remote()
+            worker.stop.remote()
 
     def advance(self, schedule: Schedule) -> bool:
         """Do the next round; False if it was stopped, and then nothing has moved."""
@@ -126,12 +127,9 @@ class RayEngine:
                 moved = worker.compute.remote(number, piece, self._pieces, len(self._workers) == 1)
                 computed.append(moved)
                 taken += [
-                    _aside(other.take).remote(self._attempt, number, moved)
-                    for other in self._workers
-                    if other is not worker
+                    other.take.remote(self._attempt, number, moved) for other in self._workers if other is not worker
                 ]
-        self._ray.get(taken)
-        self._ray.wait(computed, num_returns=len(computed), fetch_local=False)
+        self._ray.get(taken if taken else computed)
         if self._stopped:
             return False
         pairs = self._ray.get([worker.commit.remote(number) for worker in self._workers])
@@ -162,8 +160,8 @@ class RayEngine:
             return
 
         def collect() -> None:
-            for worker in self._workers:
-                first, (tables, updates) = self._ray.get(worker.own.remote())
+            # all of it is here before any of it counts
+            for first, (tables, updates) in self._ray.get([worker.own.remote() for worker in self._workers]):
                 for table, found in zip(self.state.tables, tables, strict=True):
                     table[first : first + len(found)] = found
                 self._updates[first : first + len(updates)] = updates
@@ -183,7 +181,9 @@ class RayEngine:
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Update pairs a second of all workers, tried for about this long; moves nothing."""
         self._take(schedule)
-        return float(sum(self._ray.get([worker.measure.remote(self._sent, seconds) for worker in self._workers])))
+        return self._ask(
+            lambda: float(sum(self._ray.get([worker.measure.remote(self._sent, seconds) for worker in self._workers])))
+        )
 
     def _ask(self, question: Callable[[], Found]) -> Found:
         """Ask workers; those that are lost are replaced first."""
@@ -198,22 +198,29 @@ class RayEngine:
     def _hire(self) -> None:
         """Start workers until there are as many as wanted; those that do not start in time are left out."""
         as_actor = self._ray.remote(
-            num_cpus=self._settings.jobs, scheduling_strategy="SPREAD", max_restarts=0, concurrency_groups={_ASIDE: 2}
+            num_cpus=self._settings.jobs,
+            scheduling_strategy="SPREAD",
+            max_restarts=0,
+            concurrency_groups={ASIDE: 2, CONTROL: 1},
         )
         actor = as_actor(Part)
         new = [actor.remote(self._settings, self._arcs) for _ in range(self._wanted - len(self._workers))]
-        asked = {_aside(worker.where).remote(): worker for worker in new}
-        if asked:
-            ready, late = self._ray.wait(list(asked), num_returns=len(asked), timeout=_PATIENCE)
-            for one in late:
-                self._ray.kill(asked[one])
-            trouble = f"none came within {_PATIENCE:.0f} seconds"
+        trouble = f"none came within {_PATIENCE:.0f} seconds"
+        try:
+            asked = {worker.is_there.remote(): worker for worker in new}
+            ready, _ = self._ray.wait(list(asked), num_returns=len(asked), timeout=_PATIENCE) if asked else ([], [])
             for one in ready:
                 try:
                     self._ray.get(one)
                     self._workers.append(asked[one])
                 except self._ray.exceptions.RayError as error:
                     trouble = _last_line(error)
+        finally:
+            for worker in new:
+                if worker not in self._workers:
+                    self._ray.kill(worker)
+        if 0 < len(self._workers) < self._wanted:
+            warnings.warn(f"goes on with {len(self._workers)} of {self._wanted} workers", ManelaWarning, stacklevel=2)
         if not self._workers:
             raise ClusterError(f"no worker could be started on the cluster: {trouble}")
 
@@ -225,10 +232,10 @@ class RayEngine:
         if self._schedule is None:
             return
         self._attempt += 1
-        nodes, after = len(self._updates), (self.state.round, self.state.pairs)
+        nodes = len(self._updates)
         borders = divide(self._schedule.iterations, len(self._workers)).tolist()
         begun = [
-            worker.begin.remote(self._attempt, after, self._sent, first, last)
+            worker.begin.remote(self._attempt, self._sent, first, last)
             for worker, first, last in zip(self._workers, borders[:-1], borders[1:], strict=True)
         ]
         self._ray.get(begun)
@@ -236,6 +243,7 @@ class RayEngine:
         for first in range(0, nodes, step):
             rows = read(first, min(nodes, first + step))
             self._ray.get([worker.fill.remote(first, rows) for worker in self._workers])
+        self._ray.get([worker.ready.remote((self.state.round, self.state.pairs)) for worker in self._workers])
 
     def _mend(self, error: Exception) -> None:
         """Go on after workers were lost: with a survivor's vectors, or with those that were kept last."""
@@ -254,14 +262,17 @@ class RayEngine:
         found = {}
         for worker in self._workers:
             try:
-                found[worker] = self._ray.get(_aside(worker.where).remote(), timeout=_PATIENCE)
+                self._ray.get(worker.is_there.remote(), timeout=_PATIENCE)
+                # behind whatever it still computes or commits
+                found[worker] = self._ray.get(worker.where.remote())
             except self._ray.exceptions.RayError:
                 self._ray.kill(worker)
         self._workers = list(found)
         self._hire()
-        if found:
-            best = max(found, key=lambda worker: found[worker])
-            self.state.round, self.state.pairs = found[best]
+        whole = {worker: at for worker, at in found.items() if at is not None}
+        if whole:
+            best = max(whole, key=lambda worker: whole[worker])
+            self.state.round, self.state.pairs = whole[best]
             self._begin(best.read.remote)
         else:
             self.state.round, self.state.pairs = self._kept
@@ -277,10 +288,6 @@ class RayEngine:
             self._ray.shutdown()
 
 
-def _aside(method: Any) -> Any:
-    return method.options(concurrency_group=_ASIDE)
-
-
 def connect(ray: Any, address: str | None) -> bool:
     """Connect to a cluster, or start Ray on this machine; False where this process was connected before."""
     if ray.is_initialized():
@@ -294,7 +301,7 @@ def connect(ray: Any, address: str | None) -> bool:
             ray.init(log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
         else:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError, OSError) as error:
+    except (RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
         where = f"at {address}" if address else "on this machine"
         raise ClusterError(f"no Ray cluster answers {where}: {_last_line(error)}") from error
     finally:
@@ -339,10 +346,14 @@ def share_out(found: list[dict[str, float]], workers: int | None, threads: int |
     return workers, threads
 
 
-def count_bytes(arcs: tuple[Any, ...], state: State) -> int:
+def count_bytes(arcs: tuple[Any, ...], graph: Graph, settings: Settings, state: State) -> int:
     """What a machine's object store holds at most: the arcs, and what moves in a round, for two rounds."""
+    nodes = graph.number_of_nodes
+    rounds = settings.rounds or default_rounds(nodes)
+    iterations = nodes if settings.max_seconds else count_pairs(graph, settings) / sum(settings.walks) / rounds
+    row = sum(table.shape[1] * 4 for table in state.tables) + 16
     mapped = sum(array.nbytes for array in arcs if array is not None)
-    return int(mapped + 2 * sum(table.nbytes for table in state.tables))
+    return int(mapped + 16 * nodes + 2 * min(nodes, iterations) * row)
 
 
 def check_store(found: list[dict[str, float]], need: int) -> None:

@@ -19,7 +19,7 @@ from manela.engines.state import State
 from manela.errors import DeviceError, ParameterError, import_extra
 from manela.graph import Graph
 from manela.kernels.layout import Table
-from manela.params import Settings
+from manela.params import MOST_GPU_DIMENSIONS, Settings
 from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import Schedule, count_pairs, default_rounds
 
@@ -31,7 +31,6 @@ _MOST_DRAWN = 1 << 26
 """Rows that are drawn ahead, unless one node has more in a round."""
 _MOST_PLANNED = 1 << 24
 """Nodes times rounds that are planned ahead, unless one round has more."""
-_MOST_DIMENSIONS = 4096
 _BLOCK = 256
 
 
@@ -93,8 +92,10 @@ class GpuEngine:
     def __init__(self, graph: Graph, settings: Settings, state: State) -> None:
         if settings.apply != "iteration":
             raise ParameterError(f"apply must be 'iteration' on a GPU, got {settings.apply!r}: use engine 'cpu'.")
-        if settings.dimensions > _MOST_DIMENSIONS:
-            raise ParameterError(f"dimensions must be at most {_MOST_DIMENSIONS} on a GPU, got {settings.dimensions}.")
+        if settings.dimensions > MOST_GPU_DIMENSIONS:
+            raise ParameterError(
+                f"dimensions must be at most {MOST_GPU_DIMENSIONS} on a GPU, got {settings.dimensions}."
+            )
         self._torch, self._device, self.name = open_device()
         from manela.kernels import gpu
 
@@ -364,8 +365,11 @@ class GpuEngine:
 
     def is_finite(self) -> bool:
         """Whether all vectors are."""
-        # what is not finite stays so in a sum of absolute values
-        return all(bool(self._torch.isfinite(table.abs().sum())) for table in self._tables)
+        with self._on_device():
+            return all(
+                bool(self._torch.isfinite(self._torch.stack(self._torch.aminmax(table))).all())
+                for table in self._tables
+            )
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Update pairs a second, those with dropped targets too, tried for about this long; moves nothing."""

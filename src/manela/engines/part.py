@@ -37,26 +37,24 @@ class Part:
 
     Attributes
     ----------
-    round, pairs : int
-        Rounds committed, and the update pairs of all workers in them.
+    at : tuple of int, or None
+        Rounds committed and the update pairs of all workers in them; None while the vectors are not whole.
     sent : int
         Bytes of what this worker gave to others.
     """
 
     def __init__(self, settings: Settings, arcs: tuple[Any, Any, Any, Any]) -> None:
         self._settings, self._arcs = settings, arcs
-        self.round = self.pairs = self.sent = 0
+        self.at: tuple[int, int] | None = None
+        self.sent = 0
         self._lock = threading.Lock()
         self._taken: dict[int, list[Moved]] = defaultdict(list)
         self._engine: Any = None
         self._attempt = self._touched = 0
 
-    def begin(self, attempt: int, after: tuple[int, int], schedule: Schedule, first: int, last: int) -> None:
-        """Begin, or begin anew, after so many rounds and update pairs, with the nodes from `first` up to `last`.
-
-        Vectors come by `fill`.
-        """
-        self.round, self.pairs = after
+    def begin(self, attempt: int, schedule: Schedule, first: int, last: int) -> None:
+        """Begin, or begin anew, with the nodes from `first` up to `last`; vectors come by `fill`, and then `ready`."""
+        self.at = None
         nodes, m = len(schedule.iterations), self._settings.dimensions
         if self._engine is None:
             state = State([allocate(nodes, m) for _ in range(1 + self._settings.context)], m)
@@ -77,6 +75,10 @@ class Part:
             own[first : first + len(table)] = table
         self._engine.updates[first : first + len(updates)] = updates
         self._touched += sum(table.nbytes for table in tables)
+
+    def ready(self, at: tuple[int, int]) -> None:
+        """All vectors are there; they are those after so many rounds and update pairs."""
+        self.at = at
 
     def read(self, first: int, last: int) -> Rows:
         """The vectors, and the update pairs, of these nodes."""
@@ -113,6 +115,7 @@ class Part:
 
     def commit(self, number: int) -> int:
         """End a round: all rows that moved, own and others', are now what is read; returns all update pairs so far."""
+        pairs, self.at = (self.at or (0, 0))[1], None
         with self._lock:
             taken = self._taken.pop(number, [])
         self._engine.commit(self._nodes, self._made, self._room)
@@ -121,13 +124,12 @@ class Part:
             self._engine.commit(nodes, theirs, [self._widen(row) for row in rows])
             made += int(theirs.sum())
             self._touched += sum(row.nbytes for row in rows)
-        self.pairs += made
-        self.round = number + 1
         if self._touched > self._engine.state.tables[0].nbytes // _TIDY:
             # pages of the object store count as this process's while they are mapped, whatever they hold by now
             drop_pages(lambda name: "plasma" in name, shared=True)
             self._touched = 0
-        return self.pairs
+        self.at = (number + 1, pairs + made)
+        return pairs + made
 
     def stop(self) -> None:
         """End what is being computed, within moments; nothing of the round counts."""
@@ -136,9 +138,13 @@ class Part:
 
     # what is asked from outside
 
-    def where(self) -> tuple[int, int]:
-        """Rounds committed, and the update pairs in them."""
-        return self.round, self.pairs
+    def is_there(self) -> bool:
+        """That the worker runs."""
+        return True
+
+    def where(self) -> tuple[int, int] | None:
+        """Rounds committed, and the update pairs in them; None if the vectors are not whole."""
+        return self.at
 
     def own(self) -> tuple[int, Rows]:
         """The first of the own nodes, and their vectors and update pairs."""
@@ -167,6 +173,13 @@ class Part:
         found = allocate(len(rows), self._settings.dimensions)
         found[:, : self._settings.dimensions] = from_half(rows)
         return found
+
+
+# what Ray runs beside computing: see `concurrency groups` there
+ASIDE, CONTROL = "aside", "control"
+Part.take.__ray_concurrency_group__ = ASIDE  # type: ignore[attr-defined]
+Part.stop.__ray_concurrency_group__ = CONTROL  # type: ignore[attr-defined]
+Part.is_there.__ray_concurrency_group__ = CONTROL  # type: ignore[attr-defined]
 
 
 def divide(work: npt.NDArray[np.float64], parts: int) -> Integers:

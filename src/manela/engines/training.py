@@ -117,27 +117,36 @@ class _Loop:
     def _rounds(self) -> None:
         state, rounds = self.engine.state, self.schedule.rounds
         self.begun, self.first_round, self.first_pairs = time.perf_counter(), state.round, state.pairs
-        reported = saved = self.begun
-        while state.round < rounds and self.engine.advance(self.schedule):
-            now = time.perf_counter()
-            if now - reported >= _REPORT_EVERY or state.round == rounds:
-                self._check()
-                self._report(now)
-                reported = now
-            if self.checkpoint is not None and now - saved >= self.checkpoint.every:
-                self._save()
-                saved = time.perf_counter()
-            if now >= self.deadline and state.round < rounds:
-                warnings.warn(
-                    f"max_seconds was over after {state.round} of {rounds} rounds, with the learning rate not yet down",
-                    ManelaWarning,
-                    stacklevel=2,
-                )
-                break
-        self._check()
-        self.engine.collect()
+        self.reported = self.saved = self.begun
+        ended = False
+        while not ended:
+            while not ended and state.round < rounds:
+                ended = not self.engine.advance(self.schedule) or self._look_after()
+            self._check()
+            self.engine.collect()
+            # where all workers of a cluster were lost, collecting finds that rounds must be done again
+            ended = ended or state.round >= rounds
         if self.checkpoint is not None:
             self._save()
+
+    def _look_after(self) -> bool:
+        """After a round: report and save, if it is time; returns whether time is over."""
+        now, state, rounds = time.perf_counter(), self.engine.state, self.schedule.rounds
+        if now - self.reported >= _REPORT_EVERY or state.round == rounds:
+            self._check()
+            self._report(now)
+            self.reported = now
+        if self.checkpoint is not None and now - self.saved >= self.checkpoint.every:
+            self._save()
+            self.saved = time.perf_counter()
+        if now >= self.deadline and state.round < rounds:
+            warnings.warn(
+                f"max_seconds was over after {state.round} of {rounds} rounds, with the learning rate not yet down",
+                ManelaWarning,
+                stacklevel=2,
+            )
+            return True
+        return False
 
     def _save(self) -> None:
         self._check()

@@ -91,7 +91,7 @@ def draw(
         tl.store(out + 1 + negative, tl.where(at >= 0, row, -1), mask=here)
 
 
-@triton.jit(do_not_specialize=["first_slot", "first_place", "first_iteration"])
+@triton.jit(do_not_specialize=["first_slot", "first_place", "first_iteration", "width"])
 def absorb(
     nodes,
     starts,
@@ -105,7 +105,7 @@ def absorb(
     first_slot: tl.int64,
     first_place: tl.int64,
     first_iteration: tl.int64,
-    width,
+    width: tl.int64,
     columns,
     GROUP: tl.constexpr,
     COLUMNS: tl.constexpr,
@@ -136,7 +136,7 @@ def absorb(
     tl.store(made + first_place + tl.program_id(0), tl.sum(pairs, axis=0))
 
 
-@triton.jit(do_not_specialize=["first_slot", "first_place", "first_iteration"])
+@triton.jit(do_not_specialize=["first_slot", "first_place", "first_iteration", "width"])
 def absorb_long(
     nodes,
     starts,
@@ -150,7 +150,7 @@ def absorb_long(
     first_slot: tl.int64,
     first_place: tl.int64,
     first_iteration: tl.int64,
-    width,
+    width: tl.int64,
     columns,
     GROUP: tl.constexpr,
     COLUMNS: tl.constexpr,
