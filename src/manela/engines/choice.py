@@ -85,6 +85,11 @@ class Engine(Protocol):
 def open_engine(graph: Graph, settings: Settings, state: State) -> Engine:
     """The engine that was asked for, or with "auto" a GPU where there is one and the work is worth its start."""
     name = settings.engine
+    on_cluster = settings.workers is not None or settings.address is not None
+    if on_cluster and name == "auto":
+        name = "ray"
+    if on_cluster and name != "ray":
+        raise ParameterError(f"workers and address are for engine 'ray', got engine '{name}'.")
     if name == "auto" and settings.snapshot != "float32":
         name = "ray" if settings.snapshot == "float16" else "gpu"
     kinds = _SNAPSHOTS["cpu" if name == "auto" else name]
