@@ -29,10 +29,10 @@ def graph():
 def start(graph, wanted, schedule, workers):
     """Workers that have begun, with their shares of the nodes."""
     state = begin(graph.number_of_nodes, wanted.dimensions, wanted.context, wanted.seed)
-    parts = [Part(wanted, prepare_arcs(graph)) for _ in range(workers)]
+    parts = [Part(wanted) for _ in range(workers)]
     borders = divide(schedule.iterations, workers)
     for part, first, last in zip(parts, borders[:-1], borders[1:], strict=True):
-        part.begin(1, schedule, int(first), int(last))
+        part.begin(1, prepare_arcs(graph), schedule, int(first), int(last))
         for at in range(0, graph.number_of_nodes, 7):
             rows = [table[at : at + 7] for table in state.tables]
             part.fill(at, (rows, np.zeros(len(rows[0]), dtype=np.int64)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -10,6 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,9 +31,12 @@ Found = TypeVar("Found")
 _LARGE_PIECE = 1 << 23
 """Bytes from which on a worker's round is cut into pieces, of which one travels while the next is computed."""
 _PATIENCE = 300.0
-"""Seconds until a worker must have started, with the arcs at hand."""
+"""Seconds until a worker must have started."""
 _KNOCK = 10.0
 """Seconds until something must listen at an address."""
+_MODE = "RAY_AUTH_MODE"
+"""The variable in the environment by which Ray asks for tokens, or shows them."""
+_TOKEN_HINT = "; if it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN (there: `ray get-auth-token`)"
 _MOST_LOSSES = 20
 """Times that workers may be lost without a round done in between."""
 
@@ -51,6 +56,7 @@ class RayEngine:
     """
 
     def __init__(self, graph: Graph, settings: Settings, state: State) -> None:
+        _bring_token(settings.address)
         self._ray = import_extra("ray", "cluster", "engine 'ray'")
         self.state, self._stopped = state, False
         self._kept = (state.round, state.pairs)
@@ -74,13 +80,17 @@ class RayEngine:
         except BaseException:
             self._leave()
             raise
-        self.name = f"ray, {len(self._workers)} workers with {threads} threads each"
+        self.name = f"ray, {_count(len(self._workers), 'worker')} with {_count(threads, 'thread')} each"
 
     def __enter__(self) -> RayEngine:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         self._leave()
+        if isinstance(error, ConnectionError):
+            raise ClusterError(
+                "the connection to the Ray cluster is lost; a run with a checkpoint can be resumed"
+            ) from error
 
     def stop(self) -> None:
         """End the round that is being computed, within moments; nothing of it counts."""
@@ -204,7 +214,7 @@ class RayEngine:
             concurrency_groups={ASIDE: 2, CONTROL: 1},
         )
         actor = as_actor(Part)
-        new = [actor.remote(self._settings, self._arcs) for _ in range(self._wanted - len(self._workers))]
+        new = [actor.remote(self._settings) for _ in range(self._wanted - len(self._workers))]
         trouble = f"none came within {_PATIENCE:.0f} seconds"
         try:
             asked = {worker.is_there.remote(): worker for worker in new}
@@ -235,7 +245,7 @@ class RayEngine:
         nodes = len(self._updates)
         borders = divide(self._schedule.iterations, len(self._workers)).tolist()
         begun = [
-            worker.begin.remote(self._attempt, self._sent, first, last)
+            worker.begin.remote(self._attempt, self._arcs, self._sent, first, last)
             for worker, first, last in zip(self._workers, borders[:-1], borders[1:], strict=True)
         ]
         self._ray.get(begun)
@@ -280,8 +290,10 @@ class RayEngine:
 
     def _leave(self) -> None:
         """Leave nothing on the cluster."""
-        for worker in self._workers:
-            self._ray.kill(worker)
+        # where the connection is lost, asking Ray would start one on this machine
+        for worker in self._workers if self._ray.is_initialized() else []:
+            with contextlib.suppress(ConnectionError):
+                self._ray.kill(worker)
         self._workers = []
         self._arcs = self._sent = None
         if self._started:
@@ -300,14 +312,33 @@ def connect(ray: Any, address: str | None) -> bool:
         if address is None:
             ray.init(log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
         else:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+            # what Ray's client warns of and logs, its errors say too
+            level = logging.CRITICAL if _is_client(address) else logging.ERROR
+            with warnings.catch_warnings(action="ignore", category=UserWarning):
+                ray.init(address=address, log_to_driver=False, logging_level=level)
     except (RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
         where = f"at {address}" if address else "on this machine"
-        raise ClusterError(f"no Ray cluster answers {where}: {_last_line(error)}") from error
+        hint = _TOKEN_HINT if _is_client(address) and os.environ.get(_MODE) is None else ""
+        raise ClusterError(f"no Ray cluster answers {where}: {_last_line(error)}{hint}") from error
     finally:
         if kept is not None:
             signal.signal(signal.SIGTERM, kept)
     return True
+
+
+def _is_client(address: str | None) -> bool:
+    """Whether it is an address for machines outside the cluster."""
+    return (address or "").startswith("ray://")
+
+
+def _bring_token(address: str | None) -> None:
+    """Have Ray show the token that it has, if any: inside a cluster it does so unasked, from outside it does not.
+
+    Ray reads the mode when it is imported.
+    """
+    named = any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
+    if _is_client(address) and (named or Path("~/.ray/auth_token").expanduser().exists()):
+        os.environ.setdefault(_MODE, "token")
 
 
 def _knock(address: str | None) -> None:
@@ -340,7 +371,7 @@ def share_out(found: list[dict[str, float]], workers: int | None, threads: int |
     room = sum(core // threads for core in cores)
     if not 1 <= workers <= room:
         raise ClusterError(
-            f"{workers} workers with {threads} threads each do not fit: the cluster's machines have "
+            f"{_count(workers, 'worker')} with {_count(threads, 'thread')} each do not fit: the cluster's machines have "
             f"{', '.join(map(str, cores))} cores, room for {room}"
         )
     return workers, threads
@@ -364,6 +395,10 @@ def check_store(found: list[dict[str, float]], need: int) -> None:
             f"Ray's object store must hold {need / 1e6:,.0f} MB on every machine, and one has {least / 1e6:,.0f} MB: "
             "start Ray with a larger --object-store-memory"
         )
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
 
 
 def _last_line(error: BaseException) -> str:

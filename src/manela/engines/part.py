@@ -43,8 +43,8 @@ class Part:
         Bytes of what this worker gave to others.
     """
 
-    def __init__(self, settings: Settings, arcs: tuple[Any, Any, Any, Any]) -> None:
-        self._settings, self._arcs = settings, arcs
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self.at: tuple[int, int] | None = None
         self.sent = 0
         self._lock = threading.Lock()
@@ -52,13 +52,13 @@ class Part:
         self._engine: Any = None
         self._attempt = self._touched = 0
 
-    def begin(self, attempt: int, schedule: Schedule, first: int, last: int) -> None:
+    def begin(self, attempt: int, arcs: tuple[Any, ...], schedule: Schedule, first: int, last: int) -> None:
         """Begin, or begin anew, with the nodes from `first` up to `last`; vectors come by `fill`, and then `ready`."""
         self.at = None
         nodes, m = len(schedule.iterations), self._settings.dimensions
         if self._engine is None:
             state = State([allocate(nodes, m) for _ in range(1 + self._settings.context)], m)
-            self._engine = CpuEngine(None, self._settings, state, self._arcs)
+            self._engine = CpuEngine(None, self._settings, state, arcs)
         self._schedule, self._first, self._last = schedule, first, last
         self._part = Schedule(
             schedule.iterations[first:last], schedule.phases[first:last], schedule.rounds, schedule.learning_rate

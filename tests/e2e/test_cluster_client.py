@@ -1,0 +1,144 @@
+"""The command outside a Ray cluster, which it reaches by Ray's client (`ray://`)."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from manela import Manela
+from manela.formats.embeddings import read_embedding
+
+RUN = ["--dimensions", "16", "--pairs", "40000", "--rounds", "20"]
+IMPATIENT = {
+    "RAY_CLIENT_RECONNECT_GRACE_PERIOD": "2",
+    "RAY_CLIENT_INITIAL_CONNECTION_TIMEOUT_S": "1",
+    "RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S": "1",
+}
+
+
+@pytest.fixture(scope="module")
+def environment():
+    """Variables of whoever may use the cluster."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    return {**inherited, "RAY_AUTH_TOKEN": "b" * 40, "RAY_USAGE_STATS_ENABLED": "0", **IMPATIENT}
+
+
+@pytest.fixture(scope="module")
+def address(environment):
+    """A head of a cluster as `ray start` makes it, which asks for a token."""
+    with socket.socket() as first, socket.socket() as second:
+        first.bind(("127.0.0.1", 0))
+        second.bind(("127.0.0.1", 0))
+        port, client = first.getsockname()[1], second.getsockname()[1]
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:  # a socket's path must be short
+        command = [Path(sys.executable).with_name("ray"), "start", "--head", "--block", "--num-cpus", "2",
+                   "--node-ip-address", "127.0.0.1", "--port", str(port), "--ray-client-server-port", str(client),
+                   "--object-store-memory", "80000000", "--include-dashboard", "false",
+                   "--temp-dir", folder]  # fmt: skip
+        head = subprocess.Popen(
+            list(map(str, command)),
+            env={**environment, "RAY_AUTH_MODE": "token"},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            wait_until(lambda: is_open(client), head)
+            yield f"ray://127.0.0.1:{client}"
+        finally:
+            head.terminate()
+            head.wait(60)
+
+
+def is_open(port):
+    with socket.socket() as knocking:
+        return knocking.connect_ex(("127.0.0.1", port)) == 0
+
+
+def wait_until(condition, process=None):
+    until = time.monotonic() + 60
+    while not condition():
+        assert process is None or process.poll() is None, process.returncode
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def running(name):
+    """Processes of which the command line holds this."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if name in path.read_bytes():
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("graph") / "graph.csv"
+    rng = np.random.default_rng(3)
+    path.write_text("".join(f"{a},{b}\n" for a, b in rng.integers(200, size=(800, 2))))
+    return path
+
+
+def start(file, address, environment, folder, *arguments):
+    """The command, which takes Ctrl-C even where the tests do not."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "manela", "embed", file, "-o", folder / "out.npz", "--engine", "ray",
+         "--address", address, "--workers", "2", *arguments],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+
+
+def test_from_outside_the_vectors_are_the_same(file, address, environment, tmp_path):
+    process = start(file, address, environment, tmp_path, *RUN)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    expected = Manela(dimensions=16, pairs=40_000, rounds=20).fit(file).embedding_
+    np.testing.assert_array_equal(read_embedding(tmp_path / "out.npz").vectors, expected)
+    wait_until(lambda: not running(b"ray::Part"))
+
+
+def test_ctrl_c_and_a_lost_connection_end_in_one_line_and_leave_no_worker(file, address, environment, tmp_path):
+    for ending, status, line in (
+        (lambda process: process.send_signal(signal.SIGINT), 130, ""),
+        (
+            lambda _: [os.kill(server, signal.SIGKILL) for server in running(b"--mode=specific-server")],
+            2,
+            "error: the connection to the Ray cluster is lost; a run with a checkpoint can be resumed",
+        ),
+    ):
+        folder = tmp_path / str(status)
+        folder.mkdir()
+        process = start(file, address, environment, folder, "--rounds", "5000", "--pairs", "10000000",
+                        "--checkpoint", folder / "run", "--checkpoint-every", "0")  # fmt: skip
+        wait_until((folder / "run" / "checkpoint.npz").exists, process)
+        assert len(running(b"ray::Part")) == 2
+        ending(process)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == status, said
+        assert "Traceback" not in said
+        assert line in said
+        assert not (folder / "out.npz").exists()
+        wait_until(lambda: not running(b"ray::Part"))
+
+
+def test_without_the_token_its_variables_are_named(file, address, environment, tmp_path):
+    stranger = {name: value for name, value in environment.items() if name != "RAY_AUTH_TOKEN"}
+    process = start(file, address, {**stranger, "HOME": str(tmp_path)}, tmp_path, *RUN)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert len(said.splitlines()) == 1
+    assert said.startswith(f"error: no Ray cluster answers at {address}: ")
+    assert "set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN" in said
