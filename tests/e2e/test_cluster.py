@@ -189,7 +189,7 @@ def test_workers_that_are_all_lost_after_the_last_round_do_not_take_the_result_w
 
 
 def test_what_does_not_fit_a_cluster_is_said(connected, graph):
-    with pytest.raises(ClusterError, match=r"99 workers with 1 threads each do not fit: .* room for"):
+    with pytest.raises(ClusterError, match=r"99 workers with 1 thread each do not fit: .* room for"):
         Manela(engine="ray", workers=99).fit(graph)
     assert share_out([{"CPU": 8.0}, {"CPU": 4.0}], None, None) == (2, 4)
     assert share_out([{"CPU": 8.0}, {"CPU": 4.0}], 3, None) == (3, 4)

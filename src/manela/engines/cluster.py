@@ -371,8 +371,8 @@ def share_out(found: list[dict[str, float]], workers: int | None, threads: int |
     room = sum(core // threads for core in cores)
     if not 1 <= workers <= room:
         raise ClusterError(
-            f"{_count(workers, 'worker')} with {_count(threads, 'thread')} each do not fit: the cluster's machines have "
-            f"{', '.join(map(str, cores))} cores, room for {room}"
+            f"{_count(workers, 'worker')} with {_count(threads, 'thread')} each do not fit: "
+            f"the cluster's machines have {', '.join(map(str, cores))} cores, room for {room}"
         )
     return workers, threads
 
