@@ -85,7 +85,7 @@ class RayEngine:
     def __enter__(self) -> RayEngine:
         return self
 
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, trace: object, /) -> None:
         self._leave()
         if isinstance(error, ConnectionError):
             raise ClusterError(
