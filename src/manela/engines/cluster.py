@@ -131,15 +131,20 @@ class RayEngine:
 
     def _do(self, number: int) -> bool:
         """A round: what each worker computes goes to the others piece by piece, and all commit together."""
-        computed, taken = [], []
-        for piece in range(self._pieces):
-            for worker in self._workers:
-                moved = worker.compute.remote(number, piece, self._pieces, len(self._workers) == 1)
-                computed.append(moved)
-                taken += [
-                    other.take.remote(self._attempt, number, moved) for other in self._workers if other is not worker
-                ]
-        self._ray.get(taken if taken else computed)
+        alone = len(self._workers) == 1
+        computed = [
+            (worker, worker.compute.remote(number, piece, self._pieces, alone))
+            for piece in range(self._pieces)
+            for worker in self._workers
+        ]
+        # behind all computing, since Ray has a worker begin its calls in this order, whatever they wait for
+        taken = [
+            other.take.remote(self._attempt, number, moved)
+            for worker, moved in computed
+            for other in self._workers
+            if other is not worker
+        ]
+        self._ray.get(taken if taken else [moved for _, moved in computed])
         if self._stopped:
             return False
         pairs = self._ray.get([worker.commit.remote(number) for worker in self._workers])
