@@ -14,6 +14,7 @@ from manela.errors import AgentError
         Config(
             "b.example", "[::1]:80", {"ratios": (0.2, 0.3, 0.5), "context": True, "pairs": 7, "rounds": 9},
             weighted=True, half=False, pool=5, patience=0, grace=0.5, rates=Rates(requests=1.5, at_once=2), seed=3,
+            watch="localhost:7447",
         ),
     ],
 )  # fmt: skip
@@ -34,6 +35,7 @@ def test_what_is_written_is_read(config, tmp_path):
         "grace",
         "rates",
         "seed",
+        "watch",
     ):
         assert getattr(found, name) == getattr(config, name)
 
@@ -51,6 +53,9 @@ def test_what_is_written_is_read(config, tmp_path):
         (("half = true", "half = 1"), "half must be true or false"),
         (("pool = 2048", "pool = 0"), "peers.pool must be a number from 1"),
         (("deadline = 10.0", "deadline = true"), "peers.deadline must be a number"),
+        (('watch = ""', 'watch = "0.0.0.0:7447"'), "watch must be an address of this machine alone"),
+        (('watch = ""', 'watch = "here.example:7447"'), "watch must be an address of this machine alone"),
+        (('watch = ""', "watch = 7447"), "watch must be given, as text"),
         (("[limits]", "[limit]"), "limit is not known"),
         (("[learning]", "learning = 3\n[other]"), "learning must be a table"),
         (("[learning]", "[learning"), "is no TOML"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass, field, fields
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ _TEMPLATE = """\
 
 name = "{name}"          # by which peers know this host: alice@{name}
 listen = "{listen}"      # address and port for peers; 0.0.0.0 for every address of this machine
+watch = "{watch}"               # address and port of a status page and metrics, as in "127.0.0.1:7447"; "" for none
 
 [learning]
 dimensions = {dimensions}          # length of a vector
@@ -84,6 +86,7 @@ class Config:
     rates: Rates = field(default_factory=Rates)
     seed: int | None = None
     numbers: str = "numbers.csv"
+    watch: str = ""
 
     def terms(self, secret: int) -> Terms:
         """How this host learns."""
@@ -106,7 +109,7 @@ class Config:
         for one in fields(Rates):
             shown[one.name] = _show(getattr(self.rates, one.name))
         lock_step = "" if self.seed is None else _LOCK_STEP.format(random_state=self.seed)
-        return _TEMPLATE.format(name=self.name, listen=self.listen, lock_step=lock_step, **shown)
+        return _TEMPLATE.format(name=self.name, listen=self.listen, watch=self.watch, lock_step=lock_step, **shown)
 
 
 def read_config(path: Path) -> Config:
@@ -131,10 +134,25 @@ def check_address(address: str) -> str:
     return address
 
 
+def check_watch(address: str) -> str:
+    """The address of the status page, if it is empty or of this machine alone."""
+    if address and not is_local(check_address(address).rpartition(":")[0].strip("[]")):
+        raise AgentError(f"watch must be an address of this machine alone, as in 127.0.0.1:7447, got {address!r}")
+    return address
+
+
+def is_local(host: str) -> bool:
+    """Whether a name or an address leads to this machine and nowhere else."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _check(found: dict[str, Any]) -> Config:
     learning, peers, limits = (_table(found, name) for name in ("learning", "peers", "limits"))
     lock_step = _table(found, "lock_step")
-    _only(found, ("name", "listen", "learning", "peers", "limits", "lock_step"), "")
+    _only(found, ("name", "listen", "watch", "learning", "peers", "limits", "lock_step"), "")
     _only(learning, (*_LEARNING, "weighted"), "learning.")
     _only(peers, _PEERS, "peers.")
     _only(limits, [one.name for one in fields(Rates)], "limits.")
@@ -163,6 +181,7 @@ def _check(found: dict[str, Any]) -> Config:
         rates=rates,
         seed=seed,
         numbers=str(lock_step.get("numbers", "numbers.csv")),
+        watch=check_watch(_text(found, "watch")) if "watch" in found else "",
     )
     config.terms(0)
     return config

@@ -80,6 +80,7 @@ class Daemon:
         self._saving: asyncio.Task[None] | None = None
         self._began, self._rate = time.time(), (time.monotonic(), host.pairs, 0.0)
         self._host = host
+        self._watch: Any = None
 
     async def run(self, while_stdin: bool) -> None:
         """Until told to stop."""
@@ -107,6 +108,12 @@ class Daemon:
             await server.start()
             self.port = server.port
             log("listening", host=self.config.name, address=self.config.listen, port=server.port, peers=len(peers))
+            if self.config.watch:
+                from manela.agents.watch import Watch
+
+                self._write_status()
+                self._watch = Watch(self.config.watch, lambda: self._status)
+                log("watched", page=self._watch.url)
             if while_stdin:
                 # not of the executor, which would be waited for at the end
                 threading.Thread(target=self._wait_for_stdin, args=(loop,), daemon=True).start()
@@ -128,6 +135,8 @@ class Daemon:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         try:
+            if self._watch is not None:
+                self._watch.close()
             await server.stop(0.3)
             await transport.close()
         finally:
@@ -299,23 +308,31 @@ class Daemon:
 
     def _write_status(self) -> None:
         host, now = self.service.host, time.monotonic()
-        then, pairs, speed = self._rate
+        then, pairs, _ = self._rate
         if now - then >= 1.0:
-            speed = max(0, host.pairs - pairs) / (now - then)
-            self._rate = (now, host.pairs, speed)
+            self._rate = (now, host.pairs, max(0, host.pairs - pairs) / (now - then))
+        self._status = self._describe()
+        path = self.folder / STATUS
+        with contextlib.suppress(OSError):
+            path.with_suffix(".part").write_text(json.dumps(self._status), encoding="utf-8")
+            path.with_suffix(".part").replace(path)
+
+    def _describe(self) -> dict[str, Any]:
+        host = self.service.host
         refusals: dict[str, dict[str, int]] = {}
         for (peer, reason), times in self.service.refusals.items():
             refusals.setdefault(peer, {})[reason] = times
-        status = {
+        return {
             "name": self.config.name,
             "pid": os.getpid(),
             "port": self.port,
+            "watch": self._watch.url if self._watch is not None else "",
             "state": self.state,
             "trouble": self.trouble,
             "round": host.round,
             "rounds": host.rounds,
             "pairs": host.pairs,
-            "pairs_per_second": round(speed),
+            "pairs_per_second": round(self._rate[2]),
             "nodes": host.own,
             "arcs": len(host.neighbourhood.indices),
             "began": self._began,
@@ -334,10 +351,6 @@ class Daemon:
                 for peer in self.learner.peers
             },
         }
-        path = self.folder / STATUS
-        with contextlib.suppress(OSError):
-            path.with_suffix(".part").write_text(json.dumps(status), encoding="utf-8")
-            path.with_suffix(".part").replace(path)
 
     # what the folder holds
 

@@ -27,6 +27,10 @@ def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The host's name: a-z, 0-9, dot and hyphen.")],
     home: Home = _HOME,
     listen: Annotated[str, typer.Option(metavar="ADDRESS", help="Where peers reach this host.")] = "0.0.0.0:7446",
+    watch: Annotated[
+        str,
+        typer.Option(metavar="ADDRESS", help="Where this machine sees a status page and metrics; none unless told."),
+    ] = "",
     dimensions: o.Dimensions = default("dimensions"),
     window: o.Window = default("window"),
     ratios: o.Ratios = default("ratios"),
@@ -39,7 +43,7 @@ def init(
     \b
     manela agent init alpha --home alpha
     """
-    from manela.agents.config import FILE, Config, check_address
+    from manela.agents.config import FILE, Config, check_address, check_watch
     from manela.agents.folder import CERTIFICATE
     from manela.agents.folder import init as make
     from manela.agents.identity import fingerprint, read_certificate
@@ -48,7 +52,7 @@ def init(
         "dimensions": dimensions, "window": window, "ratios": o.parse_ratios(ratios), "negatives": negatives,
         "context": context,
     }  # fmt: skip
-    config = Config(name, check_address(listen), parameters, weighted=weighted)
+    config = Config(name, check_address(listen), parameters, weighted=weighted, watch=check_watch(watch))
     config.terms(0)
     make(home, config)
     print(f"{home / FILE}: change it as you like before the first run")
@@ -100,6 +104,8 @@ def status(
         "sent, MB": round(found["sent"] / 1e6, 2),
         "received, MB": round(found["received"] / 1e6, 2),
     }
+    if found["running"] and found.get("watch"):
+        facts["page"] = found["watch"]
     if found["trouble"]:
         facts["trouble"] = found["trouble"]
     print_facts(facts)

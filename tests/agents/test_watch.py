@@ -1,0 +1,118 @@
+"""What a daemon tells on an address of its machine."""
+
+import http.client
+import json
+import socket
+import threading
+import time
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from manela.agents import watch
+from manela.agents.watch import Watch, write_metrics
+from manela.errors import AgentError
+
+STATUS = {
+    "name": "alpha", "state": "learning", "trouble": "", "round": 3, "rounds": 150, "pairs": 12345, "nodes": 30,
+    "arcs": 90, "began": 1790000000.5, "updated": 1790000009.0, "pairs_per_second": 9, "sent": 17, "received": 5,
+    "refusals": {"beta": {"not adjacent": 2, "too fast": 1}, 'odd "\\\n': {"unknown": 4}},
+    "peers": {
+        "beta": {"state": "here", "trouble": "", "nodes": 7, "sent": 10, "received": 5},
+        "gamma": {"state": "away", "trouble": "no answer", "nodes": None, "sent": 7, "received": 0},
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def page():
+    found = Watch("127.0.0.1:0", lambda: STATUS)
+    yield found
+    found.close()
+
+
+def ask(page, path, method="GET", **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", int(page.url.split(":")[2].strip("/")), timeout=5)
+    try:
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode(), answer.headers
+    finally:
+        connection.close()
+
+
+def test_prometheus_reads_the_metrics():
+    found = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(write_metrics(STATUS))
+        for sample in family.samples
+    }
+    assert found["manela_round",] == 3
+    assert found["manela_rounds",] == 150
+    assert found["manela_pairs_total",] == 12345
+    assert found["manela_start_time_seconds",] == 1790000000.5
+    assert found["manela_trouble",] == 0
+    states = {key[1][1]: value for key, value in found.items() if key[0] == "manela_state"}
+    assert states["learning"] == 1
+    assert sum(states.values()) == 1
+    assert found["manela_peer_here", ("peer", "beta")] == 1
+    assert found["manela_peer_here", ("peer", "gamma")] == 0
+    assert found["manela_sent_bytes_total", ("peer", "gamma")] == 7
+    assert found["manela_refusals_total", ("peer", "beta"), ("reason", "not adjacent")] == 2
+    assert found["manela_refusals_total", ("peer", 'odd "\\\n'), ("reason", "unknown")] == 4
+
+
+def test_there_are_a_page_its_numbers_and_metrics(page):
+    status, text, headers = ask(page, "/")
+    assert status == 200
+    assert "<title>manela host</title>" in text
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    status, text, headers = ask(page, "/status.json?now")
+    assert (status, json.loads(text)) == (200, STATUS)
+    assert headers["Content-Type"].startswith("application/json")
+    status, text, headers = ask(page, "/metrics")
+    assert (status, text) == (200, write_metrics(STATUS))
+    assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert ask(page, "/metrics", "HEAD")[:2] == (200, "")
+    assert ask(page, "/../agent.toml")[0] == 404
+    assert ask(page, "/status.json", "POST")[0] == 501
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("localhost:7447", 200), ("127.0.0.1", 200), ("[::1]:80", 200), ("evil.example", 421), ("[", 421), ("", 421)],
+)
+def test_a_name_that_is_not_this_machines_is_refused(page, host, status):
+    assert ask(page, "/status.json", Host=host)[0] == status
+
+
+def test_whoever_keeps_connections_open_keeps_nobody_else_out_for_long(page, monkeypatch):
+    monkeypatch.setattr(watch._Handler, "timeout", 0.3)
+    port = int(page.url.split(":")[2].strip("/"))
+    idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(40)]
+    try:
+        until = time.monotonic() + 10
+        while True:
+            try:
+                assert ask(page, "/metrics")[0] == 200
+                break
+            except (OSError, http.client.HTTPException):
+                assert time.monotonic() < until
+                time.sleep(0.05)
+        assert sum("process_request_thread" in thread.name for thread in threading.enumerate()) <= 16
+    finally:
+        for one in idle:
+            one.close()
+
+
+def test_an_address_that_is_taken_is_said(page):
+    with pytest.raises(AgentError, match=r"watch: cannot listen on 127\.0\.0\.1:\d+: Address already in use"):
+        Watch(f"127.0.0.1:{page.url.split(':')[2].strip('/')}", lambda: STATUS)
+
+
+def test_nothing_listens_when_it_is_closed():
+    page = Watch("localhost:0", lambda: STATUS)
+    assert ask(page, "/")[0] == 200
+    page.close()
+    with pytest.raises(OSError, match="refused"):
+        ask(page, "/")
