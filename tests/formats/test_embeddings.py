@@ -97,6 +97,14 @@ def test_a_changed_byte_is_noticed(tmp_path):
         read_embedding(path)
 
 
+@pytest.mark.parametrize("heading", ["node,d0,d1\n", ",0,1\n", ""])
+def test_tables_of_others_lose_no_node(tmp_path, heading):
+    (tmp_path / "e.csv").write_text(heading + "a,1.5,2\nb,0.5,1\n")
+    found = read_embedding(tmp_path / "e.csv")
+    assert found.nodes.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(found.vectors, [[1.5, 2], [0.5, 1]])
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
@@ -106,6 +114,8 @@ def test_a_changed_byte_is_noticed(tmp_path):
         ("e.csv", "node,d0\na,1\nb\n", r"e\.csv:3: a line must have 2 fields, got 1"),
         ("e.csv", "node,d0\na,x\n", "not a readable .csv"),
         ("e.csv", "", "must hold a vector for each node"),
+        ("e.csv", "node,d0\na,nan\n", r"e\.csv: holds vectors that are not finite numbers"),
+        ("e.txt", "1 2\na 1 inf\n", r"e\.txt: holds vectors that are not finite numbers"),
         ("e.npy", "", "needs its ids beside it"),
         ("e.npz", "nonsense", "damaged or not a file of manela"),
         ("e.pdf", "", "must be one of"),

@@ -11,7 +11,7 @@ import typer
 
 from manela.cli import options as o
 from manela.cli.options import default
-from manela.errors import FormatError, ParameterError
+from manela.errors import ParameterError
 from manela.params import check
 
 evaluate = typer.Typer(
@@ -48,8 +48,6 @@ def classify(
     manela embed blogcatalog -o vectors.npz --ratios 0.7,0.3
     manela evaluate classify vectors.npz blogcatalog --plot scores.png
     """
-    import numpy as np
-
     from manela.datasets.loading import load_labels
     from manela.formats.embeddings import read_embedding
     from manela.formats.labels import sort_by_id
@@ -63,8 +61,6 @@ def classify(
     read = read_embedding(embedding)
     order = sort_by_id(read.nodes)
     vectors = read.vectors[order]
-    if not np.isfinite(vectors).all():
-        raise FormatError(f"{embedding}: holds vectors that are not finite numbers")
     truth = load_labels(labels).of(read.nodes[order])
 
     from manela.evaluation import classification

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -49,6 +50,8 @@ def read_embedding(path: Path) -> Embedding:
     if embedding.vectors.ndim != 2 or len(embedding.vectors) != len(embedding.nodes) or embedding.vectors.size == 0:
         shape = embedding.vectors.shape
         raise FormatError(f"{path}: must hold a vector for each node, got {len(embedding.nodes):,} nodes and {shape}")
+    if not np.isfinite(embedding.vectors).all():
+        raise FormatError(f"{path}: holds vectors that are not finite numbers")
     return embedding
 
 
@@ -179,10 +182,11 @@ def _read_table(separator: str) -> Callable[[Path], Embedding]:
     def read(path: Path) -> Embedding:
         with path.open(newline="", encoding="utf-8") as file:
             rows = csv.reader(file, delimiter=separator)
-            width = len(next(rows, []))
+            first = next(rows, [])
+            width = len(first)
             ids: list[str] = []
             vectors: list[npt.NDArray[np.float32]] = []
-            for row in rows:
+            for row in rows if _is_heading(first) else chain([first], rows):
                 if len(row) != width or width < 2:
                     raise FormatError(f"{path}:{rows.line_num}: a line must have {width} fields, got {len(row)}")
                 ids.append(row[0])
@@ -190,6 +194,14 @@ def _read_table(separator: str) -> Callable[[Path], Embedding]:
         return Embedding(_ids_of_words(ids), np.array(vectors, dtype=np.float32))
 
     return read
+
+
+def _is_heading(row: list[str]) -> bool:
+    """Whether these are names of columns, or their numbers, rather than a node and its vector."""
+    try:
+        return [float(field) for field in row[1:]] == list(range(len(row) - 1))
+    except ValueError:
+        return True
 
 
 def _write_parquet(embedding: Embedding, file: BinaryIO, path: Path) -> None:
