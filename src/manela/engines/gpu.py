@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
+from subprocess import CalledProcessError
 from typing import Any
 
 import numpy as np
@@ -421,7 +422,13 @@ def open_device() -> tuple[Any, Any, str]:
     triton = import_extra("triton", "gpu", "engine 'gpu'")
     if torch.cuda.is_available():
         device = torch.device("cuda", torch.cuda.current_device())
-        return torch, device, f"gpu, {torch.cuda.get_device_name(device)}"
+        name = f"gpu, {torch.cuda.get_device_name(device)}"
+        try:
+            triton.runtime.driver.active.get_current_target()  # builds what all kernels are started by
+        except (RuntimeError, OSError, CalledProcessError) as error:
+            why = f"{error.cmd[0]} failed" if isinstance(error, CalledProcessError) else str(error).partition("\n")[0]
+            raise DeviceError(f"Triton cannot build for {name}; it needs a C compiler, as gcc: {why}") from error
+        return torch, device, name
     if triton.knobs.runtime.interpret:
         return torch, torch.device("cpu"), "gpu, interpreted"
     if torch.version.cuda is None:
