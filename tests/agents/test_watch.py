@@ -1,5 +1,6 @@
 """What a daemon tells on an address of its machine."""
 
+import contextlib
 import http.client
 import json
 import socket
@@ -15,7 +16,7 @@ from manela.errors import AgentError
 
 STATUS = {
     "name": "alpha", "state": "learning", "trouble": "", "round": 3, "rounds": 150, "pairs": 12345, "nodes": 30,
-    "arcs": 90, "began": 1790000000.5, "updated": 1790000009.0, "pairs_per_second": 9, "sent": 17, "received": 5,
+    "arcs": 90, "began": 1790000000.5, "updated": 1790000009.25, "pairs_per_second": 9, "sent": 17, "received": 5,
     "refusals": {"beta": {"not adjacent": 2, "too fast": 1}, 'odd "\\\n': {"unknown": 4}},
     "peers": {
         "beta": {"state": "here", "trouble": "", "nodes": 7, "sent": 10, "received": 5},
@@ -51,6 +52,7 @@ def test_prometheus_reads_the_metrics():
     assert found["manela_rounds",] == 150
     assert found["manela_pairs_total",] == 12345
     assert found["manela_start_time_seconds",] == 1790000000.5
+    assert found["manela_updated_seconds",] == 1790000009.25
     assert found["manela_trouble",] == 0
     states = {key[1][1]: value for key, value in found.items() if key[0] == "manela_state"}
     assert states["learning"] == 1
@@ -86,13 +88,16 @@ def test_a_name_that_is_not_this_machines_is_refused(page, host, status):
     assert ask(page, "/status.json", Host=host)[0] == status
 
 
-def test_whoever_keeps_connections_open_keeps_nobody_else_out_for_long(page, monkeypatch):
-    monkeypatch.setattr(watch._Handler, "timeout", 0.3)
+def test_whoever_says_nothing_or_little_keeps_nobody_else_out_for_long(page, monkeypatch):
+    monkeypatch.setattr(watch, "_PATIENCE", 0.5)
     port = int(page.url.split(":")[2].strip("/"))
     idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(40)]
     try:
         until = time.monotonic() + 10
         while True:
+            for one in idle[:16]:
+                with contextlib.suppress(OSError):
+                    one.send(b"G")
             try:
                 assert ask(page, "/metrics")[0] == 200
                 break
@@ -103,6 +108,18 @@ def test_whoever_keeps_connections_open_keeps_nobody_else_out_for_long(page, mon
     finally:
         for one in idle:
             one.close()
+
+
+def test_where_no_thread_can_be_had_the_place_is_free_again(page, monkeypatch):
+    def fail(_):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", fail)
+        for _ in range(20):
+            with pytest.raises((OSError, http.client.HTTPException)):
+                ask(page, "/metrics")
+    assert ask(page, "/metrics")[0] == 200
 
 
 def test_an_address_that_is_taken_is_said(page):

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -114,6 +115,23 @@ def wait_until_nothing_is_left():
         gc.collect()  # errors that were caught hold what their frames held
         assert time.monotonic() < until, left_behind()
         time.sleep(0.2)
+
+
+def test_a_long_round_is_stopped_soon(connected, graph):
+    wanted = settings(workers=2, n_jobs=1, rounds=1, pairs=4_000_000_000)
+    state = begin(graph.number_of_nodes, 20, False, 0)
+    before = state.tables[0].copy()
+    with RayEngine(graph, wanted, state) as engine:
+        schedule = plan(graph, wanted, 4_000_000_000)
+        stopping = threading.Timer(1.5, engine.stop)
+        stopping.start()
+        begun = time.monotonic()
+        assert not engine.advance(schedule)
+        assert time.monotonic() - begun < 6
+        stopping.join()
+        engine.collect()
+    np.testing.assert_array_equal(state.tables[0], before)
+    wait_until_nothing_is_left()
 
 
 def test_half_precision_on_the_wire_is_near(connected, graph):

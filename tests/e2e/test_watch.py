@@ -1,6 +1,7 @@
 """A real daemon, watched: its page in a real browser, its metrics, and its end with somebody still connected."""
 
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -39,7 +40,8 @@ def daemon(tmp_path, manela):
     assert done.returncode == 0, done.stderr
     text = (home / FILE).read_text()
     text = text.replace("# pairs = 1000000", "pairs = 10000000000").replace("# rounds = 150", "rounds = 1000000")
-    (home / FILE).write_text(re.sub(r"start = [\d.]+", "start = 0.0", text))
+    text = re.sub(r"start = [\d.]+", "start = 0.0", text)
+    (home / FILE).write_text(re.sub(r"deadline = [\d.]+", "deadline = 1.0", text))
     make_identity("beta", tmp_path / "beta.key", tmp_path / "beta.pem")
     with Store(home) as store:
         store.add_edges([Edge(f"n{i}", (f"n{(i + 1) % 30}", "alpha")) for i in range(30)])
@@ -62,15 +64,32 @@ def read(url):
         return answer.read().decode()
 
 
+def metric(url, name):
+    found = re.search(rf"^{re.escape(name)} ([\d.]+)$", read(url + "metrics"), re.M)
+    return float(found[1]) if found else 0.0
+
+
+def wait_for_more(url, name, before=None):
+    before, until = metric(url, name) if before is None else before, time.monotonic() + 30
+    while metric(url, name) <= before:
+        assert time.monotonic() < until, read(url + "metrics")
+        time.sleep(0.1)
+
+
 def test_status_names_the_page_and_metrics_go_on(daemon, manela):
     home, process = daemon
     done = manela("agent", "status", "--home", home)
     url = re.search(r"page +(http://127\.0\.0\.1:\d+/)", done.stdout)[1]
-    before, until = float(re.search(r"^manela_round (\d+)", read(url + "metrics"), re.M)[1]), time.monotonic() + 20
-    while float(re.search(r"^manela_round (\d+)", read(url + "metrics"), re.M)[1]) <= before:
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    wait_for_more(url, "manela_round")
     assert 'manela_peer_here{peer="beta"} 0' in read(url + "metrics")
+    assert metric(url, "manela_trouble") == 0
+    # on a full disk that is told, and all else goes on to be, also where refusals cannot be written down
+    resource.prlimit(read_status(home)["pid"], resource.RLIMIT_FSIZE, (512, 512))
+    with socket.create_connection(("127.0.0.1", read_status(home)["port"])) as stranger:
+        stranger.send(b"nonsense" * 100)
+        wait_for_more(url, "manela_trouble", 0)
+        wait_for_more(url, 'manela_refusals_total{peer="unknown",reason="unknown peer"}', 0)
+    wait_for_more(url, "manela_round")
     # whoever stays connected does not hold the daemon up
     with socket.create_connection(("127.0.0.1", int(url.split(":")[2].strip("/")))) as idle:
         idle.send(b"GET /status.json HTTP/1.1\r\n")

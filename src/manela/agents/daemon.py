@@ -34,9 +34,11 @@ _MOST_UNWRITTEN = 200
 
 
 def log(event: str, **facts: Any) -> None:
-    """A line of JSON on stderr."""
+    """A line of JSON on stderr, at once; where it cannot be written, as on a full disk, the daemon goes on without."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    print(json.dumps({"time": now, "event": event, **facts}, ensure_ascii=False), file=sys.stderr, flush=True)
+    line = json.dumps({"time": now, "event": event, **facts}, ensure_ascii=False) + "\n"
+    with contextlib.suppress(OSError):
+        os.write(2, line.encode(errors="replace"))
 
 
 def run(folder: Path, trace: bool = False, while_stdin: bool = False) -> None:
@@ -137,6 +139,7 @@ class Daemon:
         try:
             if self._watch is not None:
                 self._watch.close()
+                self._watch = None
             await server.stop(0.3)
             await transport.close()
         finally:
@@ -216,8 +219,8 @@ class Daemon:
         while True:
             try:
                 server.sweep()
-                await self._flush()
                 self._write_status()
+                await self._flush()
                 changes = self.store.changes
                 if changes != self._changes or self._reload:
                     self._changes, again = changes, self._reload

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from http import HTTPStatus
@@ -20,8 +22,11 @@ from manela.errors import AgentError
 _AT_ONCE = 16
 """Connections that are answered at the same time."""
 _PATIENCE = 5.0
-"""Seconds until something must come on a connection."""
-_STATES = ("meeting", "learning", "done", "failed", "stopping", "stopped")
+"""Seconds after which whoever has asked nothing, or not read the answer, is hung up."""
+_PAUSE = 0.1
+"""Seconds until another try where the system has no connection to give."""
+_STATES = ("meeting", "learning", "done")
+"""What a daemon does while it can be watched."""
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -78,6 +83,8 @@ def _metrics(status: Status) -> Iterator[str]:
     yield from _family("pairs_total", "counter", "Update pairs made.", {(): status["pairs"]})
     yield from _family("nodes", "gauge", "Own nodes.", {(): status["nodes"]})
     yield from _family("arcs", "gauge", "Neighbours of own nodes.", {(): status["arcs"]})
+    yield from _family("updated_seconds", "gauge", "When these numbers were taken, since 1970.",
+                       {(): status["updated"]})  # fmt: skip
     yield from _family("start_time_seconds", "gauge", "When the daemon began, since 1970.", {(): status["began"]})
     peers = status["peers"]
     for name, kind, help_text, key in (
@@ -120,24 +127,48 @@ class _Server(ThreadingHTTPServer):
         TCPServer.server_bind(self)
         self.server_name, self.server_port = "localhost", int(self.server_address[1])
 
+    def get_request(self) -> Any:
+        """The next connection; where there can be none, socketserver asks again at once."""
+        try:
+            return super().get_request()
+        except OSError:
+            time.sleep(_PAUSE)
+            raise
+
     def verify_request(self, *_: Any) -> bool:
         """Whether there is room for one more; otherwise it is hung up."""
         return self._free.acquire(blocking=False)
 
-    def process_request_thread(self, *given: Any) -> None:
-        """Answer, and make room again."""
+    def process_request(self, *given: Any) -> None:
+        """Answer in a thread of its own, if one can be had."""
         try:
-            super().process_request_thread(*given)
+            super().process_request(*given)
+        except RuntimeError:
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, *given: Any) -> None:
+        """Answer, and make room again; in time, however slowly the other side is."""
+        hanging_up = threading.Timer(_PATIENCE, _hang_up, (request,))
+        hanging_up.daemon = True
+        try:
+            hanging_up.start()
+            super().process_request_thread(request, *given)
         finally:
+            hanging_up.cancel()
             self._free.release()
 
     def handle_error(self, *_: Any) -> None:
         """Nothing to say of whoever hung up."""
 
 
+def _hang_up(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
 class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "manela", ""
-    timeout = _PATIENCE
 
     def __init__(self, read: Callable[[], Status], *rest: Any) -> None:
         self._read = read

@@ -34,9 +34,10 @@ _PATIENCE = 300.0
 """Seconds until a worker must have started."""
 _KNOCK = 10.0
 """Seconds until something must listen at an address."""
-_MODE = "RAY_AUTH_MODE"
-"""The variable in the environment by which Ray asks for tokens, or shows them."""
-_TOKEN_HINT = "; if it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN (there: `ray get-auth-token`)"
+_TOKEN_HINT = (
+    "; if it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN (`ray get-auth-token` there prints it), "
+    "before Ray is imported"
+)
 _MOST_LOSSES = 20
 """Times that workers may be lost without a round done in between."""
 
@@ -56,7 +57,9 @@ class RayEngine:
     """
 
     def __init__(self, graph: Graph, settings: Settings, state: State) -> None:
-        _bring_token(settings.address)
+        self._is_client = is_client(settings.address)
+        if self._is_client:
+            _bring_token()
         self._ray = import_extra("ray", "cluster", "engine 'ray'")
         self.state, self._stopped = state, False
         self._kept = (state.round, state.pairs)
@@ -77,8 +80,9 @@ class RayEngine:
         except self._ray.exceptions.RayError as error:
             self._leave()
             raise ClusterError(f"the Ray cluster does not take the network: {_last_line(error)}") from error
-        except BaseException:
+        except BaseException as error:
             self._leave()
+            self._translate(error)
             raise
         self.name = f"ray, {_count(len(self._workers), 'worker')} with {_count(threads, 'thread')} each"
 
@@ -87,7 +91,11 @@ class RayEngine:
 
     def __exit__(self, _: object, error: BaseException | None, trace: object, /) -> None:
         self._leave()
-        if isinstance(error, ConnectionError):
+        self._translate(error)
+
+    def _translate(self, error: BaseException | None) -> None:
+        """Raise what Ray's client means by an error; one of a closed terminal, say, is of a kind below these."""
+        if self._is_client and type(error) in (ConnectionError, ConnectionAbortedError):
             raise ClusterError(
                 "the connection to the Ray cluster is lost; a run with a checkpoint can be resumed"
             ) from error
@@ -132,19 +140,23 @@ class RayEngine:
     def _do(self, number: int) -> bool:
         """A round: what each worker computes goes to the others piece by piece, and all commit together."""
         alone = len(self._workers) == 1
-        computed = [
-            (worker, worker.compute.remote(number, piece, self._pieces, alone))
+        computed = {
+            worker.compute.remote(number, piece, self._pieces, alone): worker
             for piece in range(self._pieces)
             for worker in self._workers
-        ]
-        # behind all computing, since Ray has a worker begin its calls in this order, whatever they wait for
-        taken = [
-            other.take.remote(self._attempt, number, moved)
-            for worker, moved in computed
-            for other in self._workers
-            if other is not worker
-        ]
-        self._ray.get(taken if taken else [moved for _, moved in computed])
+        }
+        # only what is there is given on: Ray has a worker begin its calls in order, so that one which waits for
+        # another worker's piece would hold up its own next piece, and `stop`
+        taken, waiting = [], [] if alone else list(computed)
+        while waiting:
+            ready, waiting = self._ray.wait(waiting, num_returns=1, fetch_local=False)
+            taken += [
+                other.take.remote(self._attempt, number, moved)
+                for moved in ready
+                for other in self._workers
+                if other is not computed[moved]
+            ]
+        self._ray.get(taken if taken else list(computed))
         if self._stopped:
             return False
         pairs = self._ray.get([worker.commit.remote(number) for worker in self._workers])
@@ -295,14 +307,16 @@ class RayEngine:
 
     def _leave(self) -> None:
         """Leave nothing on the cluster."""
-        # where the connection is lost, asking Ray would start one on this machine
-        for worker in self._workers if self._ray.is_initialized() else []:
-            with contextlib.suppress(ConnectionError):
-                self._ray.kill(worker)
-        self._workers = []
-        self._arcs = self._sent = None
-        if self._started:
-            self._ray.shutdown()
+        try:
+            # where the connection is lost, asking Ray would start one on this machine
+            for worker in self._workers if self._ray.is_initialized() else []:
+                with contextlib.suppress(ConnectionError):
+                    self._ray.kill(worker)
+        finally:
+            self._workers = []
+            self._arcs = self._sent = None
+            if self._started:
+                self._ray.shutdown()
 
 
 def connect(ray: Any, address: str | None) -> bool:
@@ -316,39 +330,52 @@ def connect(ray: Any, address: str | None) -> bool:
     try:
         if address is None:
             ray.init(log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+        elif not is_client(address):
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         else:
-            # what Ray's client warns of and logs, its errors say too
-            level = logging.CRITICAL if _is_client(address) else logging.ERROR
-            with warnings.catch_warnings(action="ignore", category=UserWarning):
-                ray.init(address=address, log_to_driver=False, logging_level=level)
+            _connect_client(ray, address)
     except (RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
         where = f"at {address}" if address else "on this machine"
-        hint = _TOKEN_HINT if _is_client(address) and os.environ.get(_MODE) is None else ""
+        hint = _TOKEN_HINT if is_client(address) else ""
         raise ClusterError(f"no Ray cluster answers {where}: {_last_line(error)}{hint}") from error
     finally:
         if kept is not None:
             signal.signal(signal.SIGTERM, kept)
-    return True
+    # Ray's client keeps the answer; to ask for it first when the connection is lost would fail
+    return bool(ray.is_initialized())
 
 
-def _is_client(address: str | None) -> bool:
+def _connect_client(ray: Any, address: str) -> None:
+    """Connect from outside a cluster; what Ray's client warns of and logs, its errors say too."""
+    options = {"address": address, "log_to_driver": False, "logging_level": logging.CRITICAL}
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        try:
+            ray.init(**options)
+        except ConnectionAbortedError:
+            # over there, the process that is to serve this client did not start, which happens at times
+            ray.init(**options)
+
+
+def is_client(address: str | None) -> bool:
     """Whether it is an address for machines outside the cluster."""
     return (address or "").startswith("ray://")
 
 
-def _bring_token(address: str | None) -> None:
+def _bring_token() -> None:
     """Have Ray show the token that it has, if any: inside a cluster it does so unasked, from outside it does not.
 
     Ray reads the mode when it is imported.
     """
     named = any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
-    if _is_client(address) and (named or Path("~/.ray/auth_token").expanduser().exists()):
-        os.environ.setdefault(_MODE, "token")
+    if named or Path("~/.ray/auth_token").expanduser().exists():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
 
 
 def _knock(address: str | None) -> None:
     """Refuse an address where nobody listens; Ray would try for minutes."""
     host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    if is_client(address) and not colon:
+        raise ClusterError(f"the address must be ray://HOST:PORT, as in ray://10.0.0.1:10001, got {address}")
     if not colon:
         return
     try:
