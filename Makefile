@@ -12,8 +12,9 @@ INSTALLED_BENCH := $(VENV)/.installed-bench
 demo: $(INSTALLED_DEMO)  ## four hosts learn SYN-SBM together, scored beside one process, drawn
 	$(BIN)/python examples/communities.py
 
+# libraries that would take all cores in each of the two processes wait for each other then
 test: $(INSTALLED)  ## run the tests: two processes, and then those with processes of their own
-	$(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile --ignore tests/e2e
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile --ignore tests/e2e
 	$(BIN)/python -m pytest -q tests/e2e
 
 check: $(INSTALLED)  ## format, lint, types, import contract

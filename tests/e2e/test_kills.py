@@ -39,7 +39,7 @@ def undisturbed(tmp_path_factory):
     return (folder / "out.npz").read_bytes()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_run_that_was_killed_again_and_again_writes_the_same_bytes(undisturbed, tmp_path, seed):
     moments = random.Random(seed)
     kills = 0
@@ -48,7 +48,8 @@ def test_a_run_that_was_killed_again_and_again_writes_the_same_bytes(undisturbed
         if kills == 0:
             wait_for(tmp_path / "run" / "checkpoint.npz")
         try:
-            process.communicate(timeout=moments.uniform(0.0, 2.0))
+            # the first one soon, for the run must not be done by then
+            process.communicate(timeout=moments.uniform(0.0, 2.0 if kills else 0.3))
             break
         except subprocess.TimeoutExpired:
             process.kill()
