@@ -250,7 +250,12 @@ def test_a_driver_that_is_stopped_or_killed_leaves_nothing_and_can_be_resumed(co
     command = [sys.executable, "-m", "manela", *map(str, arguments), "--engine", "ray", "--workers", "2",
                "--address", connected.address]  # fmt: skip
     for number, resume in ((signal.SIGINT, []), (signal.SIGKILL, ["--resume"])):
-        process = subprocess.Popen([*command, *resume], stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [*command, *resume],
+            stderr=subprocess.PIPE,
+            # it takes Ctrl-C even where the tests do not, as in the background of a shell
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
         before = (folder / "checkpoint.npz").stat().st_mtime_ns if resume else 0
         until = time.monotonic() + 60
         while not (folder / "checkpoint.npz").exists() or (folder / "checkpoint.npz").stat().st_mtime_ns == before:
