@@ -219,8 +219,10 @@ class Daemon:
         while True:
             try:
                 server.sweep()
-                self._write_status()
-                await self._flush()
+                try:
+                    await self._flush()
+                finally:  # also where nothing can be written down
+                    self._write_status()
                 changes = self.store.changes
                 if changes != self._changes or self._reload:
                     self._changes, again = changes, self._reload
