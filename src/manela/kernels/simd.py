@@ -27,12 +27,12 @@ _WIDE = ir.VectorType(_FLOAT, LANES)
 _EIGHT = ir.VectorType(_FLOAT, BLOCK)
 
 
-def _has_wide_registers():
+def has_wide_registers():
     """Whether this processor has 32 registers of 16 floats, so that eight rows fit at once."""
     return bool(llvmlite.binding.get_host_cpu_features().get("avx512f"))
 
 
-_ROWS_AT_ONCE = BLOCK if _has_wide_registers() else 4
+_ROWS_AT_ONCE = BLOCK if has_wide_registers() else 4
 
 
 @intrinsic
@@ -55,7 +55,7 @@ def prefetch_row(typing_context, table, row):
         base, stride = _table(context, builder, signature.args[0], arguments[0])
         start = _row(builder, base, stride, arguments[1])
         with cgutils.for_range_slice(builder, _WORD(0), stride, _WORD(LANES), _WORD) as (i, _):
-            _prefetch(builder, builder.gep(start, [i]))
+            prefetch_line(builder, builder.gep(start, [i]))
         return context.get_dummy_value()
 
     return types.void(table, types.int64), generate
@@ -66,8 +66,8 @@ def prefetch_item(typing_context, array, place):
     """Ask for the cache line of array[place] without waiting for it."""
 
     def generate(context, builder, signature, arguments):
-        data = _data(context, builder, signature.args[0], arguments[0])
-        _prefetch(builder, builder.gep(data, [arguments[1]]))
+        data = get_data(context, builder, signature.args[0], arguments[0])
+        prefetch_line(builder, builder.gep(data, [arguments[1]]))
         return context.get_dummy_value()
 
     return types.void(array, types.int64), generate
@@ -100,11 +100,11 @@ def exchange_block(typing_context, x, change, table, rows, labels, learning_rate
 
 def _generate_absorb(count, ahead, both=False):
     def generate(context, builder, signature, arguments):
-        x = _data(context, builder, signature.args[0], arguments[0])
-        change = _data(context, builder, signature.args[1], arguments[1])
+        x = get_data(context, builder, signature.args[0], arguments[0])
+        change = get_data(context, builder, signature.args[1], arguments[1])
         base, stride = _table(context, builder, signature.args[2], arguments[2])
         rows, labels = (
-            builder.gep(_data(context, builder, kind, value), [arguments[6]])
+            builder.gep(get_data(context, builder, kind, value), [arguments[6]])
             for kind, value in zip(signature.args[3:5], arguments[3:5], strict=True)
         )
         starts = _starts(builder, base, stride, rows, range(count))
@@ -112,7 +112,7 @@ def _generate_absorb(count, ahead, both=False):
         products = []
         for first in range(0, count, _ROWS_AT_ONCE):
             products += _dot(builder, x, starts[first : first + _ROWS_AT_ONCE], stride)
-        error = builder.fsub(_load_some(builder, labels, count), _sigmoid(builder, _fold(builder, products)))
+        error = builder.fsub(_load_some(builder, labels, count), sigmoid(builder, fold(builder, products)))
         rates = _rates(builder, arguments[5], builder.sub(arguments[7], arguments[6]))
         _add_rows(builder, change, starts, builder.fmul(rates, error), stride, later, x if both else None)
         return context.get_dummy_value()
@@ -129,7 +129,7 @@ def _dot(builder, x, starts, stride):
     with cgutils.for_range_slice(builder, _WORD(0), stride, _WORD(LANES), _WORD) as (i, _):
         part = _load_wide(builder, x, i)
         for total, start in zip(sums, starts, strict=True):
-            builder.store(_fma(builder, part, _load_wide(builder, start, i), builder.load(total)), total)
+            builder.store(fma(builder, part, _load_wide(builder, start, i), builder.load(total)), total)
     return [builder.load(total) for total in sums]
 
 
@@ -137,11 +137,11 @@ def _rates(builder, learning_rate, left):
     """The learning rate in the first `left` of eight places, zero behind them."""
     words = ir.VectorType(_WORD, BLOCK)
     places = ir.Constant(words, list(range(BLOCK)))
-    counted = builder.icmp_signed("<", places, _splat(builder, left, words))
-    return builder.select(counted, _splat(builder, learning_rate, _EIGHT), ir.Constant(_EIGHT, [0.0] * BLOCK))
+    counted = builder.icmp_signed("<", places, splat(builder, left, words))
+    return builder.select(counted, splat(builder, learning_rate, _EIGHT), ir.Constant(_EIGHT, [0.0] * BLOCK))
 
 
-def _fold(builder, sums):
+def fold(builder, sums):
     """One vector of `BLOCK` totals from partial sums: halves first, then neighbours, then pairs, then fours."""
     zero = ir.Constant(_EIGHT, [0.0] * BLOCK)
     level = [
@@ -161,26 +161,27 @@ def _fold(builder, sums):
     return level[0]
 
 
-def _sigmoid(builder, z):
-    """1/(1 + e^−z) of eight values, z held within ±30; a NaN stays one."""
+def sigmoid(builder, z):
+    """1/(1 + e^−z) of a vector of values, z held within ±30; a NaN stays one."""
+    count = z.type.count
 
     def constant(value):
-        return ir.Constant(_EIGHT, [float(np.float32(value))] * BLOCK)
+        return ir.Constant(z.type, [float(np.float32(value))] * count)
 
     for bound, relation in ((30.0, ">"), (-30.0, "<")):
         z = builder.select(builder.fcmp_ordered(relation, z, constant(bound)), constant(bound), z)
     # e^-z = 2^k · e^r; adding 1.5 · 2^23 rounds to a whole number and leaves k in the low bits.
     shifter = constant(1.5 * 2.0**23)
-    shifted = _fma(builder, z, constant(-1 / np.log(2)), shifter)
+    shifted = fma(builder, z, constant(-1 / np.log(2)), shifter)
     whole = builder.fsub(shifted, shifter)
     rest = builder.fsub(builder.fmul(whole, constant(-np.log(2))), z)
     series = constant(1 / 5040)
     for term in (1 / 720, 1 / 120, 1 / 24, 1 / 6, 1 / 2, 1.0, 1.0):
-        series = _fma(builder, series, rest, constant(term))
-    integers = ir.VectorType(_INT, BLOCK)
-    exponent = builder.add(builder.bitcast(shifted, integers), ir.Constant(integers, [127] * BLOCK))
-    power = builder.bitcast(builder.shl(exponent, ir.Constant(integers, [23] * BLOCK)), _EIGHT)
-    return builder.fdiv(constant(1.0), _fma(builder, series, power, constant(1.0)))
+        series = fma(builder, series, rest, constant(term))
+    integers = ir.VectorType(_INT, count)
+    exponent = builder.add(builder.bitcast(shifted, integers), ir.Constant(integers, [127] * count))
+    power = builder.bitcast(builder.shl(exponent, ir.Constant(integers, [23] * count)), z.type)
+    return builder.fdiv(constant(1.0), fma(builder, series, power, constant(1.0)))
 
 
 def _add_rows(builder, change, starts, coefficients, stride, later, x=None):
@@ -190,16 +191,16 @@ def _add_rows(builder, change, starts, coefficients, stride, later, x=None):
         part = _load_wide(builder, change, i)
         other = _load_wide(builder, x, i) if x is not None else None
         for start in later:
-            _prefetch(builder, builder.gep(start, [i]))
+            prefetch_line(builder, builder.gep(start, [i]))
         for coefficient, start in zip(wide, starts, strict=True):
             row = _load_wide(builder, start, i)
-            part = _fma(builder, coefficient, row, part)
+            part = fma(builder, coefficient, row, part)
             if other is not None:
-                _store_wide(builder, start, i, _fma(builder, coefficient, other, row))
+                _store_wide(builder, start, i, fma(builder, coefficient, other, row))
         _store_wide(builder, change, i, part)
 
 
-def _fma(builder, a, b, c):
+def fma(builder, a, b, c):
     """a·b + c with one rounding; llvmlite's own method takes scalars only."""
     name = f"llvm.fma.v{a.type.count}f32"
     function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(a.type, [a.type] * 3), name)
@@ -224,12 +225,14 @@ def _load_some(builder, start, count):
     return vector
 
 
-def _splat(builder, value, kind):
+def splat(builder, value, kind):
+    """A vector of this kind with the value in every place."""
     first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, _INT(0))
     return _shuffle(builder, first, first, [0] * kind.count)
 
 
-def _prefetch(builder, place):
+def prefetch_line(builder, place):
+    """Ask for the cache line of a place without waiting for it."""
     kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, _INT, _INT, _INT])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
     builder.call(function, [builder.bitcast(place, cgutils.voidptr_t), _INT(0), _INT(3), _INT(1)])
@@ -240,7 +243,8 @@ def _shuffle(builder, a, b, order):
     return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_INT, len(order)), order))
 
 
-def _data(context, builder, kind, value):
+def get_data(context, builder, kind, value):
+    """Where the items of an array begin."""
     return context.make_array(kind)(context, builder, value).data
 
 

@@ -1,0 +1,192 @@
+"""Rounds by messages on processors, compiled by Numba: `advance` moves some nodes through one round.
+
+The definition is `reference`; read that first. What other agents show of themselves is read from one stacked table:
+row h·n + w holds Φ(w) for h = 0 and the mean M^h(w) for h ≥ 1, in half precision where the processor can read it.
+Numba's cache looks at the changes of one file only: after a change of `draws`, `simd` or `tiles`, which are compiled
+into this one, the cached files must go.
+"""
+
+# mypy: ignore-errors
+
+import numpy as np
+from numba import njit
+
+from manela.kernels.draws import derive
+from manela.kernels.simd import scale_to
+from manela.kernels.tiles import (
+    GROUP,
+    TILE,
+    absorb_tile,
+    add_rows,
+    average_row,
+    dot_rows,
+    multiply_tile,
+    narrow_row,
+    prefetch_reads,
+    push_away,
+    weigh_targets,
+)
+
+MOST_OWN = 1.0 - 1.0 / 64.0
+"""A neighbour's mean of which more than this is the asker's own is dropped: what is left of it is mostly rounding."""
+
+
+@njit(cache=True, nogil=True)
+def advance(
+    nodes, counts, own, shown, negatives, transposed, arcs, returns, scales, hops, amount, key, rate, made, stop
+):
+    """Move each of nodes by its iterations of this round, in place.
+
+    Reads and writes own[nodes], (n, m) with m a multiple of 16, and reads what others show, (s·n, m). `counts` are the
+    iterations of each node, at least 1, largest first. `hops` is how many hops away each target of an iteration is,
+    less one. Iteration j moves away from the first `amount` rows of negatives[j mod blocks], (blocks, rows, m);
+    transposed, (blocks, m, columns), is the same with columns padded to a multiple of 16. `returns` is the part of a
+    neighbour's mean that is the node's own, for each arc, and scales[h − 1] what sums for M^h are multiplied by, for
+    each node. Writes into made the update pairs of each node. Ends early, with some nodes moved and some not, once
+    stop[0] is not 0.
+    """
+    n, m, targets = len(own), own.shape[1], len(hops)
+    width = -(-(targets + 1) // GROUP) * GROUP
+    rows = np.zeros((2, TILE, width), np.int64)
+    shares = np.zeros((2, TILE, width), np.float32)
+    used, chosen = np.zeros((2, TILE), np.int64), np.zeros(targets, np.int64)
+    x, change = np.zeros((TILE, m), np.float32), np.zeros((TILE, m), np.float32)
+    products = np.zeros((TILE, transposed.shape[2]), np.float32)
+    values, rates = np.zeros(width, np.float32), np.zeros(TILE, np.float32)
+    now = tile = iteration = 0
+    if len(nodes) > 0:
+        draw_tile(nodes, counts, 0, 0, n, shown, arcs, returns, scales, hops, key, chosen, rows[0], shares[0], used[0])
+    while tile < len(nodes) and stop[0] == 0:
+        later, later_iteration = tile, iteration + 1
+        if later_iteration == counts[tile]:
+            later, later_iteration = tile + TILE, 0
+        then = 1 - now
+        if later < len(nodes):
+            draw_tile(
+                nodes, counts, later, later_iteration, n, shown, arcs, returns, scales, hops, key,
+                chosen, rows[then], shares[then], used[then],
+            )  # fmt: skip
+        size = min(TILE, len(nodes) - tile)
+        if iteration == 0:
+            for i in range(size):
+                made[tile + i] = 0
+                copy(own[nodes[tile + i]], x[i])
+        for i in range(TILE):
+            rates[i] = rate * np.float32(used[now, i]) / np.float32(targets)
+            for k in range(m):
+                change[i, k] = 0.0
+            if used[now, i] > 0:
+                attract(x, i, shown, rows[now, i], shares[now, i], used[now, i], rate, values, change)
+        if amount > 0:
+            block = iteration % len(negatives)
+            multiply_tile(x, transposed, block, products)
+            push_away(products, rates)
+            absorb_tile(products, negatives, block, amount, change)
+        for i in range(size):
+            if iteration < counts[tile + i]:
+                made[tile + i] += used[now, i]
+                for k in range(m):
+                    x[i, k] += change[i, k]
+        if later != tile:
+            for i in range(size):
+                copy(x[i], own[nodes[tile + i]])
+        tile, iteration, now = later, later_iteration, then
+
+
+@njit(nogil=True)
+def draw_tile(nodes, counts, tile, iteration, n, shown, arcs, returns, scales, hops, key, chosen, rows, shares, used):
+    """Draw the targets of one iteration for each node of a tile, and fetch what they show."""
+    for i in range(TILE):
+        used[i] = 0
+        if tile + i < len(nodes) and iteration < counts[tile + i]:
+            node = nodes[tile + i]
+            iteration_key = derive(derive(key, node), iteration)
+            used[i] = draw(node, iteration_key, n, shown, arcs, returns, scales, hops, chosen, rows[i], shares[i])
+
+
+@njit(nogil=True)
+def draw(node, key, n, shown, arcs, returns, scales, hops, chosen, rows, shares):
+    """Write the rows of the targets behind that of the node itself, and the share of each row that is the node's own.
+
+    Returns how many there are. The places behind them hold the node's own row.
+    """
+    first = arcs.indptr[node]
+    degree = np.uint64(arcs.indptr[node + 1] - first)
+    targets = len(hops)
+    rows[0] = node
+    for j in range(targets):
+        chosen[j] = choose(first, degree, derive(key, j), arcs.thresholds, arcs.aliases)
+    for j in range(targets):
+        rows[1 + j] = hops[j] * n + arcs.indices[chosen[j]]
+    largest = np.float32(0.0)
+    for j in range(targets):
+        shares[1 + j] = returns[chosen[j]] if hops[j] == 1 else np.float32(0.0)
+        largest = max(largest, shares[1 + j])
+    used = targets
+    if largest > MOST_OWN or hops[targets - 1] > 1:
+        used = drop(n, scales, hops, rows, shares)
+    for j in range(used + 1, len(rows)):
+        rows[j] = node
+        shares[j] = 0.0
+    for j in range(used + 1):
+        prefetch_reads(shown, rows[j])
+    return used
+
+
+@njit(nogil=True)
+def drop(n, scales, hops, rows, shares):
+    """Close the gaps of targets that are the node itself or lead nowhere; returns what is left."""
+    used = 0
+    for j in range(len(hops)):
+        kept = shares[1 + j] <= MOST_OWN
+        if hops[j] > 1:
+            kept = scales[min(hops[j], len(scales)) - 1, rows[1 + j] - hops[j] * n] > 0.0
+        if kept:
+            used += 1
+            rows[used] = rows[1 + j]
+            shares[used] = shares[1 + j]
+    return used
+
+
+@njit(nogil=True)
+def choose(first, degree, drawn, thresholds, aliases):
+    """The arc that a draw takes of `degree` arcs from `first` on, by alias tables where arcs have weights."""
+    arc = first + np.int64(scale_to(drawn, degree))
+    if thresholds is not None:
+        rest = drawn * degree
+        if np.uint32(rest >> np.uint64(32)) >= thresholds[arc]:
+            arc = first + np.int64(aliases[arc])
+    return arc
+
+
+@njit(nogil=True)
+def attract(x, i, shown, rows, shares, used, rate, values, change):
+    """change[i] += rate·Σ (1 − σ(x[i]·u))·u over the targets u = (row − share·own row)/(1 − share)."""
+    for first in range(0, used + 1, GROUP):
+        dot_rows(x, i, shown, rows, first, values)
+    weigh_targets(values, shares, used, rate)
+    add_rows(values, shown, rows, used + 1, change, i)
+
+
+@njit(cache=True, nogil=True)
+def show(own, shown, first, last):
+    """shown[v] ← own[v] for v = first … last − 1, in the precision of `shown`."""
+    for node in range(first, last):
+        narrow_row(own, node, shown, node)
+
+
+@njit(cache=True, nogil=True)
+def average(source, offset, arcs, weights, scales, target, place, first, last):
+    """target[place + v] ← scales[v]·Σ weights·source[offset + u] over the neighbours u of v = first … last − 1."""
+    for node in range(first, last):
+        average_row(
+            source, offset, arcs.indices, weights, arcs.indptr[node], arcs.indptr[node + 1], scales[node],
+            target, place + node,
+        )  # fmt: skip
+
+
+@njit(nogil=True)
+def copy(source, target):
+    """target ← source."""
+    for k in range(len(source)):
+        target[k] = source[k]

@@ -1,0 +1,90 @@
+"""Moments: how many vectors there are, their sum and the sum of their outer products, the same bits in any order.
+
+Vectors are rounded to fixed point, so that every sum is one of whole numbers and exact: whoever adds them, in whatever
+order and number of parts, gets the same. The Cholesky factor and the draws take one operation at a time, each of them
+rounded as IEEE 754 says, and no library decides their order.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.randomness import derive
+
+Sums = npt.NDArray[np.int64]
+
+UNIT = 2.0**-16
+"""What the last digit stands for: a larger one blurs the small vectors of a start."""
+LARGEST = 8.0
+"""Coordinates are held within ±LARGEST; with a larger one, sums over many nodes would not fit into 64 bits."""
+_EXACT = 2**53
+"""Whole numbers up to this are exact in double precision."""
+_STEP = int(_EXACT / (LARGEST / UNIT) ** 2)
+"""Vectors whose products are added in double precision, exactly."""
+_LEAST_VARIANCE = 1e-12
+"""Of a direction in which vectors differ; a smaller one counts as none."""
+
+
+class Moments(NamedTuple):
+    """Sums over vectors in fixed point: `total` in units of UNIT, `products` in units of UNIT².
+
+    Examples
+    --------
+    >>> vectors = np.array([[1.0, 0.0], [0.0, 2.0]])
+    >>> add([measure(vectors[:1]), measure(vectors[1:])]).count
+    2
+    """
+
+    count: int
+    total: Sums
+    products: Sums
+
+
+def measure(vectors: npt.NDArray[np.floating]) -> Moments:
+    """The moments of some vectors, shape (n, m)."""
+    m = vectors.shape[1]
+    total, products = np.zeros(m, np.int64), np.zeros((m, m), np.int64)
+    for first in range(0, len(vectors), _STEP):
+        part = np.rint(np.clip(vectors[first : first + _STEP].astype(np.float64), -LARGEST, LARGEST) / UNIT)
+        total += part.sum(axis=0).astype(np.int64)
+        # every partial sum is a whole number below 2^53, so it does not matter how BLAS adds
+        products += (part.T @ part).astype(np.int64)
+    return Moments(len(vectors), total, products)
+
+
+def add(parts: list[Moments]) -> Moments:
+    """The moments of all vectors of some parts."""
+    return Moments(
+        sum(part.count for part in parts),
+        np.sum([part.total for part in parts], axis=0),
+        np.sum([part.products for part in parts], axis=0),
+    )
+
+
+def factor(moments: Moments) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """The mean μ, and the lower triangle L with L·Lᵀ the covariance (Cholesky); directions without variance are 0."""
+    mean = moments.total.astype(np.float64) / moments.count
+    left = moments.products.astype(np.float64) / moments.count - mean[:, None] * mean[None, :]
+    lower = np.zeros_like(left)
+    for k in range(len(left)):
+        if left[k, k] * UNIT**2 > _LEAST_VARIANCE:
+            lower[k:, k] = left[k:, k] / np.sqrt(left[k, k])
+            left[k:, k:] -= lower[k:, k, None] * lower[None, k:, k]
+    return mean * UNIT, lower * UNIT
+
+
+def draw(moments: Moments, keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:
+    """A vector for each key, from the normal distribution with these moments, shape (len(keys), m).
+
+    A standard normal number is how many of 64 random bits are set, less 32, over 4; sums of them are normal to more
+    digits than are needed, and whole numbers are the same on every machine.
+    """
+    mean, lower = factor(moments)
+    vectors = np.tile(mean, (len(keys), 1))
+    for k in range(len(mean)):
+        ones = np.bitwise_count(derive(keys, k)).astype(np.float64)
+        vectors += ((ones - 32.0) / 4.0)[:, None] * lower[None, :, k]
+    return vectors.astype(np.float32)
