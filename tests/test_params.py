@@ -30,7 +30,6 @@ DEFAULTS = {name: parameter.default for name, parameter in PARAMETERS.items()}
         ("updates", -1.0),
         ("max_seconds", 0),
         ("rounds", 0),
-        ("apply", "twice"),
         ("random_state", -1),
         ("random_state", "seed"),
         ("n_jobs", 0),

@@ -65,7 +65,6 @@ def _is_seed(x: Any) -> bool:
     return x is None or type(x).__name__ in ("Generator", "RandomState") or _whole(0, 2**64 - 1)(x)
 
 
-APPLY = ("iteration", "single")
 ENGINES = ("auto", "cpu", "gpu", "ray")
 MOST_GPU_DIMENSIONS = 4096
 SNAPSHOTS = ("float32", "float16", "bfloat16")
@@ -114,12 +113,6 @@ PARAMETERS: dict[str, Parameter] = {
         "a whole number from 1 to 10000000, or None",
         _optional(_whole(1, 10_000_000)),
         "Rounds in all; 300 unless told, 1000 from 100,000 nodes on.",
-    ),
-    "apply": Parameter(
-        "iteration",
-        f"one of {', '.join(APPLY)}",
-        lambda x: x in APPLY,
-        "When updates count: after each iteration, or singly in the paper's strict order.",
     ),
     "random_state": Parameter(
         0,
@@ -178,7 +171,6 @@ class Settings:
     updates: float | None
     max_seconds: float | None
     rounds: int | None
-    apply: str
     seed: int
     jobs: int
     engine: str
@@ -262,7 +254,6 @@ def check_all(values: Mapping[str, Any]) -> Settings:
         updates=None if values["updates"] is None else float(values["updates"]),
         max_seconds=None if values["max_seconds"] is None else float(values["max_seconds"]),
         rounds=None if values["rounds"] is None else int(values["rounds"]),
-        apply=values["apply"],
         seed=seed_of(values["random_state"]),
         jobs=count_jobs(values["n_jobs"]),
         engine=values["engine"],

@@ -60,7 +60,6 @@ def run_reference(graph, parameters, pairs, rounds, dtype=np.float64, shaken=0.0
             schedule.rate(number),
             wanted.walks,
             wanted.negatives,
-            singly=wanted.apply == "single",
         )
     return tables
 
@@ -99,7 +98,6 @@ def parameters(draw):
         "ratios": tuple(count / sum(walks) for count in walks),
         "negatives": draw(st.integers(0, 10)),
         "context": draw(st.booleans()),
-        "apply": draw(st.sampled_from(["iteration", "single"])),
         "random_state": draw(st.integers(0, 2**64 - 1)),
         "learning_rate": draw(st.floats(0.001, 0.3)),
         "rounds": 3,
@@ -116,7 +114,7 @@ def test_rounds_of_the_cpu_engine_are_those_of_the_reference(graph, parameters):
 @settings(max_examples=12)
 @given(graph=graphs(), parameters=parameters())
 def test_rounds_of_the_gpu_engine_are_those_of_the_reference(graph, parameters):
-    check_rounds(GpuEngine, graph, {**parameters, "apply": "iteration"}, 10 * graph.number_of_nodes)
+    check_rounds(GpuEngine, graph, parameters, 10 * graph.number_of_nodes)
 
 
 def check_rounds(engine_class, graph, parameters, pairs):
@@ -146,9 +144,8 @@ def test_rounding_errors_are_those_of_the_reference_in_single_precision(engine_c
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("apply", ["iteration", "single"])
 @pytest.mark.parametrize("context", [False, True])
-def test_every_number_of_threads_gives_the_same_bits(weighted, apply, context):
+def test_every_number_of_threads_gives_the_same_bits(weighted, context):
     rng = np.random.default_rng(8)
     ends = rng.integers(400, size=(2, 3000))
     graph = Graph.from_edges(ends[0], ends[1], rng.uniform(0.1, 9, 3000) if weighted else None)
@@ -156,7 +153,7 @@ def test_every_number_of_threads_gives_the_same_bits(weighted, apply, context):
         run_engine(
             CpuEngine,
             graph,
-            {"dimensions": 20, "apply": apply, "context": context, "n_jobs": jobs, "rounds": 5},
+            {"dimensions": 20, "context": context, "n_jobs": jobs, "rounds": 5},
             pairs=200 * 400,
             rounds=5,
         )
@@ -188,13 +185,10 @@ def test_a_node_without_neighbours_keeps_its_vector(engine_class):
     assert not np.array_equal(state.vectors[:3], 16 * start.vectors[:3])
 
 
-@pytest.mark.parametrize("apply", ["iteration", "single"])
-def test_update_pairs_are_counted_for_each_node(engine_class, apply):
-    if (engine_class, apply) == (GpuEngine, "single"):
-        pytest.skip("the paper's strict order is for processors")
+def test_update_pairs_are_counted_for_each_node(engine_class):
     rng = np.random.default_rng(3)
     graph = Graph.from_edges(rng.integers(30, size=90), rng.integers(30, size=90), nodes=range(31))
-    wanted = settings_of(dimensions=4, rounds=4, apply=apply, n_jobs=2, ratios=(0.2, 0.8))
+    wanted = settings_of(dimensions=4, rounds=4, n_jobs=2, ratios=(0.2, 0.8))
     state = begin(31, 4, False, 0)
     schedule = plan(graph, wanted, 31 * 100)
     arcs = reference.Arcs(graph.indptr, graph.indices)

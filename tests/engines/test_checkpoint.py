@@ -42,7 +42,7 @@ def interrupt(graph, folder, after=7, **parameters):
         train(graph, settings(**parameters), checkpoint=halt_at(after)(folder, every=0))
 
 
-@pytest.mark.parametrize("parameters", [{}, {"context": True}, {"apply": "single"}])
+@pytest.mark.parametrize("parameters", [{}, {"context": True}])
 def test_a_resumed_run_has_the_same_bits(graph, tmp_path, parameters):
     whole = train(graph, settings(**parameters))
     interrupt(graph, tmp_path, **parameters)

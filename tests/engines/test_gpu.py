@@ -147,8 +147,6 @@ def test_a_checkpoint_moves_between_engines(graph, tmp_path):
 
 
 def test_what_a_gpu_cannot_do_is_said(graph):
-    with pytest.raises(ParameterError, match="apply must be 'iteration' on a GPU, got 'single'"):
-        Manela(apply="single", engine="gpu").fit(graph)
     with pytest.raises(ParameterError, match="dimensions must be at most 4096 on a GPU, got 5000"):
         Manela(dimensions=5000, engine="gpu").fit(graph)
 

@@ -118,7 +118,7 @@ def has_gpu() -> bool:
 
 
 def _is_worth_a_gpu(graph: Graph, settings: Settings) -> bool:
-    if settings.apply != "iteration" or settings.dimensions > MOST_GPU_DIMENSIONS:
+    if settings.dimensions > MOST_GPU_DIMENSIONS:
         return False
     seconds = settings.max_seconds
     if seconds is None:

@@ -46,7 +46,6 @@ class CpuEngine:
         self._settings = settings
         self._walks = np.array(settings.walks, dtype=np.int64)
         self.arcs = prepare_arcs(graph) if graph is not None else arcs
-        self._kernel = kernels.advance if settings.apply == "iteration" else kernels.advance_singly
         self._key = derive_key(settings.seed, ROUNDS)
         self._room = [allocate(0, state.dimensions) for _ in state.tables]
         self._made = np.zeros(0, dtype=np.int64)
@@ -148,7 +147,7 @@ class CpuEngine:
 
         def move(first: int, last: int) -> None:
             for own, room in enumerate(rows):
-                self._kernel(  # type: ignore[call-arg]
+                kernels.advance(  # type: ignore[call-arg]
                     nodes[first:last], counts[first:last], tables[own], tables[len(tables) - 1 - own],
                     room[first:last], made[first:last], *self.arcs, key, np.float32(rate),
                     self._walks, self._settings.negatives, self._stopped,

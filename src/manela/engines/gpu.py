@@ -91,8 +91,6 @@ class GpuEngine:
     """
 
     def __init__(self, graph: Graph, settings: Settings, state: State) -> None:
-        if settings.apply != "iteration":
-            raise ParameterError(f"apply must be 'iteration' on a GPU, got {settings.apply!r}: use engine 'cpu'.")
         if settings.dimensions > MOST_GPU_DIMENSIONS:
             raise ParameterError(
                 f"dimensions must be at most {MOST_GPU_DIMENSIONS} on a GPU, got {settings.dimensions}."

@@ -45,8 +45,6 @@ class Manela(Embedder):
         running time, the paper's T.
     rounds : int, optional
         Rounds in all (R); 300 unless told, 1,000 from 100,000 nodes on.
-    apply : {"iteration", "single"}, default="iteration"
-        Whether the updates of an iteration count together, or singly in the paper's strict order.
     random_state : int, NumPy generator or None, default=0
         Seed; None for a new one, kept in `provenance_`.
     n_jobs : int, optional
@@ -101,7 +99,6 @@ class Manela(Embedder):
         updates: float | None = default("updates"),
         max_seconds: float | None = default("max_seconds"),
         rounds: int | None = default("rounds"),
-        apply: str = default("apply"),
         random_state: Any = default("random_state"),
         n_jobs: int | None = default("n_jobs"),
         engine: str = default("engine"),
@@ -119,7 +116,6 @@ class Manela(Embedder):
         self.updates = updates
         self.max_seconds = max_seconds
         self.rounds = rounds
-        self.apply = apply
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.engine = engine

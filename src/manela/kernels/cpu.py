@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from manela.kernels.draws import derive
-from manela.kernels.simd import AHEAD, BLOCK, absorb_block, absorb_one, prefetch_item, prefetch_row, scale_to
+from manela.kernels.simd import AHEAD, BLOCK, absorb_block, prefetch_item, prefetch_row, scale_to
 
 
 @njit(cache=True, nogil=True)
@@ -31,7 +31,7 @@ def advance(
     negatives,
     stop,
 ):
-    """Move each of nodes by its iterations of this round, every iteration applied at once.
+    """Move each of nodes by its iterations of this round.
 
     Reads own[nodes] and rows of others, both (n, m) with m a multiple of 16, and writes moved, (len(nodes), m), and
     into made the update pairs of each node.
@@ -91,45 +91,6 @@ def advance(
                 _copy(own[nodes[later]], x)
         i, iteration, used = later, later_iteration, later_used
         rows, later_rows = later_rows, rows
-
-
-@njit(cache=True, nogil=True)
-def advance_singly(
-    nodes,
-    counts,
-    own,
-    others,
-    moved,
-    made,
-    indptr,
-    indices,
-    thresholds,
-    aliases,
-    key,
-    learning_rate,
-    walks,
-    negatives,
-    stop,
-):
-    """The same in the paper's strict order: each single update is applied before the next is computed."""
-    rows, labels, draws, places, arcs = _room(walks, negatives)
-    x = np.empty(own.shape[1], np.float32)
-    for i in range(len(nodes)):
-        made[i] = 0
-        node = nodes[i]
-        node_key = derive(key, node)
-        _copy(own[node], x)
-        for iteration in range(counts[i]):
-            if stop[0] != 0:
-                return
-            used = _draw(
-                node, derive(node_key, iteration),
-                walks, negatives, len(others), indptr, indices, thresholds, aliases, draws, places, arcs, rows,
-            )  # fmt: skip
-            for row in range(used):
-                absorb_one(x, x, others, rows, labels, learning_rate, row, used)
-            made[i] += used // (1 + negatives)
-        _copy(x, moved[i])
 
 
 @njit(cache=True, nogil=True)

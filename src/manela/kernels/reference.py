@@ -49,7 +49,8 @@ def advance(
     """The tables after one round, each (n, m): (Φ,), or with context vectors (Φ, Ψ).
 
     `counts` are the iterations of each node in the round, `key` the round's. With two tables, each moves against the
-    other and by the same draws.
+    other and by the same draws. `singly` is the paper's strict order: each single update is applied before the next is
+    computed. No engine has it; on BlogCatalog both orders learn vectors that are as good.
     """
     moved = [table.copy() for table in tables]
     for node in np.flatnonzero(counts):
