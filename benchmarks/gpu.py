@@ -116,7 +116,9 @@ def beyond() -> None:
     slots = np.flatnonzero(batch.nodes.cpu().numpy() >= nodes - 100)
     for slot in slots:
         node, first = int(batch.nodes[slot]), int(batch.ends[slot])
-        drawn, _ = reference.draw(node, int(derive(derive(key, node), 0)), arcs, wanted.walks, wanted.negatives)
+        drawn, _ = reference.draw(
+            node, int(derive(derive(key, node), 0)), arcs, wanted.targets_by_hop, wanted.negatives
+        )
         found = rows[first][rows[first] >= 0]
         assert np.array_equal(found, drawn), node
     print(f"{len(graph.indices):,} arcs: {len(slots)} iterations of the last 100 nodes are drawn as by the reference\n")
@@ -131,7 +133,7 @@ def by_reference(graph: Graph, wanted: Settings) -> list[Any]:
     for number in range(schedule.rounds):
         key = int(derive(derive_key(wanted.seed, ROUNDS), number))
         tables = reference.advance(
-            tables, arcs, schedule.counts(number), key, schedule.rate(number), wanted.walks, wanted.negatives
+            tables, arcs, schedule.counts(number), key, schedule.rate(number), wanted.targets_by_hop, wanted.negatives
         )
     return list(tables)
 
@@ -218,7 +220,7 @@ def large(copy: float) -> None:
             run(graph, wanted, 3)
             engine, schedule, seconds = run(graph, wanted, ROUNDS_TIMED)
             iterations = sum(int(schedule.counts(number).sum()) for number in range(0, ROUNDS_TIMED, 10)) * 10
-            pairs = iterations * sum(wanted.walks)
+            pairs = iterations * sum(wanted.targets_by_hop)
             vectors = pairs * (1 + wanted.negatives)
             rows.row(
                 snapshot, f"{pairs / seconds / 1e6:,.0f}", f"{512 * vectors / seconds / 1e9:,.0f}",

@@ -58,10 +58,10 @@ def test_ratios_of_which_all_round_to_nothing_are_refused():
         check_all({**DEFAULTS, "window": 1, "ratios": (0.2,) * 5})
 
 
-def test_walks_are_rounded_to_the_nearest():
-    assert check_all({**DEFAULTS, "ratios": (0.33, 0.33, 0.34)}).walks == (7, 7, 7)
-    assert check_all({**DEFAULTS, "ratios": (1.0,)}).walks == (20,)
-    assert check_all({**DEFAULTS, "ratios": np.array([0.7, 0.3])}).walks == (14, 6)
+def test_targets_by_hop_are_rounded_to_the_nearest():
+    assert check_all({**DEFAULTS, "ratios": (0.33, 0.33, 0.34)}).targets_by_hop == (7, 7, 7)
+    assert check_all({**DEFAULTS, "ratios": (1.0,)}).targets_by_hop == (20,)
+    assert check_all({**DEFAULTS, "ratios": np.array([0.7, 0.3])}).targets_by_hop == (14, 6)
 
 
 def test_identity_leaves_out_what_the_vectors_do_not_depend_on():

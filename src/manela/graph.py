@@ -21,7 +21,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Graph:
-    """A network: undirected unless told, weighted or not.
+    """A network: undirected by default, weighted or not.
 
     Build one with a `from_…` method, or with `Graph.of`, which takes whatever it is given.
 

@@ -97,7 +97,7 @@ PARAMETERS: dict[str, Parameter] = {
         None,
         "a whole number from 1 to 10^15, or None",
         _optional(_whole(1, MOST_PAIRS)),
-        f"Update pairs in all, with those dropped because the target is the node; {PAIRS_PER_NODE} a node unless told.",
+        f"Update pairs in all, with those dropped because the target is the node; {PAIRS_PER_NODE} a node by default.",
     ),
     "updates": Parameter(
         None,
@@ -112,7 +112,7 @@ PARAMETERS: dict[str, Parameter] = {
         None,
         "a whole number from 1 to 10000000, or None",
         _optional(_whole(1, 10_000_000)),
-        "Rounds in all; 300 unless told, 1000 from 100,000 nodes on.",
+        "Rounds in all; 300 by default, 1000 from 100,000 nodes on.",
     ),
     "random_state": Parameter(
         0,
@@ -124,7 +124,7 @@ PARAMETERS: dict[str, Parameter] = {
         None,
         "a whole number other than 0, or None",
         _optional(lambda x: isinstance(x, Integral) and not isinstance(x, bool) and x != 0),
-        "Threads; all cores unless told, -1 for all, -2 for all but one.",
+        "Threads; all cores by default, -1 for all, -2 for all but one.",
     ),
     "walks": Parameter(10, "a whole number from 1 to 10^6", _whole(1, 10**6), "Walks from each node (γ)."),
     "walk_length": Parameter(80, "a whole number from 2 to 10^6", _whole(2, 10**6), "Nodes of a walk (ℓ)."),
@@ -140,13 +140,13 @@ PARAMETERS: dict[str, Parameter] = {
         None,
         "a whole number from 1 to 100000, or None",
         _optional(_whole(1, 100_000)),
-        "Workers of a Ray cluster; one a machine unless told.",
+        "Workers of a Ray cluster; one a machine by default.",
     ),
     "address": Parameter(
         None,
         "the address of a Ray cluster, or None",
         _optional(lambda x: isinstance(x, str) and len(x) > 0),
-        "A Ray cluster: auto, HOST:PORT or ray://HOST:PORT; Ray on this machine unless told.",
+        "A Ray cluster: auto, HOST:PORT or ray://HOST:PORT; Ray on this machine by default.",
     ),
     "engine": Parameter(
         "auto",
@@ -172,21 +172,21 @@ class Settings:
     max_seconds: float | None
     rounds: int | None
     seed: int
-    jobs: int
+    threads: int
     engine: str
     snapshot: str = "float32"
     workers: int | None = None
     address: str | None = None
-    threads: int | None = None
+    requested_threads: int | None = None
 
     @property
-    def walks(self) -> tuple[int, ...]:
+    def targets_by_hop(self) -> tuple[int, ...]:
         """Targets of an iteration 1, 2, … s hops away: 2w·r, rounded to the nearest."""
         return tuple(math.floor(2 * self.window * ratio + 0.5) for ratio in self.ratios)
 
     def identity(self) -> dict[str, Any]:
         """The settings on which the vectors depend: all but who runs the rounds."""
-        others = ("jobs", "threads", "engine", "workers", "address", "seed")
+        others = ("threads", "requested_threads", "engine", "workers", "address", "seed")
         values = {name: value for name, value in asdict(self).items() if name not in others}
         return {**values, "random_state": self.seed}
 
@@ -208,7 +208,7 @@ class WalkSettings:
     p: float
     q: float
     seed: int
-    jobs: int
+    threads: int
 
 
 def default(name: str) -> Any:
@@ -228,7 +228,7 @@ def check_all(values: Mapping[str, Any]) -> Settings:
 
     Examples
     --------
-    >>> check_all({name: parameter.default for name, parameter in PARAMETERS.items()}).walks
+    >>> check_all({name: parameter.default for name, parameter in PARAMETERS.items()}).targets_by_hop
     (10, 10)
     """
     from manela.randomness import seed_of
@@ -255,14 +255,14 @@ def check_all(values: Mapping[str, Any]) -> Settings:
         max_seconds=None if values["max_seconds"] is None else float(values["max_seconds"]),
         rounds=None if values["rounds"] is None else int(values["rounds"]),
         seed=seed_of(values["random_state"]),
-        jobs=count_jobs(values["n_jobs"]),
+        threads=count_jobs(values["n_jobs"]),
         engine=values["engine"],
         snapshot=values.get("snapshot", "float32"),
         workers=None if values.get("workers") is None else int(values["workers"]),
         address=values.get("address"),
-        threads=None if values["n_jobs"] is None else count_jobs(values["n_jobs"]),
+        requested_threads=None if values["n_jobs"] is None else count_jobs(values["n_jobs"]),
     )
-    if sum(settings.walks) == 0:
+    if sum(settings.targets_by_hop) == 0:
         raise ParameterError(
             f"window and ratios must give at least one target, got window {settings.window}, ratios {_show(ratios)}, "
             "of which every share of 2w rounds to 0."
@@ -286,7 +286,7 @@ def check_walks(values: Mapping[str, Any]) -> WalkSettings:
         p=float(values.get("p", 1.0)),
         q=float(values.get("q", 1.0)),
         seed=seed_of(values["random_state"]),
-        jobs=count_jobs(values["n_jobs"]),
+        threads=count_jobs(values["n_jobs"]),
     )
 
 

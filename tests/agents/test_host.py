@@ -12,14 +12,14 @@ from manela.agents.host import Host, exact_sum
 from manela.agents.messages import Reason, Reply
 from manela.agents.neighbourhood import Edge, Neighbourhood
 from manela.agents.service import meet
-from manela.datasets.generators import draw_blocks
+from manela.datasets.generators import stochastic_block_model
 from manela.errors import AgentError, DivergenceError, PeerError, RefusedError
 from manela.evaluation.separation import measure_separation
 
 
 @pytest.fixture(scope="module")
 def blocks():
-    return draw_blocks(nodes=150, inside=0.3, between=0.01, seed=3)
+    return stochastic_block_model(nodes=150, inside=0.3, between=0.01, seed=3)
 
 
 def settings_of(**parameters):

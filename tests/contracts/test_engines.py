@@ -58,7 +58,7 @@ def run_reference(graph, parameters, pairs, rounds, dtype=np.float64, shaken=0.0
             schedule.counts(number),
             int(derive(derive_key(wanted.seed, ROUNDS), number)),
             schedule.rate(number),
-            wanted.walks,
+            wanted.targets_by_hop,
             wanted.negatives,
         )
     return tables
@@ -200,7 +200,9 @@ def test_update_pairs_are_counted_for_each_node(engine_class):
             for node, count in enumerate(schedule.counts(number)):
                 for iteration in range(count):
                     drawn = int(derive(derive(key, node), iteration))
-                    expected[node] += reference.draw(node, drawn, arcs, wanted.walks, wanted.negatives)[1].sum()
+                    expected[node] += reference.draw(node, drawn, arcs, wanted.targets_by_hop, wanted.negatives)[
+                        1
+                    ].sum()
         np.testing.assert_array_equal(engine.updates, expected)
         engine.collect()
     assert state.pairs == expected.sum() > 0

@@ -66,7 +66,7 @@ def test_targets_and_negatives_are_those_of_the_reference(ratios, weighted):
     for slot, node in enumerate(nodes):
         key = derive(derive(derive_key(wanted.seed, ROUNDS), rounds[slot]), node)
         for k, found in enumerate(drawn[ends_of[slot] : ends_of[slot + 1]]):
-            rows, _ = reference.draw(int(node), int(derive(key, k)), arcs, wanted.walks, 3)
+            rows, _ = reference.draw(int(node), int(derive(key, k)), arcs, wanted.targets_by_hop, 3)
             np.testing.assert_array_equal(found[found[:, 0] >= 0].reshape(-1), rows)
             assert (found[found[:, 0] < 0] == -1).all()
 
@@ -105,7 +105,7 @@ def test_long_vectors_and_wide_windows(graph, dimensions, window, negatives):
     key = int(derive(derive_key(0, ROUNDS), 0))
     arcs = reference.Arcs(graph.indptr, graph.indices)
     counts = plan(graph, wanted, 2 * window * 24).counts(0)
-    expected = reference.advance(tables, arcs, counts, key, wanted.learning_rate, wanted.walks, negatives)
+    expected = reference.advance(tables, arcs, counts, key, wanted.learning_rate, wanted.targets_by_hop, negatives)
     np.testing.assert_allclose(state.vectors, expected[0], rtol=1e-5, atol=1e-5)
 
 
@@ -174,8 +174,8 @@ def test_without_a_card_the_command_says_so_and_auto_goes_on(tmp_path):
     file, out = tmp_path / "graph.csv", tmp_path / "out.npz"
     file.write_text("a,b\nb,c\n")
     code = (
-        "from manela.engines import choice\nprint(choice.has_gpu())\n"
-        "choice._WORTH = 0.0\nfrom manela import Manela\n"
+        "from manela.engines import selection\nprint(selection.has_gpu())\n"
+        "selection._WORTH = 0.0\nfrom manela import Manela\n"
         f"print(Manela(pairs=100).fit({str(file)!r}).provenance_['engine'])"
     )
     found = subprocess.run(

@@ -36,8 +36,8 @@ negatives = {negatives}            # random nodes for each target
 learning_rate = {learning_rate}    # of the first round
 context = {context}          # keep a second vector for each node
 weighted = {weighted}         # steps and frequencies go by edge weight
-{pairs}pairs = {pairs_value}        # update pairs of the whole network; 7450 a node unless told
-{rounds}rounds = {rounds_value}           # 150 unless told, 500 from 100,000 nodes on
+{pairs}pairs = {pairs_value}        # update pairs of the whole network; 7450 a node by default
+{rounds}rounds = {rounds_value}           # 150 by default, 500 from 100,000 nodes on
 
 [peers]
 half = {half}             # vectors travel as float16 where both hosts say so

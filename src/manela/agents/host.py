@@ -138,7 +138,7 @@ class Host:
         self._arcs: Arcs | None = None
         self._answered = 0
         self._snapshots: dict[int, list[Table]] = {}
-        self._targets = np.repeat(np.arange(1, terms.hops + 1), settings.walks)
+        self._targets = np.repeat(np.arange(1, terms.hops + 1), settings.targets_by_hop)
 
     # who is there
 

@@ -29,7 +29,7 @@ def init(
     listen: Annotated[str, typer.Option(metavar="ADDRESS", help="Where peers reach this host.")] = "0.0.0.0:7446",
     watch: Annotated[
         str,
-        typer.Option(metavar="ADDRESS", help="Where this machine sees a status page and metrics; none unless told."),
+        typer.Option(metavar="ADDRESS", help="Where this machine sees a status page and metrics; none by default."),
     ] = "",
     dimensions: o.Dimensions = default("dimensions"),
     window: o.Window = default("window"),

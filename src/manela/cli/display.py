@@ -122,7 +122,7 @@ def estimate_facts(graph: Graph, settings: Settings) -> dict[str, Any]:
     return {
         "update pairs": reckoned.pairs,
         "rounds": reckoned.rounds,
-        "threads": settings.jobs,
+        "threads": settings.threads,
         "estimated seconds": round(reckoned.seconds, 2),
         "estimated peak memory, MB": round(reckoned.bytes / 1e6, 2),
     }

@@ -106,7 +106,7 @@ class GpuEngine:
         self.arcs = prepare_arcs(graph)
         self._key = derive_key(settings.seed, ROUNDS)
         self._columns = state.tables[0].shape[1]
-        hops = np.repeat(np.arange(1, len(settings.walks) + 1), settings.walks)
+        hops = np.repeat(np.arange(1, len(settings.targets_by_hop) + 1), settings.targets_by_hop)
         self._width = len(hops) * (1 + settings.negatives)
         self._size = graph.number_of_nodes
         self._began = state.pairs
@@ -278,7 +278,7 @@ class GpuEngine:
         self._launch(
             self._kernels.draw, -(-pairs // _BLOCK), None, 4,
             slots, batch.nodes, batch.rounds, batch.ends, batch.keys, self._hops, indptr, indices, thresholds, aliases,
-            self._rows, pairs, begin, self._size, targets, self._settings.negatives, len(self._settings.walks),
+            self._rows, pairs, begin, self._size, targets, self._settings.negatives, len(self._settings.targets_by_hop),
             WEIGHTED=thresholds is not None, BLOCK=_BLOCK,
         )  # fmt: skip
         batch.drawn, self._drawn = range(first, last), begin
@@ -395,10 +395,10 @@ def count_bytes(graph: Graph, settings: Settings, state: State) -> int:
     """The memory that a run needs on a GPU, roughly."""
     nodes, row, tables = graph.number_of_nodes, 4 * state.tables[0].shape[1], len(state.tables)
     rounds = settings.rounds or default_rounds(nodes)
-    iterations = nodes if settings.max_seconds else count_pairs(graph, settings) / sum(settings.walks) / rounds
+    iterations = nodes if settings.max_seconds else count_pairs(graph, settings) / sum(settings.targets_by_hop) / rounds
     moved = int(min(nodes, iterations + 1))
     arcs = graph.indptr.nbytes + graph.indices.nbytes + (0 if graph.weights is None else 8 * len(graph.indices))
-    width = sum(settings.walks) * (1 + settings.negatives)
+    width = sum(settings.targets_by_hop) * (1 + settings.negatives)
     planned = 8 * 6 * max(_MOST_PLANNED, 2 * nodes) if nodes * rounds > _MOST_PLANNED else 8 * 6 * nodes * rounds
     drawn = int(5 * min(_MOST_DRAWN, iterations * width * rounds))
     narrow = row // 2 if settings.snapshot == "bfloat16" else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.choice import Engine
+from manela.engines.selection import Engine
 from manela.graph import Graph
 from manela.kernels.reference import Arcs, draw
 from manela.params import Settings
@@ -22,7 +22,7 @@ class Objective:
         candidates = np.flatnonzero(graph.degrees)
         nodes = candidates[scale_to(derive(key, np.arange(_SAMPLE)), len(candidates)).astype(np.int64)]
         drawn = [
-            draw(int(node), int(derive(derive(key, node), place)), arcs, settings.walks, settings.negatives)
+            draw(int(node), int(derive(derive(key, node), place)), arcs, settings.targets_by_hop, settings.negatives)
             for place, node in enumerate(nodes)
         ]
         self._nodes = np.repeat(nodes, [len(rows) for rows, _ in drawn])

@@ -143,8 +143,8 @@ class _Walker:
     def _share(self, work: Callable[[Nodes, np.uint64], Any], number: int, starts: Nodes) -> list[Any]:
         """Walk from some nodes in a pass, each thread from its part of them; stops soon on Ctrl-C."""
         key = np.uint64(derive(derive_key(self.settings.seed, WALKS), number))
-        with ThreadPoolExecutor(self.settings.jobs, thread_name_prefix="manela-walks") as threads:
-            parts = [threads.submit(work, part, key) for part in np.array_split(starts, self.settings.jobs)]
+        with ThreadPoolExecutor(self.settings.threads, thread_name_prefix="manela-walks") as threads:
+            parts = [threads.submit(work, part, key) for part in np.array_split(starts, self.settings.threads)]
             try:
                 return [part.result() for part in parts]
             except BaseException:

@@ -87,9 +87,9 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not named or not isinstance(parameters, dict) or not set(parameters) <= set(cls._get_param_names()):
             raise FormatError(f"{path}: does not say the parameters of a {cls.__name__}; read it as a manela.Embedding")
         model = cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()})
-        return model._keep(embedding)
+        return model._set_fitted(embedding)
 
-    def _keep(self, embedding: Embedding) -> Self:
+    def _set_fitted(self, embedding: Embedding) -> Self:
         self.nodes_ = embedding.nodes
         self.embedding_ = embedding.vectors
         self.context_ = embedding.context
@@ -97,7 +97,7 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._kept = embedding
         return self
 
-    def _say(self, graph: Graph, parameters: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    def _provenance(self, graph: Graph, parameters: Mapping[str, Any], **more: Any) -> dict[str, Any]:
         """The provenance of vectors that this method learned from a network."""
         return {
             "method": self.method,

@@ -41,23 +41,23 @@ class Manela(Embedder):
     context : bool, default=False
         Keep a second vector for each node: nodes become alike by having alike neighbours rather than by being near.
     pairs, updates, max_seconds : optional, at most one
-        The budget: update pairs in all (7,450 a node unless told), units of d(v)/w iterations for every node v, or a
+        The budget: update pairs in all (7,450 a node by default), units of d(v)/w iterations for every node v, or a
         running time, the paper's T.
     rounds : int, optional
-        Rounds in all (R); 300 unless told, 1,000 from 100,000 nodes on.
+        Rounds in all (R); 300 by default, 1,000 from 100,000 nodes on.
     random_state : int, NumPy generator or None, default=0
         Seed; None for a new one, kept in `provenance_`.
     n_jobs : int, optional
-        Threads; all cores unless told.
+        Threads; all cores by default.
     engine : {"auto", "cpu", "gpu", "ray"}, default="auto"
         Who runs the rounds; "auto" takes a GPU where one is and the work is worth it.
     snapshot : {"float32", "float16", "bfloat16"}, default="float32"
         How nodes read each other's vectors: bfloat16 on a GPU halves what is read, float16 on a cluster what travels. A
         node's own vector is float32.
     workers : int, optional
-        Workers of a Ray cluster; one a machine unless told.
+        Workers of a Ray cluster; one a machine by default.
     address : str, optional
-        A Ray cluster; unless told, Ray is started on this machine.
+        A Ray cluster; by default Ray is started on this machine.
 
     Attributes
     ----------
@@ -75,8 +75,8 @@ class Manela(Embedder):
     Examples
     --------
     >>> from manela import Manela
-    >>> from manela.datasets.generators import draw_blocks
-    >>> graph, communities = draw_blocks(nodes=60, inside=0.5, between=0.02, seed=1)
+    >>> from manela.datasets.generators import stochastic_block_model
+    >>> graph, communities = stochastic_block_model(nodes=60, inside=0.5, between=0.02, seed=1)
     >>> model = Manela(dimensions=16, ratios=(0.5, 0.5), random_state=0).fit(graph)
     >>> model.embedding_.shape
     (60, 16)
@@ -194,7 +194,7 @@ class Manela(Embedder):
         return state, is_new
 
     def _finish(self, graph: Graph, run: Run, **more: Any) -> Manela:
-        provenance = self._say(
+        provenance = self._provenance(
             graph,
             run.settings.parameters(),
             budget=run.pairs,
@@ -205,7 +205,7 @@ class Manela(Embedder):
             **more,
         )
         self.updates_ = run.updates
-        return self._keep(Embedding(graph.nodes, run.state.vectors, run.state.context, provenance))
+        return self._set_fitted(Embedding(graph.nodes, run.state.vectors, run.state.context, provenance))
 
 
 _SHARE_OF_KNOWN = 0.1

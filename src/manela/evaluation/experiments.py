@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sklearn.manifold import TSNE
 from sklearn.metrics import f1_score
 
-from manela.datasets.generators import draw_blocks, draw_random
+from manela.datasets.generators import draw_random, stochastic_block_model
 from manela.datasets.loading import load_graph, load_labels
 from manela.engines.cpu import prepare_arcs
 from manela.errors import ManelaWarning
@@ -200,7 +200,7 @@ def _score_links(lab: _Laboratory, hidden: Split, method: str, run: int) -> Resu
 
 def _visualisation(lab: _Laboratory) -> Results:
     """Results by r₁: points on the plane, communities, and how clear the boundaries are."""
-    graph, communities = draw_blocks()
+    graph, communities = stochastic_block_model()
     results: Results = {}
     for r1 in (1.0, 0.75, 0.5):
         parameters = lab.parameters("manela", graph.number_of_nodes, r1, 1.0, 1.0)

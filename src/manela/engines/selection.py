@@ -1,4 +1,4 @@
-"""Choice: what an engine is, and which one runs a job."""
+"""Selection: what an engine is, and which one runs a job."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _is_worth_a_gpu(graph: Graph, settings: Settings) -> bool:
         return False
     seconds = settings.max_seconds
     if seconds is None:
-        speed = _SPEED_OF_A_CORE * settings.jobs * 128 / (settings.dimensions * (1 + settings.context))
+        speed = _SPEED_OF_A_CORE * settings.threads * 128 / (settings.dimensions * (1 + settings.context))
         seconds = count_pairs(graph, settings) / speed
     return seconds > _WORTH and has_gpu()
 
