@@ -27,6 +27,7 @@ from manela.engines.state import begin
 from manela.errors import DatasetError
 from manela.evaluation.classification import classify
 from manela.kernels import reference
+from manela.kernels.arcs import Arcs
 from manela.params import PARAMETERS, Settings, check_all
 from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import Schedule, count_pairs, plan
@@ -109,7 +110,7 @@ def beyond() -> None:
     graph = Graph(indptr, indices.reshape(-1), None, np.arange(nodes))
     wanted = settings(rounds=1, pairs=20 * nodes)
     engine, _, _ = run(graph, wanted)
-    arcs, key = reference.Arcs(indptr, graph.indices), int(derive(derive_key(wanted.seed, ROUNDS), 0))
+    arcs, key = Arcs(indptr, graph.indices), int(derive(derive_key(wanted.seed, ROUNDS), 0))
     rows = engine._rows.cpu().numpy()[: nodes * 120].reshape(-1, 120)
     batch = engine._batch
     assert batch is not None
@@ -128,7 +129,7 @@ def by_reference(graph: Graph, wanted: Settings) -> list[Any]:
     state = begin(graph.number_of_nodes, wanted.dimensions, wanted.context, wanted.seed)
     tables: Any = [table[:, : wanted.dimensions].astype(np.float64) for table in state.tables]
     aliases = reference.build_aliases(graph.indptr, graph.weights) if graph.weights is not None else ()
-    arcs = reference.Arcs(graph.indptr, graph.indices, *aliases)
+    arcs = Arcs(graph.indptr, graph.indices, *aliases)
     schedule = plan(graph, wanted, count_pairs(graph, wanted))
     for number in range(schedule.rounds):
         key = int(derive(derive_key(wanted.seed, ROUNDS), number))

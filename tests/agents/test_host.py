@@ -90,7 +90,7 @@ def test_a_peer_that_goes_is_done_without_and_one_that_comes_back_is_used_again(
             while min(learner.host.round for learner in rest) < 25:
                 await asyncio.sleep(0.001)
             assert all(not learner.host.knows(name) for learner in rest)
-            active = [learner.host._active().kernel[1] for learner in rest]
+            active = [learner.host._active().arcs.indices for learner in rest]
             for learner, indices in zip(rest, active, strict=True):
                 hosts_of = [h for _, h in learner.host.neighbourhood.strangers]
                 assert name not in {hosts_of[i - learner.host.own] for i in indices.tolist() if i >= learner.host.own}

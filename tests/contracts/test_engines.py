@@ -10,6 +10,7 @@ from manela.engines.gpu import GpuEngine
 from manela.engines.state import begin
 from manela.graph import Graph
 from manela.kernels import reference
+from manela.kernels.arcs import Arcs
 from manela.params import PARAMETERS, check_all
 from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import plan
@@ -50,7 +51,7 @@ def run_reference(graph, parameters, pairs, rounds, dtype=np.float64, shaken=0.0
     tables = [table * (1 + shaken * signs.choice([-1, 1], table.shape)).astype(dtype) for table in tables]
     schedule = plan(graph, wanted, pairs)
     aliases = reference.build_aliases(graph.indptr, graph.weights) if graph.is_weighted else ()
-    arcs = reference.Arcs(graph.indptr, graph.indices, *aliases)
+    arcs = Arcs(graph.indptr, graph.indices, *aliases)
     for number in range(rounds):
         tables = reference.advance(
             tables,
@@ -191,7 +192,7 @@ def test_update_pairs_are_counted_for_each_node(engine_class):
     wanted = settings_of(dimensions=4, rounds=4, n_jobs=2, ratios=(0.2, 0.8))
     state = begin(31, 4, False, 0)
     schedule = plan(graph, wanted, 31 * 100)
-    arcs = reference.Arcs(graph.indptr, graph.indices)
+    arcs = Arcs(graph.indptr, graph.indices)
     expected = np.zeros(31, dtype=np.int64)
     with engine_class(graph, wanted, state) as engine:
         for number in range(4):

@@ -15,6 +15,7 @@ from manela.engines.state import begin
 from manela.errors import CheckpointError, DeviceError, ManelaError, MissingExtraError, ParameterError
 from manela.graph import Graph
 from manela.kernels import reference
+from manela.kernels.arcs import Arcs
 from manela.params import PARAMETERS, check_all
 from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import plan
@@ -61,7 +62,7 @@ def test_targets_and_negatives_are_those_of_the_reference(ratios, weighted):
         drawn = engine._rows.cpu().numpy()[: batch.iterations[-1] * 16].reshape(-1, 4, 4)
         nodes, ends_of, rounds = (part.cpu().numpy() for part in (batch.nodes, batch.ends, batch.rounds))
     aliases = reference.build_aliases(graph.indptr, graph.weights) if weighted else ()
-    arcs = reference.Arcs(graph.indptr, graph.indices, *aliases)
+    arcs = Arcs(graph.indptr, graph.indices, *aliases)
     assert len(drawn) > 80
     for slot, node in enumerate(nodes):
         key = derive(derive(derive_key(wanted.seed, ROUNDS), rounds[slot]), node)
@@ -103,7 +104,7 @@ def test_long_vectors_and_wide_windows(graph, dimensions, window, negatives):
     state = run(graph, wanted, pairs=2 * window * 24, rounds=1)
     tables = [2 * dimensions * begin(13, dimensions, False, 0).vectors.astype(np.float64)]
     key = int(derive(derive_key(0, ROUNDS), 0))
-    arcs = reference.Arcs(graph.indptr, graph.indices)
+    arcs = Arcs(graph.indptr, graph.indices)
     counts = plan(graph, wanted, 2 * window * 24).counts(0)
     expected = reference.advance(tables, arcs, counts, key, wanted.learning_rate, wanted.targets_by_hop, negatives)
     np.testing.assert_allclose(state.vectors, expected[0], rtol=1e-5, atol=1e-5)

@@ -5,7 +5,8 @@ import pytest
 from scipy.stats import chisquare
 
 from manela.graph import Graph
-from manela.kernels.reference import NOWHERE, Arcs, advance, build_aliases, draw, sigmoid, walk
+from manela.kernels.arcs import Arcs
+from manela.kernels.reference import NOWHERE, advance, build_aliases, draw, sigmoid, walk
 from manela.randomness import derive
 
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.cpu import prepare_arcs
+from manela.engines.arcs import Arcs, prepare_arcs
 from manela.engines.part import ASIDE, CONTROL, Part, Rows, divide
 from manela.engines.state import State
 from manela.errors import ClusterError, ManelaWarning, import_extra
@@ -409,7 +409,7 @@ def share_out(found: list[dict[str, float]], workers: int | None, threads: int |
     return workers, threads
 
 
-def count_bytes(arcs: tuple[Any, ...], graph: Graph, settings: Settings, state: State) -> int:
+def count_bytes(arcs: Arcs, graph: Graph, settings: Settings, state: State) -> int:
     """What a machine's object store holds at most: the arcs, and what moves in a round, for two rounds."""
     nodes = graph.number_of_nodes
     rounds = settings.rounds or default_rounds(nodes)

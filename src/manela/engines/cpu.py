@@ -6,11 +6,11 @@ import itertools
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from manela.engines.arcs import Arcs, prepare_arcs
 from manela.engines.state import State
 from manela.graph import Graph
 from manela.kernels import cpu as kernels
@@ -40,12 +40,12 @@ class CpuEngine:
         Update pairs that each node has made with this engine.
     """
 
-    def __init__(self, graph: Graph | None, settings: Settings, state: State, arcs: Any = None) -> None:
+    def __init__(self, network: Graph | Arcs, settings: Settings, state: State) -> None:
         self.state = state
         self._stopped = np.zeros(1, dtype=np.uint8)
         self._settings = settings
         self._targets_by_hop = np.array(settings.targets_by_hop, dtype=np.int64)
-        self.arcs = prepare_arcs(graph) if graph is not None else arcs
+        self.arcs = network if isinstance(network, Arcs) else prepare_arcs(network)
         self._key = derive_key(settings.seed, ROUNDS)
         self._room = [allocate(0, state.dimensions) for _ in state.tables]
         self._made = np.zeros(0, dtype=np.int64)
@@ -147,9 +147,9 @@ class CpuEngine:
 
         def move(first: int, last: int) -> None:
             for own, room in enumerate(rows):
-                kernels.advance(  # type: ignore[call-arg]
+                kernels.advance(
                     nodes[first:last], counts[first:last], tables[own], tables[len(tables) - 1 - own],
-                    room[first:last], made[first:last], *self.arcs, key, np.float32(rate),
+                    room[first:last], made[first:last], self.arcs, key, np.float32(rate),
                     self._targets_by_hop, self._settings.negatives, self._stopped,
                 )  # fmt: skip
 
@@ -181,13 +181,3 @@ def cut(work: Integers, threads: int) -> Integers:
         shares.append(1.0 - left)
     borders = np.searchsorted(done, np.array(shares) * (done[-1] if len(done) else 0)) + 1
     return np.unique(np.concatenate(([0], np.minimum(borders, len(work)), [len(work)])))
-
-
-def prepare_arcs(graph: Graph) -> tuple[Any, Any, Any, Any]:
-    """indptr, indices, thresholds and aliases, as the kernels take them."""
-    if graph.weights is None:
-        return graph.indptr, graph.indices, None, None
-    thresholds = np.empty(len(graph.indices), dtype=np.uint32)
-    aliases = np.empty(len(graph.indices), dtype=np.int32)
-    kernels.build_aliases(graph.indptr, graph.weights, thresholds, aliases)
-    return graph.indptr, graph.indices, thresholds, aliases

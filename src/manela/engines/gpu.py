@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.cpu import prepare_arcs
+from manela.engines.arcs import Arcs, prepare_arcs
 from manela.engines.state import State
 from manela.errors import DeviceError, ParameterError, import_extra
 from manela.graph import Graph
@@ -110,7 +110,7 @@ class GpuEngine:
         self._width = len(hops) * (1 + settings.negatives)
         self._size = graph.number_of_nodes
         self._began = state.pairs
-        self._arcs = [self._send(array) for array in self.arcs]
+        self._arcs = Arcs(*(self._send(array) for array in self.arcs))
         self._hops = self._send(hops.astype(np.int32))
         self._tables = [self._send(table) for table in state.tables]
         self._narrow = settings.snapshot == "bfloat16"
@@ -273,13 +273,12 @@ class GpuEngine:
             torch.arange(first, last, dtype=torch.int32, device=self._device), batch.counts[first:last],
             output_size=end - begin,
         )  # fmt: skip
-        indptr, indices, thresholds, aliases = self._arcs
         pairs = (end - begin) * targets
         self._launch(
             self._kernels.draw, -(-pairs // _BLOCK), None, 4,
-            slots, batch.nodes, batch.rounds, batch.ends, batch.keys, self._hops, indptr, indices, thresholds, aliases,
+            slots, batch.nodes, batch.rounds, batch.ends, batch.keys, self._hops, *self._arcs,
             self._rows, pairs, begin, self._size, targets, self._settings.negatives, len(self._settings.targets_by_hop),
-            WEIGHTED=thresholds is not None, BLOCK=_BLOCK,
+            WEIGHTED=self._arcs.thresholds is not None, BLOCK=_BLOCK,
         )  # fmt: skip
         batch.drawn, self._drawn = range(first, last), begin
 

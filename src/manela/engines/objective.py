@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from manela.engines.arcs import Arcs
 from manela.engines.selection import Engine
 from manela.graph import Graph
-from manela.kernels.reference import Arcs, draw
+from manela.kernels.reference import draw
 from manela.params import Settings
 from manela.randomness import OBJECTIVE, derive, derive_key, scale_to
 

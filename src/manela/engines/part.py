@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manela.engines.arcs import Arcs
 from manela.engines.cpu import CpuEngine
 from manela.engines.state import State
 from manela.kernels.half import from_half, to_half
@@ -52,13 +53,13 @@ class Part:
         self._engine: Any = None
         self._attempt = self._touched = 0
 
-    def begin(self, attempt: int, arcs: tuple[Any, ...], schedule: Schedule, first: int, last: int) -> None:
+    def begin(self, attempt: int, arcs: Arcs, schedule: Schedule, first: int, last: int) -> None:
         """Begin, or begin anew, with the nodes from `first` up to `last`; vectors come by `fill`, and then `ready`."""
         self.at = None
         nodes, m = len(schedule.iterations), self._settings.dimensions
         if self._engine is None:
             state = State([allocate(nodes, m) for _ in range(1 + self._settings.context)], m)
-            self._engine = CpuEngine(None, self._settings, state, arcs)
+            self._engine = CpuEngine(arcs, self._settings, state)
         self._schedule, self._first, self._last = schedule, first, last
         self._part = Schedule(
             schedule.iterations[first:last], schedule.phases[first:last], schedule.rounds, schedule.learning_rate

@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from manela.engines.arcs import Arcs
 from manela.engines.cpu import CpuEngine
 from manela.engines.state import State
 from manela.errors import DeviceError, ManelaWarning, ParameterError
@@ -35,13 +36,13 @@ class Engine(Protocol):
     name : str
     state : State
         Its round is right at all times, its tables and pairs after `collect`.
-    arcs : tuple
-        indptr, indices, thresholds and aliases.
+    arcs : Arcs
+        Whom walks can step to.
     """
 
     name: str
     state: State
-    arcs: tuple[Any, Any, Any, Any]
+    arcs: Arcs
 
     @property
     def updates(self) -> npt.NDArray[np.int64]:

@@ -17,7 +17,6 @@ from manela.engines.selection import Engine, open_engine
 from manela.engines.state import State, begin
 from manela.errors import DivergenceError, ManelaWarning
 from manela.graph import Graph
-from manela.kernels.reference import Arcs
 from manela.params import Settings
 from manela.progress import Progress, Reporter
 from manela.schedule import Schedule, count_pairs, plan
@@ -78,7 +77,7 @@ def train(
         if settings.max_seconds is not None:
             loop.deadline = begun + settings.max_seconds
         if reporter is not None:
-            loop.objective = Objective(graph, settings, Arcs(*engine.arcs))
+            loop.objective = Objective(graph, settings, engine.arcs)
         loop.run()
         made = engine.updates if saved is None else None
     return Run(state, settings, schedule, round(pairs * _mean_share(graph, share)), made, engine.name)

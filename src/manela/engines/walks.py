@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.cpu import prepare_arcs
+from manela.engines.arcs import prepare_arcs
 from manela.errors import DivergenceError
 from manela.graph import Graph
 from manela.kernels import skipgram
@@ -79,7 +79,7 @@ class _Walker:
     def __init__(self, graph: Graph, settings: WalkSettings) -> None:
         self.settings = settings
         self.nodes = graph.number_of_nodes
-        self.way = (settings.walk_length, *prepare_arcs(graph), settings.p, settings.q)
+        self.way = (settings.walk_length, prepare_arcs(graph), settings.p, settings.q)
         self.vectors, self.contexts = (allocate(self.nodes, settings.dimensions) for _ in range(2))
         draw_vectors(settings.seed, np.arange(self.nodes), self.vectors[:, : settings.dimensions], VECTORS)
         self.pairs = 0

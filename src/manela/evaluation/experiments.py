@@ -16,7 +16,7 @@ from sklearn.metrics import f1_score
 
 from manela.datasets.generators import draw_random, stochastic_block_model
 from manela.datasets.loading import load_graph, load_labels
-from manela.engines.cpu import prepare_arcs
+from manela.engines.arcs import prepare_arcs
 from manela.errors import ManelaWarning
 from manela.estimators.embedder import Embedder
 from manela.estimators.relational_neighbors import RelationalNeighbors
@@ -298,7 +298,7 @@ def _sample(graph: Graph, pairs: int) -> int:
     """Draw about as many update pairs as a run would, and do nothing with them; returns how many."""
     counts = np.maximum(1, graph.degrees * pairs // (20 * int(graph.degrees.sum())))
     nodes = np.arange(graph.number_of_nodes)
-    return int(cpu.sample(nodes, counts, *prepare_arcs(graph), np.uint64(1), np.array([10, 10]), 5))
+    return int(cpu.sample(nodes, counts, prepare_arcs(graph), np.uint64(1), np.array([10, 10]), 5))
 
 
 def _measure_transitions(graph: Graph) -> Results:

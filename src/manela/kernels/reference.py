@@ -16,24 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from manela.kernels.arcs import Arcs, Integers
 from manela.randomness import derive, scale_to
 
 Floats = npt.NDArray[np.floating]
-Integers = npt.NDArray[np.integer]
-
-
-class Arcs(NamedTuple):
-    """Whom a walk can step to from each node; thresholds and aliases are None where no edge has a weight."""
-
-    indptr: Integers
-    indices: Integers
-    thresholds: npt.NDArray[np.uint32] | None = None
-    aliases: Integers | None = None
 
 
 def advance(

@@ -9,7 +9,7 @@ of the window, and the negatives of each pair.
 import numpy as np
 from numba import njit
 
-from manela.kernels.draws import derive
+from manela.kernels.draws import derive, follow_alias
 from manela.kernels.simd import BLOCK, exchange_block, scale_to
 
 _UNIT = 2.0**-53
@@ -18,11 +18,12 @@ _ENOUGH = 64
 
 
 @njit(cache=True, nogil=True)
-def count_visits(starts, key, length, indptr, indices, thresholds, aliases, p, q, visits, stop):
+def count_visits(starts, key, length, arcs, p, q, visits, stop):
     """Add to visits how often the walks from starts come to each node; returns the number of steps.
 
     Ends early once stop[0] is not 0.
     """
+    indptr, indices, thresholds, aliases = arcs
     walk = np.empty(length, np.int64)
     steps = 0
     for i in range(len(starts)):
@@ -37,8 +38,8 @@ def count_visits(starts, key, length, indptr, indices, thresholds, aliases, p, q
 
 @njit(cache=True, nogil=True)
 def train(
-    starts, key, length, indptr, indices, thresholds, aliases, p, q, window, negatives, negative_thresholds,
-    negative_aliases, first_rate, last_rate, vectors, contexts, updates, stop,
+    starts, key, length, arcs, p, q, window, negatives, negative_thresholds, negative_aliases, first_rate, last_rate,
+    vectors, contexts, updates, stop,
 ):  # fmt: skip
     """Move vectors and contexts, both (n, m), by one walk from each of starts.
 
@@ -50,6 +51,7 @@ def train(
     The learning rate goes from first_rate to last_rate. `updates` counts how often each x moves. Ends early once
     stop[0] is not 0. Returns the number of pairs.
     """
+    indptr, indices, thresholds, aliases = arcs
     walk = np.empty(length, np.int64)
     change = np.empty(vectors.shape[1], np.float32)
     rows = np.zeros(1 + negatives + BLOCK, np.int64)
@@ -75,8 +77,7 @@ def train(
                     drawn = derive(walk_key, number)
                     number += 1
                     other = np.int64(scale_to(drawn, nodes))
-                    if np.uint32((drawn * nodes) >> np.uint64(32)) >= negative_thresholds[other]:
-                        other = np.int64(negative_aliases[other])
+                    other = follow_alias(negative_thresholds, negative_aliases, other, 0, drawn * nodes)
                     if other != walk[place]:
                         rows[used] = other
                         used += 1
@@ -112,9 +113,7 @@ def _walk(start, key, indptr, indices, thresholds, aliases, p, q, walk):
             drawn = derive(key, number)
             number += 1
             arc = first + np.int64(scale_to(drawn, np.uint64(degree)))
-            if thresholds is not None:  # noqa: SIM102, a branch of its own is left out when compiling
-                if np.uint32((drawn * np.uint64(degree)) >> np.uint64(32)) >= thresholds[arc]:
-                    arc = first + np.int64(aliases[arc])
+            arc = follow_alias(thresholds, aliases, arc, first, drawn * np.uint64(degree))
             there = np.int64(indices[arc])
             if before < 0 or (most == 1.0 and p == 1.0 and q == 1.0):
                 break
