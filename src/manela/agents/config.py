@@ -90,8 +90,8 @@ class Config:
 
     def terms(self, secret: int) -> Terms:
         """How this host learns."""
-        values = {name: parameter.default for name, parameter in PARAMETERS.items()}
-        values |= {**self.parameters, "random_state": secret if self.seed is None else self.seed, "n_jobs": 1}
+        seed = secret if self.seed is None else self.seed
+        values = {**self.parameters, "random_state": seed, "n_jobs": 1}
         return Terms(
             check_all(values), lock_step=self.seed is not None, weighted=self.weighted, half=self.half,
             pool=self.pool, patience=self.patience, largest_norm=self.largest_norm,

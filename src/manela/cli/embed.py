@@ -9,35 +9,23 @@ from typing import Annotated, Any
 import typer
 
 from manela.cli import options as o
-from manela.cli.options import default
 from manela.errors import ParameterError
+from manela.params import LEARNING, RUNNING
 
 
+@o.expand_flags
 def embed(
     graph: o.GraphArgument,
+    *,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Where the vectors go: .npz .npy .txt .emb .bin .csv .tsv .parquet"),
     ] = None,
-    dimensions: o.Dimensions = default("dimensions"),
-    window: o.Window = default("window"),
-    ratios: o.Ratios = default("ratios"),
-    negatives: o.Negatives = default("negatives"),
-    learning_rate: o.LearningRate = default("learning_rate"),
-    context: o.Context = default("context"),
-    pairs: o.Pairs = default("pairs"),
-    updates: o.Updates = default("updates"),
-    max_seconds: o.MaxSeconds = default("max_seconds"),
-    rounds: o.Rounds = default("rounds"),
+    learning: Annotated[o.Values, o.Flags(*LEARNING)],
     unweighted: o.Unweighted = False,
     directed: o.Directed = False,
     matfile_variable: o.MatfileVariable = "network",
-    random_state: o.RandomState = default("random_state"),
-    jobs: o.Jobs = default("n_jobs"),
-    engine: o.Engine = default("engine"),
-    snapshot: o.Snapshot = default("snapshot"),
-    workers: o.Workers = default("workers"),
-    address: o.Address = default("address"),
+    running: Annotated[o.Values, o.Flags(*RUNNING)],
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Save the run here, so that it can be resumed.")
     ] = None,
@@ -52,24 +40,6 @@ def embed(
     manela embed friends.csv -o vectors.npz
     manela embed blogcatalog -o vectors.npz --ratios 0.7,0.3 --checkpoint run/
     """
-    parameters: dict[str, Any] = {
-        "dimensions": dimensions,
-        "window": window,
-        "ratios": o.parse_ratios(ratios),
-        "negatives": negatives,
-        "learning_rate": learning_rate,
-        "context": context,
-        "pairs": pairs,
-        "updates": updates,
-        "max_seconds": max_seconds,
-        "rounds": rounds,
-        "random_state": random_state,
-        "n_jobs": jobs,
-        "engine": engine,
-        "snapshot": snapshot,
-        "workers": workers,
-        "address": address,
-    }
     if output is None and not dry_run:
         raise ParameterError("say where the vectors go, as in -o vectors.npz")
     if resume and checkpoint is None:
@@ -77,7 +47,7 @@ def embed(
     if not checkpoint_every >= 0:
         raise ParameterError(f"--checkpoint-every must be at least 0 seconds, got {checkpoint_every}")
     _embed(
-        graph, output, parameters,
+        graph, output, {**learning, **running},
         {"directed": directed, "unweighted": unweighted, "matfile_variable": matfile_variable},
         checkpoint, checkpoint_every, resume, dry_run, quiet,
     )  # fmt: skip
