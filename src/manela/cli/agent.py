@@ -117,12 +117,11 @@ def export(
 ) -> None:
     """Write this host's own vectors, as they were kept last; nobody else's are there to write."""
     from manela.agents.folder import export as export_vectors
-    from manela.formats.embeddings import check_output, write_embedding
+    from manela.formats.embeddings import check_output
 
-    check_output(output)
+    target = check_output(output)
     found = export_vectors(home)
-    check_output(output, found.nodes)
-    write_embedding(found, output)
+    target.write(found)
     print(f"{output}: {len(found.nodes):,} vectors")
 
 

@@ -56,7 +56,7 @@ def embed(
 def _embed(
     source: str,
     output: Path | None,
-    parameters: dict[str, Any],
+    parameters: o.Values,
     reading: dict[str, Any],
     folder: Path | None,
     every: float,
@@ -75,33 +75,31 @@ def _embed(
     if quiet:
         warnings.simplefilter("ignore", ManelaWarning)
     settings = check_all(parameters)
-    if output is not None:
-        check_output(output)
-        if output.exists() and Path(source).exists() and output.samefile(source):
-            raise ParameterError(f"{output}: is the network itself and would be overwritten; name another output")
+    target = None if output is None else check_output(output)
+    if output is not None and output.exists() and Path(source).exists() and output.samefile(source):
+        raise ParameterError(f"{output}: is the network itself and would be overwritten; name another output")
     graph = load_graph(source, **reading, progress=report_download(source))
-    if output is not None:
-        check_output(output, graph.nodes)
+    if target is not None:
+        target.check_ids(graph.nodes)
 
     # what is slow to import comes after what can be wrong
     from manela.cli.display import RunDisplay, show_estimate, show_graph
     from manela.engines.checkpoint import Checkpoint
-    from manela.estimators.manela import Manela
+    from manela.estimators.manela import learn
 
-    if dry_run:
+    if dry_run or target is None:
         show_graph(source, graph)
         show_estimate(graph, settings)
         return
-    model = Manela(**parameters)
     checkpoint = None if folder is None else Checkpoint(folder, every, resume)
     with RunDisplay(source, graph, quiet) as display:
         try:
-            model.fit(graph, progress=display.report, checkpoint=checkpoint)
+            embedding, _ = learn(graph, settings, reporter=display.report, checkpoint=checkpoint)
         except (KeyboardInterrupt, SystemExit):
             if checkpoint is not None and checkpoint.file.exists():
                 print(f"stopped; go on with --checkpoint {folder} --resume", file=sys.stderr)
             raise
-    model.save(output)  # type: ignore[arg-type]
+    target.write(embedding)
     if checkpoint is not None:
         checkpoint.remove()
-    display.finish(model, output)
+    display.finish(embedding, target.path)

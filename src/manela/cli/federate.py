@@ -52,11 +52,11 @@ def federate(
     """
     from manela.agents.federation import Federation, assign
     from manela.datasets.loading import load_graph
-    from manela.formats.embeddings import check_output, write_embedding
+    from manela.formats.embeddings import check_output
 
-    check_output(output)
+    target = check_output(output)
     loaded = load_graph(graph, unweighted=unweighted, matfile_variable=matfile_variable)
-    check_output(output, loaded.nodes)
+    target.check_ids(loaded.nodes)
     where = assign(loaded, hosts, by, random_state)
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise ParameterError(f"--folder must be new or empty, got {folder}")
@@ -70,7 +70,7 @@ def federate(
         with federation.running(), _Table(quiet) as table:
             for statuses in federation.wait():
                 table.show(statuses, time.monotonic() - begun)
-        write_embedding(federation.gather(), output)
+        target.write(federation.gather())
     pairs_made, sent = (sum(status[name] for status in statuses) for name in ("pairs", "sent"))
     refused = sum(times for status in statuses for reasons in status["refusals"].values() for times in reasons.values())
     print(

@@ -97,10 +97,11 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._kept = embedding
         return self
 
-    def _provenance(self, graph: Graph, parameters: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    @classmethod
+    def _provenance(cls, graph: Graph, parameters: Mapping[str, Any], **more: Any) -> dict[str, Any]:
         """The provenance of vectors that this method learned from a network."""
         return {
-            "method": self.method,
+            "method": cls.method,
             "version": __version__,
             "parameters": dict(parameters),
             "graph": {

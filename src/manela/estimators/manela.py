@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from manela.engines.training import Run, train
 from manela.errors import ParameterError
 from manela.estimators.embedder import Embedder, Vectors
 from manela.graph import Graph
-from manela.params import check_all, default
+from manela.params import Settings, check_all, default
 from manela.progress import Reporter
 
 
@@ -151,8 +152,9 @@ class Manela(Embedder):
         graph = load_graph(X)
         if isinstance(checkpoint, str | Path):
             checkpoint = Checkpoint(Path(checkpoint))
-        run = train(graph, settings, reporter=progress, checkpoint=checkpoint)
-        return self._finish(graph, run)
+        embedding, run = learn(graph, settings, reporter=progress, checkpoint=checkpoint)
+        self.updates_ = run.updates
+        return self._set_fitted(embedding)
 
     def partial_fit(self, X: Any, y: Any = None, *, progress: Reporter | None = None) -> Manela:
         """Go on with a later state of the network, with new nodes and edges.
@@ -171,9 +173,13 @@ class Manela(Embedder):
         graph = load_graph(X)
         state, is_new = self._carry_over(graph, settings.seed)
         share = np.where(is_new, 1.0, _SHARE_OF_KNOWN)
-        run = train(graph, settings, start=state, share=share, reporter=progress)
-        before = self.provenance_.get("graph", {}).get("sha256")
-        return self._finish(graph, run, continued_from=before, nodes_kept=int(np.count_nonzero(~is_new)))
+        facts = {
+            "continued_from": self.provenance_.get("graph", {}).get("sha256"),
+            "nodes_kept": int(np.count_nonzero(~is_new)),
+        }
+        embedding, run = learn(graph, settings, facts, start=state, share=share, reporter=progress)
+        self.updates_ = run.updates
+        return self._set_fitted(embedding)
 
     def _carry_over(self, graph: Graph, seed: int) -> tuple[State, npt.NDArray[np.bool_]]:
         """The state to go on from, and which nodes are new."""
@@ -193,22 +199,30 @@ class Manela(Embedder):
             start_from_neighbours(graph, table, is_new)
         return state, is_new
 
-    def _finish(self, graph: Graph, run: Run, **more: Any) -> Manela:
-        provenance = self._provenance(
-            graph,
-            run.settings.parameters(),
-            budget=run.pairs,
-            rounds=run.schedule.rounds,
-            rounds_done=run.state.round,
-            pairs_made=run.state.pairs,
-            engine=run.engine,
-            **more,
-        )
-        self.updates_ = run.updates
-        return self._set_fitted(Embedding(graph.nodes, run.state.vectors, run.state.context, provenance))
+
+def learn(
+    graph: Graph, settings: Settings, facts: Mapping[str, Any] | None = None, **options: Any
+) -> tuple[Embedding, Run]:
+    """The vectors of a graph by settings that are checked already, and the run that learned them.
+
+    `facts` are added to the provenance; `options` are those of `train`.
+    """
+    run = train(graph, settings, **options)
+    provenance = Manela._provenance(
+        graph,
+        run.settings.parameters(),
+        budget=run.pairs,
+        rounds=run.schedule.rounds,
+        rounds_done=run.state.round,
+        pairs_made=run.state.pairs,
+        engine=run.engine,
+        **(facts or {}),
+    )
+    return Embedding(graph.nodes, run.state.vectors, run.state.context, provenance), run
 
 
 _SHARE_OF_KNOWN = 0.1
+"""Of the iterations of a full run, what a node does that was there before; more forgets more of what it learned."""
 
 
 def start_from_neighbours(graph: Graph, table: Vectors, is_new: npt.NDArray[np.bool_]) -> None:
