@@ -42,12 +42,15 @@ def run_engine(engine_class, graph, parameters, pairs, rounds):
     return state
 
 
-def run_reference(graph, parameters, pairs, rounds, dtype=np.float64, shaken=0.0):
-    """The same by the reference, in double precision or another; `shaken` moves what it starts from by such a share."""
+def run_reference(graph, parameters, pairs, rounds, dtype=np.float64, shaken=0.0, signs=0):
+    """The same by the reference, in double precision or another.
+
+    `shaken` moves each number that it starts from by such a share, up or down by the seed `signs`.
+    """
     wanted = settings_of(**parameters)
     state = begin(graph.number_of_nodes, wanted.dimensions, wanted.context, wanted.seed)
     tables = [2 * wanted.dimensions * table[:, : wanted.dimensions].astype(dtype) for table in state.tables]
-    signs = np.random.default_rng(0)
+    signs = np.random.default_rng(signs)
     tables = [table * (1 + shaken * signs.choice([-1, 1], table.shape)).astype(dtype) for table in tables]
     schedule = plan(graph, wanted, pairs)
     aliases = reference.build_aliases(graph.indptr, graph.weights) if graph.is_weighted else ()
@@ -119,15 +122,59 @@ def test_rounds_of_the_gpu_engine_are_those_of_the_reference(graph, parameters):
 
 
 def check_rounds(engine_class, graph, parameters, pairs):
-    """To the rounding of single precision, wherever the steps are not so large that they magnify any error."""
+    """To the rounding of single precision.
+
+    Left out are the examples in which any error grows to ten times its size or more within the three rounds: learning
+    rates of about 0.1 and more, with which a node that has many iterations in a round overshoots. They are a quarter of
+    all, and the business of `check_magnified_rounds`.
+    """
     expected = run_reference(graph, parameters, pairs, rounds=3)
-    shaken = run_reference(graph, parameters, pairs, rounds=3, shaken=2.0**-16)
-    assume(distance(shaken, expected) < 10 * 2.0**-16)
+    assume(measure_magnification(graph, parameters, pairs, expected) < 10)
     state = run_engine(engine_class, graph, parameters, pairs, rounds=3)
     m = parameters["dimensions"]
     for table, wanted in zip(state.tables, expected, strict=True):
         np.testing.assert_allclose(table[:, :m], wanted, rtol=2e-5, atol=2e-5)
         assert not table[:, m:].any()
+
+
+large_rates = st.floats(0.1, 0.3)
+
+
+@settings(max_examples=100)
+@given(graph=graphs(), parameters=parameters(), learning_rate=large_rates)
+def test_rounds_of_the_cpu_engine_that_magnify_errors_are_off_by_no_more_than_that(graph, parameters, learning_rate):
+    parameters = {**parameters, "learning_rate": learning_rate}
+    check_magnified_rounds(CpuEngine, graph, parameters, 40 * graph.number_of_nodes)
+
+
+@settings(max_examples=8)
+@given(graph=graphs(), parameters=parameters(), learning_rate=large_rates)
+def test_rounds_of_the_gpu_engine_that_magnify_errors_are_off_by_no_more_than_that(graph, parameters, learning_rate):
+    parameters = {**parameters, "learning_rate": learning_rate}
+    check_magnified_rounds(GpuEngine, graph, parameters, 10 * graph.number_of_nodes)
+
+
+def test_a_star_with_a_large_learning_rate_magnifies_errors(engine_class):
+    """What the bound of the property is for is there: here errors grow more than a hundredfold."""
+    graph = Graph.from_edges([0] * 14, range(1, 15))
+    parameters = {"dimensions": 15, "window": 5, "rounds": 3, "learning_rate": 0.25, "negatives": 5, "n_jobs": 1}
+    parameters |= {"random_state": 1, "ratios": (1.0,)}
+    assert check_magnified_rounds(engine_class, graph, parameters, 40 * 15) > 100
+
+
+def check_magnified_rounds(engine_class, graph, parameters, pairs):
+    """To the rounding of single precision times what the rounds make of an error; returns how many times that is."""
+    expected = run_reference(graph, parameters, pairs, rounds=3)
+    magnification = measure_magnification(graph, parameters, pairs, expected)
+    state = run_engine(engine_class, graph, parameters, pairs, rounds=3)
+    assert distance(state.tables, expected) <= 100 * 2.0**-24 * max(1.0, magnification)
+    return magnification
+
+
+def measure_magnification(graph, parameters, pairs, expected):
+    """How many times larger a small change of the start is after three rounds; the largest of two changes."""
+    shaken = [run_reference(graph, parameters, pairs, 3, shaken=2.0**-16, signs=seed) for seed in (0, 1)]
+    return max(distance(tables, expected) for tables in shaken) * 2.0**16
 
 
 def test_rounding_errors_are_those_of_the_reference_in_single_precision(engine_class):
