@@ -478,7 +478,11 @@ class Host:
         self._changed[:] = self.version
 
     def renew(self, neighbourhood: Neighbourhood) -> Host:
-        """The same host with other edges; what it knows of peers' vectors stays, introductions are made anew."""
+        """The same host with other edges, at the same round and with its own vectors; new nodes begin at random.
+
+        The peers' greetings stay. Their vectors do not: with all peers introductions are made anew, and what is needed
+        of their vectors is asked for again.
+        """
         new = Host(self.terms, neighbourhood)
         new.restore(self.neighbourhood.nodes, self.vectors, self.round, self.version, self.pairs)
         new.peers, new.disclosed, new._answered = dict(self.peers), self.disclosed, self._answered

@@ -184,7 +184,18 @@ Part.is_there.__ray_concurrency_group__ = CONTROL  # type: ignore[attr-defined]
 
 
 def divide(work: npt.NDArray[np.float64], parts: int) -> Integers:
-    """Borders of parts with about the same work, each at least one node where there are as many."""
+    """Borders of parts of consecutive nodes with about the same work.
+
+    A border lies before the node with whose work it is reached. So a part has no node where one has more work than a part's
+    share, and it can have none where there are hardly more nodes than parts.
+
+    Examples
+    --------
+    >>> divide(np.array([2.0, 1.0, 1.0, 2.0, 1.0, 1.0]), 2).tolist()
+    [0, 2, 6]
+    >>> divide(np.array([10.0, 1.0, 1.0]), 3).tolist()
+    [0, 0, 0, 3]
+    """
     done = np.cumsum(work)
     borders = np.searchsorted(done, np.linspace(0, done[-1], parts + 1))
     borders[0], borders[-1] = 0, len(work)

@@ -47,8 +47,8 @@ class DeepWalk(Embedder):
         The vectors that pairs and negatives are measured against.
     nodes_ : array, shape (n,)
         Ids.
-    updates_ : array of int, shape (n,)
-        How often each vector was moved.
+    updates_ : array of int, shape (n,), or None
+        How often each vector was moved; None after `load`.
     provenance_ : dict
         Parameters, seed, network and version.
 
@@ -105,5 +105,4 @@ class DeepWalk(Embedder):
         said = {name: value for name, value in asdict(settings).items() if name in self._get_param_names()}
         said["random_state"] = settings.seed
         provenance = self._provenance(graph, said, pairs_made=run.pairs, threads=settings.threads, seconds=run.seconds)
-        self.updates_ = run.updates
-        return self._set_fitted(Embedding(graph.nodes, run.vectors, run.context, provenance))
+        return self._set_fitted(Embedding(graph.nodes, run.vectors, run.context, provenance), run.updates)

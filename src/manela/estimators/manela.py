@@ -69,7 +69,7 @@ class Manela(Embedder):
     nodes_ : array, shape (n,)
         Ids.
     updates_ : array of int, shape (n,), or None
-        Update pairs that each node made; None where the run was resumed.
+        Update pairs that each node made; None where the run was resumed, and after `load`.
     provenance_ : dict
         Parameters, seed, network and version.
 
@@ -153,8 +153,7 @@ class Manela(Embedder):
         if isinstance(checkpoint, str | Path):
             checkpoint = Checkpoint(Path(checkpoint))
         embedding, run = learn(graph, settings, reporter=progress, checkpoint=checkpoint)
-        self.updates_ = run.updates
-        return self._set_fitted(embedding)
+        return self._set_fitted(embedding, run.updates)
 
     def partial_fit(self, X: Any, y: Any = None, *, progress: Reporter | None = None) -> Manela:
         """Go on with a later state of the network, with new nodes and edges.
@@ -178,8 +177,7 @@ class Manela(Embedder):
             "nodes_kept": int(np.count_nonzero(~is_new)),
         }
         embedding, run = learn(graph, settings, facts, start=state, share=share, reporter=progress)
-        self.updates_ = run.updates
-        return self._set_fitted(embedding)
+        return self._set_fitted(embedding, run.updates)
 
     def _carry_over(self, graph: Graph, seed: int) -> tuple[State, npt.NDArray[np.bool_]]:
         """The state to go on from, and which nodes are new."""

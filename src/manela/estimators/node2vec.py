@@ -47,8 +47,8 @@ class Node2Vec(DeepWalk):
         The vectors that pairs and negatives are measured against.
     nodes_ : array, shape (n,)
         Ids.
-    updates_ : array of int, shape (n,)
-        How often each vector was moved.
+    updates_ : array of int, shape (n,), or None
+        How often each vector was moved; None after `load`.
     provenance_ : dict
         Parameters, seed, network and version.
 
