@@ -16,6 +16,7 @@ NAMES = (
     "growth",
     "walks",
     "links",
+    "complexity",
     "hosts",
     "gpu",
     "cluster",

@@ -218,6 +218,18 @@ def test_new_edges_keep_the_vectors():
     assert more.round == 1
 
 
+def test_new_edges_forget_the_vectors_of_peers_and_keep_their_greetings(blocks):
+    graph, _ = blocks
+    hosts, _ = split_over(graph, 2, make_terms())
+    asyncio.run(learn(connect(hosts)))
+    host = hosts["h0"]
+    assert host._present[host.own :].any()
+    again = host.renew(host.neighbourhood)
+    assert not again._present[again.own :].any()
+    assert again.peers == host.peers
+    np.testing.assert_array_equal(again.vectors, host.vectors)
+
+
 def test_vectors_that_explode_end_the_run():
     host = Host(make_terms(learning_rate=1e38), Neighbourhood.build("a", [Edge("x", ("y", "a"))]))
 

@@ -186,8 +186,8 @@ Part.is_there.__ray_concurrency_group__ = CONTROL  # type: ignore[attr-defined]
 def divide(work: npt.NDArray[np.float64], parts: int) -> Integers:
     """Borders of parts of consecutive nodes with about the same work.
 
-    A border lies before the node with whose work it is reached. So a part has no node where one has more work than a part's
-    share, and it can have none where there are hardly more nodes than parts.
+    A border lies before the node with whose work it is reached. So a part has no node where one node has more work than
+    a part's share, and it can have none where there are hardly more nodes than parts.
 
     Examples
     --------

@@ -92,22 +92,6 @@ def advance(
 
 
 @njit(cache=True, nogil=True)
-def sample(nodes, counts, arcs, key, walks, negatives):
-    """Draw what `advance` would draw and do nothing with it; returns the update pairs."""
-    indptr, indices, thresholds, aliases = arcs
-    rows, _, draws, places, chosen = _room(walks, negatives)
-    pairs = 0
-    for i in range(len(nodes)):
-        for iteration in range(counts[i]):
-            used = _draw(
-                nodes[i], derive(derive(key, nodes[i]), iteration),
-                walks, negatives, len(indptr) - 1, indptr, indices, thresholds, aliases, draws, places, chosen, rows,
-            )  # fmt: skip
-            pairs += used // (1 + negatives)
-    return pairs
-
-
-@njit(cache=True, nogil=True)
 def commit(nodes, moved, table):
     """table[nodes] ← moved."""
     for i in range(len(nodes)):
