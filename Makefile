@@ -29,7 +29,7 @@ bench: $(INSTALLED_BENCH)  ## measure what the issue asks for; tables on stdout
 docs: $(INSTALLED)  ## build the pages of docs/ into build/docs; warnings are errors
 	$(BIN)/mkdocs build --strict --quiet
 
-format: $(INSTALLED)  ## mend what `make check` finds and can be mended
+format: $(INSTALLED)  ## fix what `make check` finds and can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

@@ -16,6 +16,7 @@ NAMES = (
     "growth",
     "walks",
     "links",
+    "complexity",
     "hosts",
     "gpu",
     "cluster",
@@ -26,7 +27,7 @@ _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 def main() -> None:
     """Parse the names and run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(NAMES)}; all unless told")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(NAMES)}; all by default")
     names = parser.parse_args().names or NAMES
     unknown = sorted(set(names) - set(NAMES))
     if unknown:

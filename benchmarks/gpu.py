@@ -27,6 +27,7 @@ from manela.engines.state import begin
 from manela.errors import DatasetError
 from manela.evaluation.classification import classify
 from manela.kernels import reference
+from manela.kernels.arcs import Arcs
 from manela.params import PARAMETERS, Settings, check_all
 from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import Schedule, count_pairs, plan
@@ -109,14 +110,16 @@ def beyond() -> None:
     graph = Graph(indptr, indices.reshape(-1), None, np.arange(nodes))
     wanted = settings(rounds=1, pairs=20 * nodes)
     engine, _, _ = run(graph, wanted)
-    arcs, key = reference.Arcs(indptr, graph.indices), int(derive(derive_key(wanted.seed, ROUNDS), 0))
+    arcs, key = Arcs(indptr, graph.indices), int(derive(derive_key(wanted.seed, ROUNDS), 0))
     rows = engine._rows.cpu().numpy()[: nodes * 120].reshape(-1, 120)
     batch = engine._batch
     assert batch is not None
     slots = np.flatnonzero(batch.nodes.cpu().numpy() >= nodes - 100)
     for slot in slots:
         node, first = int(batch.nodes[slot]), int(batch.ends[slot])
-        drawn, _ = reference.draw(node, int(derive(derive(key, node), 0)), arcs, wanted.walks, wanted.negatives)
+        drawn, _ = reference.draw(
+            node, int(derive(derive(key, node), 0)), arcs, wanted.targets_by_hop, wanted.negatives
+        )
         found = rows[first][rows[first] >= 0]
         assert np.array_equal(found, drawn), node
     print(f"{len(graph.indices):,} arcs: {len(slots)} iterations of the last 100 nodes are drawn as by the reference\n")
@@ -126,12 +129,12 @@ def by_reference(graph: Graph, wanted: Settings) -> list[Any]:
     state = begin(graph.number_of_nodes, wanted.dimensions, wanted.context, wanted.seed)
     tables: Any = [table[:, : wanted.dimensions].astype(np.float64) for table in state.tables]
     aliases = reference.build_aliases(graph.indptr, graph.weights) if graph.weights is not None else ()
-    arcs = reference.Arcs(graph.indptr, graph.indices, *aliases)
+    arcs = Arcs(graph.indptr, graph.indices, *aliases)
     schedule = plan(graph, wanted, count_pairs(graph, wanted))
     for number in range(schedule.rounds):
         key = int(derive(derive_key(wanted.seed, ROUNDS), number))
         tables = reference.advance(
-            tables, arcs, schedule.counts(number), key, schedule.rate(number), wanted.walks, wanted.negatives
+            tables, arcs, schedule.counts(number), key, schedule.rate(number), wanted.targets_by_hop, wanted.negatives
         )
     return list(tables)
 
@@ -218,7 +221,7 @@ def large(copy: float) -> None:
             run(graph, wanted, 3)
             engine, schedule, seconds = run(graph, wanted, ROUNDS_TIMED)
             iterations = sum(int(schedule.counts(number).sum()) for number in range(0, ROUNDS_TIMED, 10)) * 10
-            pairs = iterations * sum(wanted.walks)
+            pairs = iterations * sum(wanted.targets_by_hop)
             vectors = pairs * (1 + wanted.negatives)
             rows.row(
                 snapshot, f"{pairs / seconds / 1e6:,.0f}", f"{512 * vectors / seconds / 1e9:,.0f}",

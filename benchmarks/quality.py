@@ -13,7 +13,6 @@ from manela.evaluation.classification import classify
 SEEDS = (0, 1, 2)
 RUNS = [
     ("blogcatalog", {"ratios": (0.7, 0.3)}, False, 0.386),
-    ("blogcatalog", {"ratios": (0.7, 0.3), "apply": "single"}, False, None),
     ("ppi", {"ratios": (0.1, 0.9)}, False, 0.229),
     ("wikipedia", {"ratios": (0.3, 0.7)}, False, 0.492),
     ("wikipedia", {"ratios": (0.8, 0.2)}, True, None),
@@ -33,6 +32,5 @@ def main() -> None:
                 scores.append(classify(model.embedding_, labels).micro.mean())
             words = [f"r₁ = {parameters['ratios'][0]}", "weights" if weighted else "no weights"]
             words += ["context vectors"] if parameters.get("context") else []
-            words += ["apply=single"] if "apply" in parameters else []
             cells = [f"{score:.4f}" for score in scores]
             rows.row(name, ", ".join(words), *cells, f"{sum(scores) / len(scores):.4f}", paper or "")

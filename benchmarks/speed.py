@@ -25,13 +25,12 @@ def main() -> None:
     word2vec = Word2Vec(vector_size=128, window=WINDOW, min_count=0, sg=1, hs=0, negative=5, workers=2, sample=0)
     word2vec.build_vocab(walks)
     ours(graph, 2, 1_000_000)
-    speeds: dict[str, list[float]] = {"gensim": [], "two": [], "one": [], "apart": [], "single": []}
+    speeds: dict[str, list[float]] = {"gensim": [], "two": [], "one": [], "apart": []}
     for _ in range(TURNS):
         speeds["gensim"].append(gensim(word2vec, walks))
         speeds["two"].append(ours(graph, 2, 40_000_000))
         speeds["one"].append(ours(graph, 1, 20_000_000))
         speeds["apart"].append(apart())
-        speeds["single"].append(ours(graph, 2, 10_000_000, apply="single"))
     over = [two / theirs for two, theirs in zip(speeds["two"], speeds["gensim"], strict=True)]
     scale = [two / one for two, one in zip(speeds["two"], speeds["one"], strict=True)]
     ceiling = [two / one for two, one in zip(speeds["apart"], speeds["one"], strict=True)]
@@ -41,7 +40,6 @@ def main() -> None:
             ("one", "manela, 1 thread"),
             ("two", "manela, 2 threads"),
             ("apart", "manela, 2 processes of 1 thread that share nothing, together"),
-            ("single", "manela, apply=single, 2 threads"),
         ):
             rows.row(label, spread([speed / 1e6 for speed in speeds[name]], ".2f"))
         rows.row("manela, 2 threads, against gensim, 2 workers", spread(over, ".2f") + " x")
@@ -49,10 +47,10 @@ def main() -> None:
         rows.row("manela, 2 processes that share nothing, against 1", spread(ceiling, ".2f") + " x")
 
 
-def ours(graph: Graph, jobs: int, pairs: int, apply: str = "iteration") -> float:
+def ours(graph: Graph, jobs: int, pairs: int) -> float:
     """Pairs really made a second, the whole of `fit` counted."""
     begun = time.perf_counter()
-    model = Manela(ratios=(0.7, 0.3), pairs=pairs, rounds=max(1, pairs // 256_000), n_jobs=jobs, apply=apply).fit(graph)
+    model = Manela(ratios=(0.7, 0.3), pairs=pairs, rounds=max(1, pairs // 256_000), n_jobs=jobs).fit(graph)
     return float(model.provenance_["pairs_made"] / (time.perf_counter() - begun))
 
 

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from manela import Manela
-from manela.datasets.generators import draw_blocks
+from manela.datasets.generators import stochastic_block_model
 from manela.evaluation.separation import measure_separation
 from manela.formats.embeddings import read_embedding
 from manela.reports.plots import plot_communities
@@ -16,7 +16,7 @@ FOLDER = Path("demo")
 
 def main() -> None:
     """Federate, learn alone, score, draw."""
-    graph, communities = draw_blocks()
+    graph, communities = stochastic_block_model()
     FOLDER.mkdir(exist_ok=True)
     print(f"SYN-SBM: {graph.number_of_nodes:,} nodes, {graph.number_of_edges:,} edges, 3 communities", flush=True)
 

@@ -218,3 +218,34 @@ def test_the_digest_depends_on_edges_weights_ids_and_direction():
         Graph.from_edges([0, 1], [1, 2], directed=True),
     ]
     assert len({graph.digest for graph in graphs}) == len(graphs)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_the_arrays_of_the_caller_stay_theirs(directed):
+    rows, columns, ids = np.array([0, 1], np.int32), np.array([1, 2], np.int32), np.array([7, 8, 9])
+    weights = np.array([1.0, 2.0])
+    names = np.array(["a", "b", "c"], dtype=object)
+    built = [
+        Graph.from_arcs(rows, columns, weights, ids, directed=directed),
+        Graph.from_arcs(rows, columns, None, names, directed=directed),
+        Graph.from_edges(rows, columns, weights, nodes=np.arange(3), directed=directed),
+        Graph.from_scipy(sp.coo_array((weights, (rows, columns)), shape=(3, 3)), nodes=ids, directed=True),
+    ]
+    for array in (rows, columns, ids, weights, names):
+        assert array.flags.writeable
+    ids[0], weights[0], rows[0], names[0] = 100, 100.0, 2, "z"
+    assert built[0].nodes.tolist() == [7, 8, 9]
+    assert built[1].nodes.tolist() == ["a", "b", "c"]
+    for graph in built:
+        assert graph.weights is None or graph.weights.max() == 2.0
+        for array in (graph.indptr, graph.indices, graph.weights, graph.nodes):
+            assert array is None or not array.flags.writeable
+
+
+def test_arrays_given_to_the_graph_itself_stay_writable():
+    indptr, indices = np.array([0, 1, 2]), np.array([1, 0], np.int32)
+    graph = Graph(indptr, indices, None, np.arange(2))
+    assert indptr.flags.writeable
+    assert indices.flags.writeable
+    assert not graph.indptr.flags.writeable
+    assert np.shares_memory(graph.indices, indices)

@@ -1,10 +1,12 @@
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
+from manela import Manela
 from manela.errors import ParameterError
-from manela.params import PARAMETERS, check_all, count_jobs
+from manela.params import LEARNING, PAIRS_PER_NODE, PARAMETERS, RUNNING, Settings, check_all, check_walks, count_jobs
 
 DEFAULTS = {name: parameter.default for name, parameter in PARAMETERS.items()}
 
@@ -30,7 +32,6 @@ DEFAULTS = {name: parameter.default for name, parameter in PARAMETERS.items()}
         ("updates", -1.0),
         ("max_seconds", 0),
         ("rounds", 0),
-        ("apply", "twice"),
         ("random_state", -1),
         ("random_state", "seed"),
         ("n_jobs", 0),
@@ -59,16 +60,53 @@ def test_ratios_of_which_all_round_to_nothing_are_refused():
         check_all({**DEFAULTS, "window": 1, "ratios": (0.2,) * 5})
 
 
-def test_walks_are_rounded_to_the_nearest():
-    assert check_all({**DEFAULTS, "ratios": (0.33, 0.33, 0.34)}).walks == (7, 7, 7)
-    assert check_all({**DEFAULTS, "ratios": (1.0,)}).walks == (20,)
-    assert check_all({**DEFAULTS, "ratios": np.array([0.7, 0.3])}).walks == (14, 6)
+def test_targets_by_hop_are_rounded_to_the_nearest():
+    assert check_all({**DEFAULTS, "ratios": (0.33, 0.33, 0.34)}).targets_by_hop == (7, 7, 7)
+    assert check_all({**DEFAULTS, "ratios": (1.0,)}).targets_by_hop == (20,)
+    assert check_all({**DEFAULTS, "ratios": np.array([0.7, 0.3])}).targets_by_hop == (14, 6)
 
 
 def test_identity_leaves_out_what_the_vectors_do_not_depend_on():
     one, other = (check_all({**DEFAULTS, "n_jobs": jobs}).identity() for jobs in (1, 3))
     assert one == other
     assert one != check_all({**DEFAULTS, "random_state": 1}).identity()
+
+
+def test_every_parameter_has_one_setting_and_is_an_argument_of_the_estimator():
+    names = [parameter.setting or name for name, parameter in (LEARNING | RUNNING).items()]
+    assert sorted([*names, "threads"]) == sorted(field.name for field in fields(Settings))
+    assert sorted(LEARNING | RUNNING) == sorted(Manela().get_params())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "setting"),
+    [
+        ("dimensions", np.int16(7), 7),
+        ("learning_rate", 1, 1.0),
+        ("ratios", np.array([0.25, 0.75]), (0.25, 0.75)),
+        ("context", np.True_, True),
+        ("pairs", np.uint8(9), 9),
+        ("updates", 2, 2.0),
+        ("rounds", None, None),
+        ("random_state", np.int64(5), 5),
+        ("n_jobs", 3, 3),
+        ("n_jobs", None, None),
+    ],
+)
+def test_a_setting_has_the_type_that_the_table_says(name, value, setting):
+    found = getattr(check_all({name: value}), PARAMETERS[name].setting or name)
+    assert found == setting
+    assert type(found) is type(setting)
+
+
+def test_what_is_not_given_has_its_default():
+    assert check_all({}) == check_all(DEFAULTS)
+    assert check_walks({}) == check_walks(DEFAULTS)
+
+
+def test_the_default_budget_is_the_pairs_of_places_in_ten_walks_of_80_nodes():
+    near = [(i, j) for i in range(80) for j in range(i) if i - j <= 10]
+    assert 10 * len(near) == PAIRS_PER_NODE
 
 
 def test_negative_jobs_count_from_all_cores():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from manela.datasets.generators import draw_blocks
+from manela.datasets.generators import stochastic_block_model
 from manela.errors import ParameterError
 from manela.graph import Graph
 from manela.params import PARAMETERS, check_all
@@ -16,7 +16,7 @@ def settings(**parameters):
 
 @pytest.fixture(scope="module")
 def graph():
-    return draw_blocks(nodes=300, seed=1)[0]
+    return stochastic_block_model(nodes=300, seed=1)[0]
 
 
 def total(schedule):

@@ -1,6 +1,6 @@
 """Every error and warning that manela raises.
 
-ManelaError                       the user can mend it; the command ends with status 2 and this one line
+ManelaError                       the user can fix it; the command ends with status 2 and this one line
 ├── ParameterError (ValueError)   a parameter breaks its rule
 ├── GraphError (ValueError)       what was given is not a network that can be learned from
 ├── FormatError (ValueError)      a file does not hold what its format says
@@ -28,7 +28,7 @@ _LONGEST_WORDS = 300
 
 
 class ManelaError(Exception):
-    """The base of all errors that the user can mend."""
+    """The base of all errors that the user can fix."""
 
 
 class ParameterError(ManelaError, ValueError):

@@ -21,9 +21,10 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Graph:
-    """A network: undirected unless told, weighted or not.
+    """A network: undirected by default, weighted or not.
 
-    Build one with a `from_…` method, or with `Graph.of`, which takes whatever it is given.
+    Build one with a `from_…` method, or with `Graph.of`, which takes whatever it is given. They copy what they keep;
+    `Graph(…)` itself keeps the arrays it is given, which must not change from then on.
 
     Attributes
     ----------
@@ -73,9 +74,13 @@ class Graph:
         self._freeze()
 
     def _freeze(self) -> None:
-        for array in (self.indptr, self.indices, self.weights, self.nodes):
-            if array is not None:
-                array.flags.writeable = False
+        """Keep views that cannot be written to; whose arrays they are of may still write."""
+        for name in ("indptr", "indices", "weights", "nodes"):
+            array = getattr(self, name)
+            if array is not None and array.flags.writeable:
+                view = array.view()
+                view.flags.writeable = False
+                object.__setattr__(self, name, view)
 
     def __repr__(self) -> str:
         words = ["directed"] * self.directed + ["weighted"] * self.is_weighted
@@ -236,7 +241,7 @@ class Graph:
             indptr=matrix.indptr.astype(np.int64),
             indices=matrix.indices.astype(kind, copy=False),
             weights=None if data is None else _drop_if_equal(matrix.data.astype(np.float64, copy=False)),
-            nodes=nodes,
+            nodes=nodes.copy() if nodes.flags.writeable else nodes,
             directed=directed,
             self_loops=self_loops,
             duplicates=duplicates,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Any
 
@@ -22,17 +22,53 @@ WEIGHT_RULE = "finite and above 0 (from 1e-100 to 1e100)"
 """Of an edge: sums and quotients of such weights are finite too."""
 
 PAIRS_PER_NODE = 7450
-"""Update pairs a node when no budget is given: about those of DeepWalk with 10 walks of length 80 and window 10."""
+"""Update pairs a node when no budget is given; more cost time, and learn a sparse network too much.
+
+It is the number of pairs of places at most 10 apart in 10 walks of 80 nodes, 10·(10·80 − 10·11/2). DeepWalk with such
+walks makes each of them both ways, 14,900; as the window is drawn from 1 to 10, about 8,360 of them.
+"""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: its default, its rule in words and as a function, and what it is for."""
+    """One parameter.
 
+    Attributes
+    ----------
+    kind : type
+        int, float, bool, str, or tuple of float: what a value is converted to.
+    default : object
+    rule : str
+        What a value must be, in words.
+    holds : callable
+        Whether a value is that.
+    help : str
+        What it is for.
+    conversion : callable, optional
+        How a value becomes a setting, where that is not by `kind` with None kept.
+    setting : str, optional
+        The name of the setting, where it is not that of the parameter.
+    choices : tuple of str
+        All values there are, where they are few.
+    decides_vectors : bool
+        Whether the vectors depend on it.
+    """
+
+    kind: type
     default: Any
     rule: str
     holds: Callable[[Any], bool]
     help: str
+    conversion: Callable[[Any], Any] | None = None
+    setting: str | None = None
+    choices: tuple[str, ...] = ()
+    decides_vectors: bool = True
+
+    def convert(self, value: Any) -> Any:
+        """The setting that a value stands for."""
+        if self.conversion is not None:
+            return self.conversion(value)
+        return None if value is None else self.kind(value)
 
 
 def _whole(low: int, high: float = math.inf) -> Callable[[Any], bool]:
@@ -61,112 +97,149 @@ def _is_ratios(x: Any) -> bool:
     return 1 <= len(values) <= 64 and all(math.isfinite(r) and r >= 0 for r in values)
 
 
+def _as_floats(values: Any) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)
+
+
 def _is_seed(x: Any) -> bool:
     return x is None or type(x).__name__ in ("Generator", "RandomState") or _whole(0, 2**64 - 1)(x)
 
 
-APPLY = ("iteration", "single")
-ENGINES = ("auto", "cpu", "gpu", "ray")
-MOST_GPU_DIMENSIONS = 4096
-SNAPSHOTS = ("float32", "float16", "bfloat16")
+def _as_seed(random_state: Any) -> int:
+    from manela.randomness import seed_of
 
-PARAMETERS: dict[str, Parameter] = {
-    "dimensions": Parameter(128, "a whole number from 1 to 65536", _whole(1, 65536), "Length of a vector (m)."),
+    return seed_of(random_state)
+
+
+def _one_of(choices: tuple[str, ...], purpose: str, **more: Any) -> Parameter:
+    """A parameter with few values, of which the first is the default."""
+    rule = f"one of {', '.join(choices)}"
+    return Parameter(str, choices[0], rule, lambda x: x in choices, purpose, choices=choices, **more)
+
+
+MOST_GPU_DIMENSIONS = 4096
+
+LEARNING: dict[str, Parameter] = {
+    "dimensions": Parameter(int, 128, "a whole number from 1 to 65536", _whole(1, 65536), "Length of a vector (m)."),
     "window": Parameter(
-        10, "a whole number from 1 to 10000", _whole(1, 10000), "Half the targets of an iteration (w)."
+        int, 10, "a whole number from 1 to 10000", _whole(1, 10000), "Half the targets of an iteration (w)."
     ),
     "ratios": Parameter(
+        tuple,
         (0.5, 0.5),
         "a sequence of 1 to 64 numbers that are not negative",
         _is_ratios,
         "Share of targets 1, 2, … s hops away (r); they sum to 1.",
+        conversion=_as_floats,
     ),
-    "negatives": Parameter(5, "a whole number from 0 to 1000", _whole(0, 1000), "Random nodes for each target (κ)."),
+    "negatives": Parameter(
+        int, 5, "a whole number from 0 to 1000", _whole(0, 1000), "Random nodes for each target (κ)."
+    ),
     "learning_rate": Parameter(
+        float,
         0.025,
         "a number above 0 and at most 1e38",
         lambda x: _positive(x) and x <= 1e38,
         "Learning rate of the first round (α); falls linearly to 1e-4 of it.",
     ),
     "context": Parameter(
+        bool,
         False,
         "True or False",
         lambda x: isinstance(x, bool) or type(x).__name__ == "bool",
         "Keep a second vector for each node: nodes become alike by having alike neighbours.",
     ),
     "pairs": Parameter(
+        int,
         None,
         "a whole number from 1 to 10^15, or None",
         _optional(_whole(1, MOST_PAIRS)),
-        f"Update pairs in all, with those dropped because the target is the node; {PAIRS_PER_NODE} a node unless told.",
+        f"Update pairs in all, with those dropped because the target is the node; {PAIRS_PER_NODE} a node by default.",
     ),
     "updates": Parameter(
+        float,
         None,
         "a finite number above 0, or None",
         _optional(_positive),
         "Budget in units of d(v)/w iterations for every node v.",
     ),
     "max_seconds": Parameter(
-        None, "a finite number above 0, or None", _optional(_positive), "Budget as running time (the paper's T)."
+        float, None, "a finite number above 0, or None", _optional(_positive), "Budget as running time (the paper's T)."
     ),
     "rounds": Parameter(
+        int,
         None,
         "a whole number from 1 to 10000000, or None",
         _optional(_whole(1, 10_000_000)),
-        "Rounds in all; 300 unless told, 1000 from 100,000 nodes on.",
+        "Rounds in all; 300 by default, 1000 from 100,000 nodes on.",
     ),
-    "apply": Parameter(
-        "iteration",
-        f"one of {', '.join(APPLY)}",
-        lambda x: x in APPLY,
-        "When updates count: after each iteration, or singly in the paper's strict order.",
-    ),
+}
+"""What is learned, and how much work goes into it."""
+
+RUNNING: dict[str, Parameter] = {
     "random_state": Parameter(
+        int,
         0,
         "a whole number from 0 to 2^64 - 1, None, or a NumPy generator",
         _is_seed,
         "Seed; the same seed gives the same vectors for any number of threads.",
+        conversion=_as_seed,
+        setting="seed",
     ),
     "n_jobs": Parameter(
+        int,
         None,
         "a whole number other than 0, or None",
         _optional(lambda x: isinstance(x, Integral) and not isinstance(x, bool) and x != 0),
-        "Threads; all cores unless told, -1 for all, -2 for all but one.",
+        "Threads; all cores by default, -1 for all, -2 for all but one.",
+        conversion=lambda x: None if x is None else count_jobs(x),
+        setting="requested_threads",
+        decides_vectors=False,
     ),
-    "walks": Parameter(10, "a whole number from 1 to 10^6", _whole(1, 10**6), "Walks from each node (γ)."),
-    "walk_length": Parameter(80, "a whole number from 2 to 10^6", _whole(2, 10**6), "Nodes of a walk (ℓ)."),
-    "p": Parameter(1.0, "a number from 0.001 to 1000", _is_bias, "How unlikely a walk is to go straight back."),
-    "q": Parameter(1.0, "a number from 0.001 to 1000", _is_bias, "How unlikely a walk is to leave what lies around."),
-    "snapshot": Parameter(
-        "float32",
-        f"one of {', '.join(SNAPSHOTS)}",
-        lambda x: x in SNAPSHOTS,
+    "engine": _one_of(
+        ("auto", "cpu", "gpu", "ray"),
+        "Who runs the rounds; auto takes a GPU if one is there and worth it.",
+        decides_vectors=False,
+    ),
+    "snapshot": _one_of(
+        ("float32", "float16", "bfloat16"),
         "How nodes read each other's vectors: bfloat16 on a GPU, or float16 from other machines, halve what is moved.",
     ),
     "workers": Parameter(
+        int,
         None,
         "a whole number from 1 to 100000, or None",
         _optional(_whole(1, 100_000)),
-        "Workers of a Ray cluster; one a machine unless told.",
+        "Workers of a Ray cluster; one a machine by default.",
+        decides_vectors=False,
     ),
     "address": Parameter(
+        str,
         None,
         "the address of a Ray cluster, or None",
         _optional(lambda x: isinstance(x, str) and len(x) > 0),
-        "A Ray cluster: auto, HOST:PORT or ray://HOST:PORT; Ray on this machine unless told.",
-    ),
-    "engine": Parameter(
-        "auto",
-        f"one of {', '.join(ENGINES)}",
-        lambda x: x in ENGINES,
-        "Who runs the rounds; auto takes a GPU if one is there and worth it.",
+        "A Ray cluster: auto, HOST:PORT or ray://HOST:PORT; Ray on this machine by default.",
+        decides_vectors=False,
     ),
 }
+"""With which draws, and where."""
+
+WALKING: dict[str, Parameter] = {
+    "walks": Parameter(int, 10, "a whole number from 1 to 10^6", _whole(1, 10**6), "Walks from each node (γ)."),
+    "walk_length": Parameter(int, 80, "a whole number from 2 to 10^6", _whole(2, 10**6), "Nodes of a walk (ℓ)."),
+    "p": Parameter(float, 1.0, "a number from 0.001 to 1000", _is_bias, "How unlikely a walk is to go straight back."),
+    "q": Parameter(
+        float, 1.0, "a number from 0.001 to 1000", _is_bias, "How unlikely a walk is to leave what lies around."
+    ),
+}
+"""Of DeepWalk and node2vec only."""
+
+PARAMETERS: dict[str, Parameter] = {**LEARNING, **RUNNING, **WALKING}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Checked parameters of a run."""
+    """Checked parameters of a run; `threads` is how many to use, `requested_threads` how many the user asked for."""
 
     dimensions: int
     window: int
@@ -178,32 +251,33 @@ class Settings:
     updates: float | None
     max_seconds: float | None
     rounds: int | None
-    apply: str
     seed: int
-    jobs: int
+    requested_threads: int | None
     engine: str
-    snapshot: str = "float32"
-    workers: int | None = None
-    address: str | None = None
-    threads: int | None = None
+    snapshot: str
+    workers: int | None
+    address: str | None
+    threads: int
 
     @property
-    def walks(self) -> tuple[int, ...]:
+    def targets_by_hop(self) -> tuple[int, ...]:
         """Targets of an iteration 1, 2, … s hops away: 2w·r, rounded to the nearest."""
         return tuple(math.floor(2 * self.window * ratio + 0.5) for ratio in self.ratios)
 
     def identity(self) -> dict[str, Any]:
-        """The settings on which the vectors depend: all but who runs the rounds."""
-        others = ("jobs", "threads", "engine", "workers", "address", "seed")
-        values = {name: value for name, value in asdict(self).items() if name not in others}
-        return {**values, "random_state": self.seed}
+        """The parameters on which the vectors depend, with the seed drawn."""
+        return {
+            name: getattr(self, parameter.setting or name)
+            for name, parameter in (LEARNING | RUNNING).items()
+            if parameter.decides_vectors
+        }
 
     def parameters(self) -> dict[str, Any]:
         """The parameters of the estimator that learns the same vectors, as JSON has them."""
         return {**self.identity(), "ratios": list(self.ratios)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WalkSettings:
     """Checked parameters of a run of skip-gram over walks."""
 
@@ -216,7 +290,7 @@ class WalkSettings:
     p: float
     q: float
     seed: int
-    jobs: int
+    threads: int
 
 
 def default(name: str) -> Any:
@@ -232,71 +306,46 @@ def check(name: str, value: Any) -> None:
 
 
 def check_all(values: Mapping[str, Any]) -> Settings:
-    """Check the parameters of an estimator, one by one and together.
+    """Check the parameters of an estimator, one by one and together; those that are not given have their defaults.
 
     Examples
     --------
-    >>> check_all({name: parameter.default for name, parameter in PARAMETERS.items()}).walks
-    (10, 10)
+    >>> check_all({"ratios": (0.7, 0.3)}).targets_by_hop
+    (14, 6)
     """
-    from manela.randomness import seed_of
-
-    for name in PARAMETERS:
-        if name in values:
-            check(name, values[name])
-    ratios = tuple(float(r) for r in values["ratios"])
-    if not math.isclose(sum(ratios), 1.0, abs_tol=1e-6):
-        raise ParameterError(f"ratios must sum to 1, got {_show(ratios)} which sums to {sum(ratios):.6g}.")
-    budgets = {name: values[name] for name in ("pairs", "updates", "max_seconds") if values[name] is not None}
+    settings = Settings(**_resolve(values, Settings))
+    if not math.isclose(sum(settings.ratios), 1.0, abs_tol=1e-6):
+        total = sum(settings.ratios)
+        raise ParameterError(f"ratios must sum to 1, got {_show(settings.ratios)} which sums to {total:.6g}.")
+    budgets = {name: values.get(name) for name in ("pairs", "updates", "max_seconds") if values.get(name) is not None}
     if len(budgets) > 1:
         given = " and ".join(f"{name}={value}" for name, value in budgets.items())
         raise ParameterError(f"give at most one of pairs, updates and max_seconds, got {given}.")
-    settings = Settings(
-        dimensions=int(values["dimensions"]),
-        window=int(values["window"]),
-        ratios=ratios,
-        negatives=int(values["negatives"]),
-        learning_rate=float(values["learning_rate"]),
-        context=bool(values["context"]),
-        pairs=None if values["pairs"] is None else int(values["pairs"]),
-        updates=None if values["updates"] is None else float(values["updates"]),
-        max_seconds=None if values["max_seconds"] is None else float(values["max_seconds"]),
-        rounds=None if values["rounds"] is None else int(values["rounds"]),
-        apply=values["apply"],
-        seed=seed_of(values["random_state"]),
-        jobs=count_jobs(values["n_jobs"]),
-        engine=values["engine"],
-        snapshot=values.get("snapshot", "float32"),
-        workers=None if values.get("workers") is None else int(values["workers"]),
-        address=values.get("address"),
-        threads=None if values["n_jobs"] is None else count_jobs(values["n_jobs"]),
-    )
-    if sum(settings.walks) == 0:
+    if sum(settings.targets_by_hop) == 0:
         raise ParameterError(
-            f"window and ratios must give at least one target, got window {settings.window}, ratios {_show(ratios)}, "
-            "of which every share of 2w rounds to 0."
+            f"window and ratios must give at least one target, got window {settings.window}, "
+            f"ratios {_show(settings.ratios)}, of which every share of 2w rounds to 0."
         )
     return settings
 
 
 def check_walks(values: Mapping[str, Any]) -> WalkSettings:
-    """Check the parameters of an estimator that walks; without p and q they are 1."""
-    from manela.randomness import seed_of
+    """Check the parameters of an estimator that walks; those that are not given have their defaults."""
+    return WalkSettings(**_resolve(values, WalkSettings))
 
-    for name, value in values.items():
-        check(name, value)
-    return WalkSettings(
-        dimensions=int(values["dimensions"]),
-        walks=int(values["walks"]),
-        walk_length=int(values["walk_length"]),
-        window=int(values["window"]),
-        negatives=int(values["negatives"]),
-        learning_rate=float(values["learning_rate"]),
-        p=float(values.get("p", 1.0)),
-        q=float(values.get("q", 1.0)),
-        seed=seed_of(values["random_state"]),
-        jobs=count_jobs(values["n_jobs"]),
-    )
+
+def _resolve(values: Mapping[str, Any], kind: type[Settings | WalkSettings]) -> dict[str, Any]:
+    """The settings of a kind that parameters stand for, each checked; the number of threads is settled here."""
+    for name in PARAMETERS:
+        if name in values:
+            check(name, values[name])
+    wanted = {field.name for field in fields(kind)}
+    settings = {
+        parameter.setting or name: parameter.convert(values.get(name, parameter.default))
+        for name, parameter in PARAMETERS.items()
+        if (parameter.setting or name) in wanted
+    }
+    return {**settings, "threads": count_jobs(values.get("n_jobs", default("n_jobs")))}
 
 
 def count_jobs(n_jobs: int | None) -> int:

@@ -87,7 +87,7 @@ def spread(
     `total` must be the exact sum, rounded: then it does not depend on the order in which hosts add up.
     """
     return Schedule(
-        iterations=strengths * (pairs / sum(settings.walks) / total),
+        iterations=strengths * (pairs / sum(settings.targets_by_hop) / total),
         phases=draw_phases(settings.seed, numbers),
         rounds=rounds,
         learning_rate=settings.learning_rate,
@@ -104,7 +104,7 @@ def count_pairs(graph: Graph, settings: Settings) -> int:
     if settings.pairs is not None:
         return settings.pairs
     if settings.updates is not None:
-        pairs = settings.updates * len(graph.indices) / settings.window * sum(settings.walks)
+        pairs = settings.updates * len(graph.indices) / settings.window * sum(settings.targets_by_hop)
         if pairs > MOST_PAIRS:
             raise ParameterError(f"updates must come to at most {MOST_PAIRS:.0e} update pairs, got {pairs:.1e}.")
         return max(1, round(pairs))

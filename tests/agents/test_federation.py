@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from manela.agents.federation import assign, split_graph
-from manela.datasets.generators import draw_blocks
+from manela.datasets.generators import stochastic_block_model
 
 
 @pytest.fixture(scope="module")
 def blocks():
-    return draw_blocks(nodes=150, inside=0.3, between=0.01, seed=3)
+    return stochastic_block_model(nodes=150, inside=0.3, between=0.01, seed=3)
 
 
 def test_every_edge_is_known_to_the_hosts_of_its_ends_and_to_no_other(blocks):

@@ -12,14 +12,14 @@ from manela.agents.host import Host, exact_sum
 from manela.agents.messages import Reason, Reply
 from manela.agents.neighbourhood import Edge, Neighbourhood
 from manela.agents.service import meet
-from manela.datasets.generators import draw_blocks
+from manela.datasets.generators import stochastic_block_model
 from manela.errors import AgentError, DivergenceError, PeerError, RefusedError
 from manela.evaluation.separation import measure_separation
 
 
 @pytest.fixture(scope="module")
 def blocks():
-    return draw_blocks(nodes=150, inside=0.3, between=0.01, seed=3)
+    return stochastic_block_model(nodes=150, inside=0.3, between=0.01, seed=3)
 
 
 def settings_of(**parameters):
@@ -90,7 +90,7 @@ def test_a_peer_that_goes_is_done_without_and_one_that_comes_back_is_used_again(
             while min(learner.host.round for learner in rest) < 25:
                 await asyncio.sleep(0.001)
             assert all(not learner.host.knows(name) for learner in rest)
-            active = [learner.host._active().kernel[1] for learner in rest]
+            active = [learner.host._active().arcs.indices for learner in rest]
             for learner, indices in zip(rest, active, strict=True):
                 hosts_of = [h for _, h in learner.host.neighbourhood.strangers]
                 assert name not in {hosts_of[i - learner.host.own] for i in indices.tolist() if i >= learner.host.own}
@@ -216,6 +216,18 @@ def test_new_edges_keep_the_vectors():
     assert more.neighbourhood.nodes == ["new", "x", "y"]
     np.testing.assert_array_equal(more.vectors[1:], host.vectors)
     assert more.round == 1
+
+
+def test_new_edges_forget_the_vectors_of_peers_and_keep_their_greetings(blocks):
+    graph, _ = blocks
+    hosts, _ = split_over(graph, 2, make_terms())
+    asyncio.run(learn(connect(hosts)))
+    host = hosts["h0"]
+    assert host._present[host.own :].any()
+    again = host.renew(host.neighbourhood)
+    assert not again._present[again.own :].any()
+    assert again.peers == host.peers
+    np.testing.assert_array_equal(again.vectors, host.vectors)
 
 
 def test_vectors_that_explode_end_the_run():

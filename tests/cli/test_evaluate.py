@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from manela.datasets.generators import draw_blocks
+from manela.datasets.generators import stochastic_block_model
 from manela.embedding import Embedding
 from manela.formats.embeddings import write_embedding
 
@@ -23,7 +23,7 @@ def vectors(tmp_path):
 
 @pytest.fixture
 def network(tmp_path):
-    graph, _ = draw_blocks(nodes=90, inside=0.4, between=0.02, seed=2)
+    graph, _ = stochastic_block_model(nodes=90, inside=0.4, between=0.02, seed=2)
     u, v = graph.to_scipy().nonzero()
     path = tmp_path / "net.txt"
     path.write_text("".join(f"{a} {b}\n" for a, b in zip(u, v, strict=True) if a < b))

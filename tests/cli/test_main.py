@@ -97,6 +97,47 @@ def test_notes_are_told_once_unless_quiet(manela, tmp_path):
     assert manela("embed", tmp_path / "g.adjlist", "-o", tmp_path / "o.npz", *QUICK, "--quiet").stderr == ""
 
 
+def test_parameters_network_and_output_are_checked_once(edges, tmp_path, monkeypatch):
+    from manela import params
+    from manela.cli.main import run
+    from manela.datasets import loading
+    from manela.formats import embeddings
+
+    calls = []
+
+    def count(module, name):
+        original = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, **k: (calls.append(name), original(*a, **k))[1])
+
+    count(params, "_resolve")
+    count(loading, "read_graph")
+    count(embeddings, "check_writable")
+    assert run(["embed", str(edges), "-o", str(tmp_path / "out.npz"), *QUICK]) == 0
+    assert sorted(calls) == ["_resolve", "check_writable", "read_graph"]
+
+
+def test_a_flag_is_made_for_every_parameter_of_a_group():
+    from typing import Annotated
+
+    import typer
+
+    from manela.cli import options
+
+    taken = {}
+    app = typer.Typer()
+
+    @app.command()
+    @options.expand_flags
+    def command(
+        *, first: Annotated[options.Values, options.Flags("ratios", "context")], other: int = 3,
+        second: Annotated[options.Values, options.Flags("n_jobs")],
+    ) -> None:  # fmt: skip
+        taken.update(first=first, other=other, second=second)
+
+    app(["--ratios", "0.1,0.9", "--context", "-j", "2"], standalone_mode=False)
+    assert taken == {"first": {"ratios": (0.1, 0.9), "context": True}, "other": 3, "second": {"n_jobs": 2}}
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], [], ["embed", "--help"], ["datasets", "--help"]])
 def test_help_helps(manela, arguments):
     done = manela(*arguments)

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from manela import DeepWalk, Embedding, Graph, Manela, Node2Vec, read_graph
-from manela.datasets.generators import draw_blocks
+from manela.datasets.generators import stochastic_block_model
 from manela.errors import FormatError, ParameterError, UnknownNodeError
 from manela.evaluation.separation import measure_separation
 from manela.formats.embeddings import read_embedding
@@ -26,7 +26,7 @@ def model(request):
 
 @pytest.fixture(scope="module")
 def blocks():
-    return draw_blocks(nodes=120, inside=0.4, between=0.02, seed=3)
+    return stochastic_block_model(nodes=120, inside=0.4, between=0.02, seed=3)
 
 
 def test_communities_stand_apart(model, blocks):
@@ -76,6 +76,8 @@ def test_what_is_saved_comes_back(model, blocks, tmp_path):
     np.testing.assert_array_equal(again.embedding_, model.embedding_)
     assert again.get_params() | {"n_jobs": 1} == model.get_params() | {"n_jobs": 1}
     assert again.provenance_ == model.provenance_
+    assert model.updates_ is not None
+    assert again.updates_ is None
     assert isinstance(read_embedding(tmp_path / "out.npz"), Embedding)
     for other in EMBEDDERS.values():
         if type(other) is not type(model):

@@ -10,6 +10,7 @@ from manela.engines.gpu import GpuEngine
 from manela.engines.state import begin
 from manela.graph import Graph
 from manela.kernels import reference
+from manela.kernels.arcs import Arcs
 from manela.params import PARAMETERS, check_all
 from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import plan
@@ -41,16 +42,19 @@ def run_engine(engine_class, graph, parameters, pairs, rounds):
     return state
 
 
-def run_reference(graph, parameters, pairs, rounds, dtype=np.float64, shaken=0.0):
-    """The same by the reference, in double precision or another; `shaken` moves what it starts from by such a share."""
+def run_reference(graph, parameters, pairs, rounds, dtype=np.float64, shaken=0.0, signs=0):
+    """The same by the reference, in double precision or another.
+
+    `shaken` moves each number that it starts from by such a share, up or down by the seed `signs`.
+    """
     wanted = settings_of(**parameters)
     state = begin(graph.number_of_nodes, wanted.dimensions, wanted.context, wanted.seed)
     tables = [2 * wanted.dimensions * table[:, : wanted.dimensions].astype(dtype) for table in state.tables]
-    signs = np.random.default_rng(0)
+    signs = np.random.default_rng(signs)
     tables = [table * (1 + shaken * signs.choice([-1, 1], table.shape)).astype(dtype) for table in tables]
     schedule = plan(graph, wanted, pairs)
     aliases = reference.build_aliases(graph.indptr, graph.weights) if graph.is_weighted else ()
-    arcs = reference.Arcs(graph.indptr, graph.indices, *aliases)
+    arcs = Arcs(graph.indptr, graph.indices, *aliases)
     for number in range(rounds):
         tables = reference.advance(
             tables,
@@ -58,9 +62,8 @@ def run_reference(graph, parameters, pairs, rounds, dtype=np.float64, shaken=0.0
             schedule.counts(number),
             int(derive(derive_key(wanted.seed, ROUNDS), number)),
             schedule.rate(number),
-            wanted.walks,
+            wanted.targets_by_hop,
             wanted.negatives,
-            singly=wanted.apply == "single",
         )
     return tables
 
@@ -99,7 +102,6 @@ def parameters(draw):
         "ratios": tuple(count / sum(walks) for count in walks),
         "negatives": draw(st.integers(0, 10)),
         "context": draw(st.booleans()),
-        "apply": draw(st.sampled_from(["iteration", "single"])),
         "random_state": draw(st.integers(0, 2**64 - 1)),
         "learning_rate": draw(st.floats(0.001, 0.3)),
         "rounds": 3,
@@ -116,19 +118,63 @@ def test_rounds_of_the_cpu_engine_are_those_of_the_reference(graph, parameters):
 @settings(max_examples=12)
 @given(graph=graphs(), parameters=parameters())
 def test_rounds_of_the_gpu_engine_are_those_of_the_reference(graph, parameters):
-    check_rounds(GpuEngine, graph, {**parameters, "apply": "iteration"}, 10 * graph.number_of_nodes)
+    check_rounds(GpuEngine, graph, parameters, 10 * graph.number_of_nodes)
 
 
 def check_rounds(engine_class, graph, parameters, pairs):
-    """To the rounding of single precision, wherever the steps are not so large that they magnify any error."""
+    """To the rounding of single precision.
+
+    Left out are the examples in which any error grows to ten times its size or more within the three rounds: learning
+    rates of about 0.1 and more, with which a node that has many iterations in a round overshoots. They are a quarter of
+    all, and the business of `check_magnified_rounds`.
+    """
     expected = run_reference(graph, parameters, pairs, rounds=3)
-    shaken = run_reference(graph, parameters, pairs, rounds=3, shaken=2.0**-16)
-    assume(distance(shaken, expected) < 10 * 2.0**-16)
+    assume(measure_magnification(graph, parameters, pairs, expected) < 10)
     state = run_engine(engine_class, graph, parameters, pairs, rounds=3)
     m = parameters["dimensions"]
     for table, wanted in zip(state.tables, expected, strict=True):
         np.testing.assert_allclose(table[:, :m], wanted, rtol=2e-5, atol=2e-5)
         assert not table[:, m:].any()
+
+
+large_rates = st.floats(0.1, 0.3)
+
+
+@settings(max_examples=100)
+@given(graph=graphs(), parameters=parameters(), learning_rate=large_rates)
+def test_rounds_of_the_cpu_engine_that_magnify_errors_are_off_by_no_more_than_that(graph, parameters, learning_rate):
+    parameters = {**parameters, "learning_rate": learning_rate}
+    check_magnified_rounds(CpuEngine, graph, parameters, 40 * graph.number_of_nodes)
+
+
+@settings(max_examples=8)
+@given(graph=graphs(), parameters=parameters(), learning_rate=large_rates)
+def test_rounds_of_the_gpu_engine_that_magnify_errors_are_off_by_no_more_than_that(graph, parameters, learning_rate):
+    parameters = {**parameters, "learning_rate": learning_rate}
+    check_magnified_rounds(GpuEngine, graph, parameters, 10 * graph.number_of_nodes)
+
+
+def test_a_star_with_a_large_learning_rate_magnifies_errors(engine_class):
+    """What the bound of the property is for is there: here errors grow more than a hundredfold."""
+    graph = Graph.from_edges([0] * 14, range(1, 15))
+    parameters = {"dimensions": 15, "window": 5, "rounds": 3, "learning_rate": 0.25, "negatives": 5, "n_jobs": 1}
+    parameters |= {"random_state": 1, "ratios": (1.0,)}
+    assert check_magnified_rounds(engine_class, graph, parameters, 40 * 15) > 100
+
+
+def check_magnified_rounds(engine_class, graph, parameters, pairs):
+    """To the rounding of single precision times what the rounds make of an error; returns how many times that is."""
+    expected = run_reference(graph, parameters, pairs, rounds=3)
+    magnification = measure_magnification(graph, parameters, pairs, expected)
+    state = run_engine(engine_class, graph, parameters, pairs, rounds=3)
+    assert distance(state.tables, expected) <= 100 * 2.0**-24 * max(1.0, magnification)
+    return magnification
+
+
+def measure_magnification(graph, parameters, pairs, expected):
+    """How many times larger a small change of the start is after three rounds; the largest of two changes."""
+    shaken = [run_reference(graph, parameters, pairs, 3, shaken=2.0**-16, signs=seed) for seed in (0, 1)]
+    return max(distance(tables, expected) for tables in shaken) * 2.0**16
 
 
 def test_rounding_errors_are_those_of_the_reference_in_single_precision(engine_class):
@@ -146,9 +192,8 @@ def test_rounding_errors_are_those_of_the_reference_in_single_precision(engine_c
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("apply", ["iteration", "single"])
 @pytest.mark.parametrize("context", [False, True])
-def test_every_number_of_threads_gives_the_same_bits(weighted, apply, context):
+def test_every_number_of_threads_gives_the_same_bits(weighted, context):
     rng = np.random.default_rng(8)
     ends = rng.integers(400, size=(2, 3000))
     graph = Graph.from_edges(ends[0], ends[1], rng.uniform(0.1, 9, 3000) if weighted else None)
@@ -156,7 +201,7 @@ def test_every_number_of_threads_gives_the_same_bits(weighted, apply, context):
         run_engine(
             CpuEngine,
             graph,
-            {"dimensions": 20, "apply": apply, "context": context, "n_jobs": jobs, "rounds": 5},
+            {"dimensions": 20, "context": context, "n_jobs": jobs, "rounds": 5},
             pairs=200 * 400,
             rounds=5,
         )
@@ -188,16 +233,13 @@ def test_a_node_without_neighbours_keeps_its_vector(engine_class):
     assert not np.array_equal(state.vectors[:3], 16 * start.vectors[:3])
 
 
-@pytest.mark.parametrize("apply", ["iteration", "single"])
-def test_update_pairs_are_counted_for_each_node(engine_class, apply):
-    if (engine_class, apply) == (GpuEngine, "single"):
-        pytest.skip("the paper's strict order is for processors")
+def test_update_pairs_are_counted_for_each_node(engine_class):
     rng = np.random.default_rng(3)
     graph = Graph.from_edges(rng.integers(30, size=90), rng.integers(30, size=90), nodes=range(31))
-    wanted = settings_of(dimensions=4, rounds=4, apply=apply, n_jobs=2, ratios=(0.2, 0.8))
+    wanted = settings_of(dimensions=4, rounds=4, n_jobs=2, ratios=(0.2, 0.8))
     state = begin(31, 4, False, 0)
     schedule = plan(graph, wanted, 31 * 100)
-    arcs = reference.Arcs(graph.indptr, graph.indices)
+    arcs = Arcs(graph.indptr, graph.indices)
     expected = np.zeros(31, dtype=np.int64)
     with engine_class(graph, wanted, state) as engine:
         for number in range(4):
@@ -206,7 +248,9 @@ def test_update_pairs_are_counted_for_each_node(engine_class, apply):
             for node, count in enumerate(schedule.counts(number)):
                 for iteration in range(count):
                     drawn = int(derive(derive(key, node), iteration))
-                    expected[node] += reference.draw(node, drawn, arcs, wanted.walks, wanted.negatives)[1].sum()
+                    expected[node] += reference.draw(node, drawn, arcs, wanted.targets_by_hop, wanted.negatives)[
+                        1
+                    ].sum()
         np.testing.assert_array_equal(engine.updates, expected)
         engine.collect()
     assert state.pairs == expected.sum() > 0

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from manela.datasets.generators import draw_blocks, draw_random
+from manela.datasets.generators import draw_random, stochastic_block_model
 from manela.errors import ParameterError
 
 
 def test_the_block_model_has_the_papers_size_and_probabilities():
-    graph, communities = draw_blocks()
+    graph, communities = stochastic_block_model()
     assert graph.number_of_nodes == 1024
     assert 20_000 < graph.number_of_edges < 22_000
     same = communities[:, None] == communities[None, :]
@@ -17,11 +17,11 @@ def test_the_block_model_has_the_papers_size_and_probabilities():
 
 
 def test_the_same_seed_gives_the_same_network():
-    assert draw_blocks(nodes=50, seed=3)[0].digest == draw_blocks(nodes=50, seed=3)[0].digest
-    assert draw_blocks(nodes=50, seed=3)[0].digest != draw_blocks(nodes=50, seed=4)[0].digest
+    assert stochastic_block_model(nodes=50, seed=3)[0].digest == stochastic_block_model(nodes=50, seed=3)[0].digest
+    assert stochastic_block_model(nodes=50, seed=3)[0].digest != stochastic_block_model(nodes=50, seed=4)[0].digest
     assert draw_random(100, 300, 1).digest == draw_random(100, 300, 1).digest
 
 
 def test_what_is_no_probability_is_refused():
     with pytest.raises(ParameterError, match="inside must be a probability, got 1.5"):
-        draw_blocks(inside=1.5)
+        stochastic_block_model(inside=1.5)

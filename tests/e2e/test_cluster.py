@@ -16,7 +16,7 @@ import pytest
 import ray
 
 from manela import Manela
-from manela.datasets.generators import draw_blocks
+from manela.datasets.generators import stochastic_block_model
 from manela.engines import cluster
 from manela.engines.cluster import RayEngine, check_store, share_out
 from manela.engines.state import begin
@@ -241,7 +241,7 @@ def test_an_address_where_nobody_is_ends_the_command_in_one_line(manela, tmp_pat
 
 
 def test_a_driver_that_is_stopped_or_killed_leaves_nothing_and_can_be_resumed(connected, tmp_path, manela):
-    graph, _ = draw_blocks(nodes=300, seed=2)
+    graph, _ = stochastic_block_model(nodes=300, seed=2)
     file, out, folder = tmp_path / "graph.csv", tmp_path / "out.npz", tmp_path / "run"
     sources = np.repeat(np.arange(300), graph.degrees)
     file.write_text("".join(f"{a},{b}\n" for a, b in zip(sources, graph.indices, strict=True) if a < b))

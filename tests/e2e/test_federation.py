@@ -16,7 +16,7 @@ from manela import Manela
 from manela.agents.federation import Federation, assign
 from manela.agents.folder import is_running, read_status
 from manela.agents.store import Store
-from manela.datasets.generators import draw_blocks
+from manela.datasets.generators import stochastic_block_model
 from manela.evaluation.separation import measure_separation
 from manela.formats.embeddings import read_embedding
 
@@ -25,7 +25,7 @@ LONGEST = 90.0
 
 @pytest.fixture(scope="module")
 def blocks():
-    return draw_blocks(nodes=200, inside=0.25, between=0.01, seed=3)
+    return stochastic_block_model(nodes=200, inside=0.25, between=0.01, seed=3)
 
 
 def federate(graph, folder, hosts=3, **options):

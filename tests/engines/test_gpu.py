@@ -15,6 +15,7 @@ from manela.engines.state import begin
 from manela.errors import CheckpointError, DeviceError, ManelaError, MissingExtraError, ParameterError
 from manela.graph import Graph
 from manela.kernels import reference
+from manela.kernels.arcs import Arcs
 from manela.params import PARAMETERS, check_all
 from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import plan
@@ -61,12 +62,12 @@ def test_targets_and_negatives_are_those_of_the_reference(ratios, weighted):
         drawn = engine._rows.cpu().numpy()[: batch.iterations[-1] * 16].reshape(-1, 4, 4)
         nodes, ends_of, rounds = (part.cpu().numpy() for part in (batch.nodes, batch.ends, batch.rounds))
     aliases = reference.build_aliases(graph.indptr, graph.weights) if weighted else ()
-    arcs = reference.Arcs(graph.indptr, graph.indices, *aliases)
+    arcs = Arcs(graph.indptr, graph.indices, *aliases)
     assert len(drawn) > 80
     for slot, node in enumerate(nodes):
         key = derive(derive(derive_key(wanted.seed, ROUNDS), rounds[slot]), node)
         for k, found in enumerate(drawn[ends_of[slot] : ends_of[slot + 1]]):
-            rows, _ = reference.draw(int(node), int(derive(key, k)), arcs, wanted.walks, 3)
+            rows, _ = reference.draw(int(node), int(derive(key, k)), arcs, wanted.targets_by_hop, 3)
             np.testing.assert_array_equal(found[found[:, 0] >= 0].reshape(-1), rows)
             assert (found[found[:, 0] < 0] == -1).all()
 
@@ -103,9 +104,9 @@ def test_long_vectors_and_wide_windows(graph, dimensions, window, negatives):
     state = run(graph, wanted, pairs=2 * window * 24, rounds=1)
     tables = [2 * dimensions * begin(13, dimensions, False, 0).vectors.astype(np.float64)]
     key = int(derive(derive_key(0, ROUNDS), 0))
-    arcs = reference.Arcs(graph.indptr, graph.indices)
+    arcs = Arcs(graph.indptr, graph.indices)
     counts = plan(graph, wanted, 2 * window * 24).counts(0)
-    expected = reference.advance(tables, arcs, counts, key, wanted.learning_rate, wanted.walks, negatives)
+    expected = reference.advance(tables, arcs, counts, key, wanted.learning_rate, wanted.targets_by_hop, negatives)
     np.testing.assert_allclose(state.vectors, expected[0], rtol=1e-5, atol=1e-5)
 
 
@@ -147,8 +148,6 @@ def test_a_checkpoint_moves_between_engines(graph, tmp_path):
 
 
 def test_what_a_gpu_cannot_do_is_said(graph):
-    with pytest.raises(ParameterError, match="apply must be 'iteration' on a GPU, got 'single'"):
-        Manela(apply="single", engine="gpu").fit(graph)
     with pytest.raises(ParameterError, match="dimensions must be at most 4096 on a GPU, got 5000"):
         Manela(dimensions=5000, engine="gpu").fit(graph)
 
@@ -176,8 +175,8 @@ def test_without_a_card_the_command_says_so_and_auto_goes_on(tmp_path):
     file, out = tmp_path / "graph.csv", tmp_path / "out.npz"
     file.write_text("a,b\nb,c\n")
     code = (
-        "from manela.engines import choice\nprint(choice.has_gpu())\n"
-        "choice._WORTH = 0.0\nfrom manela import Manela\n"
+        "from manela.engines import selection\nprint(selection.has_gpu())\n"
+        "selection._WORTH = 0.0\nfrom manela import Manela\n"
         f"print(Manela(pairs=100).fit({str(file)!r}).provenance_['engine'])"
     )
     found = subprocess.run(

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manela.engines.cpu import CpuEngine, prepare_arcs
+from manela.engines.arcs import prepare_arcs
+from manela.engines.cpu import CpuEngine
 from manela.engines.part import Part, divide
 from manela.engines.state import begin
 from manela.graph import Graph

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from manela.datasets.generators import draw_blocks
+from manela.datasets.generators import stochastic_block_model
 from manela.engines.estimate import estimate
 from manela.engines.training import train
 from manela.errors import DivergenceError, ManelaWarning
@@ -20,7 +20,7 @@ def settings(**parameters):
 
 @pytest.fixture(scope="module")
 def graph():
-    return draw_blocks(nodes=200, seed=2)[0]
+    return stochastic_block_model(nodes=200, seed=2)[0]
 
 
 def test_a_run_makes_the_pairs_that_were_asked_for_less_the_targets_that_were_dropped(graph):

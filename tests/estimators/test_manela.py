@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from manela import Graph, Manela
-from manela.datasets.generators import draw_blocks
+from manela.datasets.generators import stochastic_block_model
 from manela.datasets.loading import load_graph
 from manela.errors import FormatError, ManelaWarning, ParameterError, UnknownNodeError
 from manela.estimators.manela import start_from_neighbours
@@ -20,7 +20,7 @@ from manela.params import PARAMETERS
 
 @pytest.fixture(scope="module")
 def blocks():
-    return draw_blocks(nodes=240, inside=0.25, between=0.02, seed=4)
+    return stochastic_block_model(nodes=240, inside=0.25, between=0.02, seed=4)
 
 
 @pytest.fixture(scope="module")

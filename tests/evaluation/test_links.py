@@ -5,7 +5,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from manela import Graph
-from manela.datasets.generators import draw_blocks
+from manela.datasets.generators import stochastic_block_model
 from manela.errors import GraphError, ParameterError
 from manela.evaluation.heuristics import HEURISTICS
 from manela.evaluation.links import (
@@ -21,7 +21,7 @@ from manela.evaluation.links import (
 
 @pytest.fixture(scope="module")
 def graph():
-    return draw_blocks(nodes=150, inside=0.2, between=0.02, seed=4)[0]
+    return stochastic_block_model(nodes=150, inside=0.2, between=0.02, seed=4)[0]
 
 
 def edges_of(graph):

@@ -3,14 +3,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from manela.datasets.generators import draw_blocks
+from manela.datasets.generators import stochastic_block_model
 from manela.evaluation import tuning
 from manela.evaluation.tuning import candidates, tune
 
 
 @pytest.fixture(scope="module")
 def blocks():
-    return draw_blocks(nodes=90, inside=0.4, between=0.02, seed=2)
+    return stochastic_block_model(nodes=90, inside=0.4, between=0.02, seed=2)
 
 
 def test_candidates_are_distributions_over_hops():

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from manela.engines.cpu import cut, prepare_arcs
+from manela.engines.arcs import prepare_arcs
+from manela.engines.cpu import cut
 from manela.graph import Graph
 from manela.kernels import cpu, reference
 from manela.kernels.layout import pad
@@ -26,7 +27,7 @@ def test_the_inner_loops_are_vector_instructions():
     graph = Graph.from_edges([0, 1], [1, 2], nodes=range(4))
     nodes, counts, walks = np.arange(1), np.ones(1, dtype=np.int64), np.array([2], dtype=np.int64)
     made = np.zeros(1, dtype=np.int64)
-    arguments = (nodes, counts, arrays, arrays, arrays[:1].copy(), made, graph.indptr, graph.indices, None, None)
+    arguments = (nodes, counts, arrays, arrays, arrays[:1].copy(), made, prepare_arcs(graph))
     compiled = njit(cpu.advance.py_func)
     compiled(*arguments, np.uint64(1), np.float32(0.1), walks, 1, np.zeros(1, dtype=np.uint8))
     assembly = "\n".join(compiled.inspect_asm().values())

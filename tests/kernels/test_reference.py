@@ -5,7 +5,8 @@ import pytest
 from scipy.stats import chisquare
 
 from manela.graph import Graph
-from manela.kernels.reference import NOWHERE, Arcs, advance, build_aliases, draw, sigmoid, walk
+from manela.kernels.arcs import Arcs
+from manela.kernels.reference import NOWHERE, advance, build_aliases, draw, sigmoid, walk
 from manela.randomness import derive
 
 
@@ -88,6 +89,20 @@ def test_one_iteration_is_the_equation_of_the_paper():
         change += ((1 - sigmoid(logit)) if label else -sigmoid(logit)) * table[row]
     np.testing.assert_allclose(moved[2], x + 0.5 * change)
     np.testing.assert_array_equal(moved[:2], table[:2])
+
+
+def test_singly_each_update_is_applied_before_the_next():
+    graph = Graph.from_edges([0, 1], [1, 2])
+    arcs = arcs_of(graph)
+    table = np.array([[0.1, 0.2], [0.3, -0.1], [-0.2, 0.4]])
+    moved = advance([table], arcs, np.array([0, 0, 1]), 17, 0.5, (2,), 1, singly=True)[0]
+    x = table[2].copy()
+    for row, label in zip(*draw(2, int(derive(derive(17, 2), 0)), arcs, (2,), 1), strict=True):
+        x += 0.5 * (label - sigmoid(x @ table[row])) * table[row]
+    np.testing.assert_allclose(moved[2], x)
+    np.testing.assert_array_equal(moved[:2], table[:2])
+    together = advance([table], arcs, np.array([0, 0, 1]), 17, 0.5, (2,), 1)[0]
+    assert not np.allclose(moved[2], together[2])
 
 
 def test_with_context_each_table_moves_against_the_other_as_it_was():

@@ -2,11 +2,10 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from manela.engines.arcs import prepare_arcs
 from manela.graph import Graph
 from manela.kernels import cpu, skipgram
 from manela.randomness import derive, scale_to
-
-NO_WEIGHTS = (None, None)
 
 
 @pytest.fixture(scope="module")
@@ -16,16 +15,10 @@ def graph():
     return Graph.from_edges(ends[0], ends[1], rng.uniform(0.2, 5.0, 40))
 
 
-def aliases_of(graph):
-    thresholds, aliases = np.empty(len(graph.indices), np.uint32), np.empty(len(graph.indices), np.int32)
-    cpu.build_aliases(graph.indptr, graph.weights, thresholds, aliases)
-    return thresholds, aliases
-
-
 def walk(graph, start, key, length, p=1.0, q=1.0, weighted=False):
     room = np.empty(length, np.int64)
-    tables = aliases_of(graph) if weighted else NO_WEIGHTS
-    size, draws = skipgram._walk(start, np.uint64(key), graph.indptr, graph.indices, *tables, p, q, room)
+    arcs = prepare_arcs(graph if weighted else graph.without_weights())
+    size, draws = skipgram._walk(start, np.uint64(key), *arcs, p, q, room)
     return room[:size], draws
 
 
@@ -98,7 +91,7 @@ def test_updates_are_those_of_skip_gram():
             pairs += 1
     updates = np.zeros(n, np.int64)
     made = skipgram.train(
-        np.array([4]), np.uint64(99), 12, graph.indptr, graph.indices, *NO_WEIGHTS, 1.0, 1.0, window, negatives,
+        np.array([4]), np.uint64(99), 12, prepare_arcs(graph), 1.0, 1.0, window, negatives,
         thresholds, aliases, rate, rate, vectors, contexts, updates, np.zeros(1, np.uint8),
     )  # fmt: skip
     assert made == pairs > 20
@@ -112,7 +105,7 @@ def test_visits_are_those_of_the_walks(graph):
     visits = np.zeros(graph.number_of_nodes, np.int64)
     starts = np.arange(graph.number_of_nodes)
     steps = skipgram.count_visits(
-        starts, np.uint64(3), 20, graph.indptr, graph.indices, *NO_WEIGHTS, 1.0, 1.0, visits, np.zeros(1, np.uint8)
+        starts, np.uint64(3), 20, prepare_arcs(graph.without_weights()), 1.0, 1.0, visits, np.zeros(1, np.uint8)
     )
     paths = [walk(graph, start, int(derive(3, start)), 20)[0] for start in starts]
     np.testing.assert_array_equal(visits, np.bincount(np.concatenate(paths), minlength=len(visits)))
@@ -123,7 +116,7 @@ def test_a_stopped_run_makes_no_pairs(graph):
     vectors, contexts = (np.zeros((graph.number_of_nodes, 16), np.float32) for _ in range(2))
     tables = np.full(graph.number_of_nodes, 2**32 - 1, np.uint32), np.zeros(graph.number_of_nodes, np.int32)
     pairs = skipgram.train(
-        np.arange(3), np.uint64(1), 9, graph.indptr, graph.indices, *NO_WEIGHTS, 1.0, 1.0, 2, 2, *tables, 0.1, 0.1,
+        np.arange(3), np.uint64(1), 9, prepare_arcs(graph.without_weights()), 1.0, 1.0, 2, 2, *tables, 0.1, 0.1,
         vectors, contexts, np.zeros(graph.number_of_nodes, np.int64), np.ones(1, np.uint8),
     )  # fmt: skip
     assert pairs == 0

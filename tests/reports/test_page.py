@@ -18,12 +18,11 @@ import sys
 from manela.evaluation import experiments
 experiments.QUICK = experiments.Plan(
     networks=("ppi",), train_ratios=(0.1, 0.5), shuffles=1, walks=1, pairs_per_node=200, link_runs=1, related="ppi",
-    sweep=(0.0, 1.0), sweep_shuffles=1, tuned_seeds=2, sizes=(500, 1000), degrees=(10, 2000),
+    sweep=(0.0, 1.0), sweep_shuffles=1, tuned_seeds=2,
 )
 from manela.evaluation import tuning
 kept = tuning.candidates()[:2]
 tuning.candidates = lambda: list(kept)
-experiments._MOST_TRANSITIONS = 10_000_000
 from manela.cli.main import run
 sys.exit(run(sys.argv[1:]))
 """
@@ -51,7 +50,7 @@ def reproduce(folder, *more):
 
 def test_everything_is_written(report):
     names = {path.name for path in report.parent.iterdir()}
-    figures = ("classification", "links", "visualisation", "relationship", "complexity", "sweep")
+    figures = ("classification", "links", "visualisation", "relationship", "sweep")
     assert names == {
         "report.html", "results.json", "results.jsonl",
         *(f"{f}.{kind}" for f in (*figures, "links-all") for kind in ("png", "svg")),
@@ -68,7 +67,6 @@ def test_numbers_of_the_page_are_those_of_the_results(report):
     text = report.read_text()
     assert f"{row['micro'][0]:.3f} ± 0.000" in text
     assert f"{row['micro'][0] - MICRO_F1['manela']['ppi']:+.3f}" in text
-    assert "does not fit" in text
 
 
 def test_a_finished_run_does_nothing_again(report):
@@ -113,7 +111,7 @@ def test_a_browser_shows_it_without_errors(report, width, scheme):
         overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         browser.close()
     assert errors == []
-    assert len(boxes) == 7
+    assert len(boxes) == 6
     assert all(box["width"] > 0.5 * min(width, 500) and box["height"] > 50 for box in boxes)
     assert overflow <= 0
     light = sum(map(int, re.findall(r"\d+", paper)[:3])) > sum(map(int, re.findall(r"\d+", ink)[:3]))

@@ -36,8 +36,8 @@ negatives = {negatives}            # random nodes for each target
 learning_rate = {learning_rate}    # of the first round
 context = {context}          # keep a second vector for each node
 weighted = {weighted}         # steps and frequencies go by edge weight
-{pairs}pairs = {pairs_value}        # update pairs of the whole network; 7450 a node unless told
-{rounds}rounds = {rounds_value}           # 150 unless told, 500 from 100,000 nodes on
+{pairs}pairs = {pairs_value}        # update pairs of the whole network; 7450 a node by default
+{rounds}rounds = {rounds_value}           # 150 by default, 500 from 100,000 nodes on
 
 [peers]
 half = {half}             # vectors travel as float16 where both hosts say so
@@ -90,8 +90,8 @@ class Config:
 
     def terms(self, secret: int) -> Terms:
         """How this host learns."""
-        values = {name: parameter.default for name, parameter in PARAMETERS.items()}
-        values |= {**self.parameters, "random_state": secret if self.seed is None else self.seed, "n_jobs": 1}
+        seed = secret if self.seed is None else self.seed
+        values = {**self.parameters, "random_state": seed, "n_jobs": 1}
         return Terms(
             check_all(values), lock_step=self.seed is not None, weighted=self.weighted, half=self.half,
             pool=self.pool, patience=self.patience, largest_norm=self.largest_norm,

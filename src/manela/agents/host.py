@@ -35,7 +35,7 @@ from manela.agents.messages import (
     Words,
 )  # fmt: skip
 from manela.agents.neighbourhood import Edge, Neighbourhood, Node, check_steps
-from manela.agents.plan import Arcs, Plan
+from manela.agents.plan import ActiveArcs, Plan
 from manela.agents.terms import Terms
 from manela.errors import AgentError, DivergenceError, PeerError, RefusedError
 from manela.kernels import hosts as kernels
@@ -135,10 +135,10 @@ class Host:
         self._links: dict[str, _Link] = {}
         self._heard: dict[str, int] = {}
         self._edge_of_arc = np.full(len(neighbourhood.indices), -1, np.int64)
-        self._arcs: Arcs | None = None
+        self._arcs: ActiveArcs | None = None
         self._answered = 0
         self._snapshots: dict[int, list[Table]] = {}
-        self._targets = np.repeat(np.arange(1, terms.hops + 1), settings.walks)
+        self._targets = np.repeat(np.arange(1, terms.hops + 1), settings.targets_by_hop)
 
     # who is there
 
@@ -356,14 +356,14 @@ class Host:
             np.empty((int(counts.sum()), len(self._targets)), np.int64),
         )  # fmt: skip
         room = np.empty((4, len(plan.targets) * int(np.count_nonzero(self._targets > 1))), np.int64)
-        arcs = self._active()
+        active = self._active()
         gone = kernels.begin_walks(
-            plan.nodes, plan.numbers, plan.counts, plan.key, self._targets, settings.negatives, *arcs.kernel,
+            plan.nodes, plan.numbers, plan.counts, plan.key, self._targets, settings.negatives, active.arcs,
             plan.targets, room,
-        )  # type: ignore[call-arg]  # fmt: skip
+        )  # fmt: skip
         places, last, left, keys = room[:, :gone]
         firsts = self._targets[places % len(self._targets)] - left
-        asked, walkers = self._ask_on(arcs.names(last), left, number, firsts, keys.view(np.uint64))
+        asked, walkers = self._ask_on(active.names(last), left, number, firsts, keys.view(np.uint64))
         plan.walkers = {peer: places[chosen] for peer, chosen in walkers.items()}
         self._ask_random(plan)
         lock_step = self.terms.lock_step
@@ -478,7 +478,11 @@ class Host:
         self._changed[:] = self.version
 
     def renew(self, neighbourhood: Neighbourhood) -> Host:
-        """The same host with other edges; what it knows of peers' vectors stays, introductions are made anew."""
+        """The same host with other edges, at the same round and with its own vectors; new nodes begin at random.
+
+        The peers' greetings stay. Their vectors do not: with all peers introductions are made anew, and what is needed
+        of their vectors is asked for again.
+        """
         new = Host(self.terms, neighbourhood)
         new.restore(self.neighbourhood.nodes, self.vectors, self.round, self.version, self.pairs)
         new.peers, new.disclosed, new._answered = dict(self.peers), self.disclosed, self._answered
@@ -506,12 +510,12 @@ class Host:
             self._plan = spread(self._strengths, total or 1.0, self._numbers, settings, pairs, rounds)
         return self._plan
 
-    def _active(self) -> Arcs:
+    def _active(self) -> ActiveArcs:
         """The arcs that walks can take: to own nodes, and to those of peers that are here."""
         if self._arcs is None:
             near = self.neighbourhood
             active = (near.indices < self.own) | (self._edge_of_arc >= 0)
-            self._arcs = Arcs.build(near, active, self.terms.weighted)
+            self._arcs = ActiveArcs.build(near, active, self.terms.weighted)
         return self._arcs
 
     def _expire(self) -> None:
@@ -582,10 +586,10 @@ class Host:
     def _wander(
         self, starts: Integers, steps: Integers, firsts: Integers, keys: Words
     ) -> tuple[Integers, Integers, Integers]:
-        arcs_of = self._active()
+        active = self._active()
         ends, arcs, left = (np.empty(len(starts), np.int64) for _ in range(3))
-        kernels.wander(starts, firsts, steps, keys, *arcs_of.kernel, ends, arcs, left)  # type: ignore[call-arg]
-        return ends, arcs_of.names(arcs), left
+        kernels.wander(starts, firsts, steps, keys, active.arcs, ends, arcs, left)
+        return ends, active.names(arcs), left
 
     def _ask_on(
         self, arcs: Integers, left: Integers, number: int, firsts: Integers, keys: Words

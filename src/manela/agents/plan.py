@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from manela.agents.messages import Integers, Request
 from manela.agents.neighbourhood import Neighbourhood
 from manela.kernels import hosts as kernels
+from manela.kernels.arcs import Arcs
 from manela.kernels.cpu import build_aliases
 from manela.kernels.layout import Table
 
@@ -62,14 +62,14 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Arcs:
-    """The arcs that are walked, and where each stands among all."""
+class ActiveArcs:
+    """The arcs that walks take, and the place of each among all arcs of the host."""
 
-    kernel: tuple[Any, ...]
+    arcs: Arcs
     places: Integers
 
     @classmethod
-    def build(cls, near: Neighbourhood, active: npt.NDArray[np.bool_], weighted: bool) -> Arcs:
+    def build(cls, near: Neighbourhood, active: npt.NDArray[np.bool_], weighted: bool) -> ActiveArcs:
         """The arcs of a neighbourhood that are active."""
         places = np.flatnonzero(active)
         counts = np.bincount(near.sources[places], minlength=len(near.nodes))
@@ -78,7 +78,7 @@ class Arcs:
         if weighted:
             thresholds, aliases = np.empty(len(places), np.uint32), np.empty(len(places), np.int32)
             build_aliases(indptr, near.weights[places], thresholds, aliases)
-        return cls((indptr, near.indices[places], thresholds, aliases), places)
+        return cls(Arcs(indptr, near.indices[places], thresholds, aliases), places)
 
     def names(self, arcs: Integers) -> Integers:
         """These arcs by their places among all; −1 stays."""

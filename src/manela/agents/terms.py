@@ -40,7 +40,7 @@ class Terms:
     @property
     def hops(self) -> int:
         """s."""
-        return len(self.settings.walks)
+        return len(self.settings.targets_by_hop)
 
     @property
     def run(self) -> str:

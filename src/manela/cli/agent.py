@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from manela.cli import options as o
-from manela.cli.options import default
 from manela.errors import AgentError
 
 agent = typer.Typer(help="Run a host: one organisation's part of a network that many learn together.")
@@ -23,19 +22,17 @@ _HOME = Path("manela-host")
 
 
 @agent.command()
+@o.expand_flags
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The host's name: a-z, 0-9, dot and hyphen.")],
+    *,
     home: Home = _HOME,
     listen: Annotated[str, typer.Option(metavar="ADDRESS", help="Where peers reach this host.")] = "0.0.0.0:7446",
     watch: Annotated[
         str,
-        typer.Option(metavar="ADDRESS", help="Where this machine sees a status page and metrics; none unless told."),
+        typer.Option(metavar="ADDRESS", help="Where this machine sees a status page and metrics; none by default."),
     ] = "",
-    dimensions: o.Dimensions = default("dimensions"),
-    window: o.Window = default("window"),
-    ratios: o.Ratios = default("ratios"),
-    negatives: o.Negatives = default("negatives"),
-    context: o.Context = default("context"),
+    parameters: Annotated[o.Values, o.Flags("dimensions", "window", "ratios", "negatives", "context")],
     weighted: Annotated[bool, typer.Option("--weighted", help="Steps and frequencies go by edge weight.")] = False,
 ) -> None:
     """Make a host: a folder with its key, certificate, store, and configuration with comments.
@@ -48,10 +45,6 @@ def init(
     from manela.agents.folder import init as make
     from manela.agents.identity import fingerprint, read_certificate
 
-    parameters = {
-        "dimensions": dimensions, "window": window, "ratios": o.parse_ratios(ratios), "negatives": negatives,
-        "context": context,
-    }  # fmt: skip
     config = Config(name, check_address(listen), parameters, weighted=weighted, watch=check_watch(watch))
     config.terms(0)
     make(home, config)
@@ -124,12 +117,11 @@ def export(
 ) -> None:
     """Write this host's own vectors, as they were kept last; nobody else's are there to write."""
     from manela.agents.folder import export as export_vectors
-    from manela.formats.embeddings import check_output, write_embedding
+    from manela.formats.embeddings import check_output
 
-    check_output(output)
+    target = check_output(output)
     found = export_vectors(home)
-    check_output(output, found.nodes)
-    write_embedding(found, output)
+    target.write(found)
     print(f"{output}: {len(found.nodes):,} vectors")
 
 

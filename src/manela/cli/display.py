@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from manela.embedding import Embedding
 from manela.graph import Graph
 from manela.params import Settings
 from manela.progress import Progress
@@ -53,11 +55,11 @@ class RunDisplay:
         """What to call with the progress, None if nobody looks."""
         return self._report if self._shown else None
 
-    def finish(self, model: Any, output: Any) -> None:
+    def finish(self, embedding: Embedding, output: Path) -> None:
         """Say what was written."""
         if self._shown:
-            facts = model.provenance_
-            words = f"{len(model.nodes_):,} vectors after {facts['pairs_made']:,} update pairs on {facts['engine']}"
+            facts = embedding.provenance
+            words = f"{len(embedding):,} vectors after {facts['pairs_made']:,} update pairs on {facts['engine']}"
             print(f"{output}: {words}", file=sys.stderr)
 
     def _report(self, progress: Progress) -> None:
@@ -122,7 +124,7 @@ def estimate_facts(graph: Graph, settings: Settings) -> dict[str, Any]:
     return {
         "update pairs": reckoned.pairs,
         "rounds": reckoned.rounds,
-        "threads": settings.jobs,
+        "threads": settings.threads,
         "estimated seconds": round(reckoned.seconds, 2),
         "estimated peak memory, MB": round(reckoned.bytes / 1e6, 2),
     }

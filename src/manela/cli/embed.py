@@ -9,36 +9,23 @@ from typing import Annotated, Any
 import typer
 
 from manela.cli import options as o
-from manela.cli.options import default
 from manela.errors import ParameterError
+from manela.params import LEARNING, RUNNING
 
 
+@o.expand_flags
 def embed(
     graph: o.GraphArgument,
+    *,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Where the vectors go: .npz .npy .txt .emb .bin .csv .tsv .parquet"),
     ] = None,
-    dimensions: o.Dimensions = default("dimensions"),
-    window: o.Window = default("window"),
-    ratios: o.Ratios = default("ratios"),
-    negatives: o.Negatives = default("negatives"),
-    learning_rate: o.LearningRate = default("learning_rate"),
-    context: o.Context = default("context"),
-    pairs: o.Pairs = default("pairs"),
-    updates: o.Updates = default("updates"),
-    max_seconds: o.MaxSeconds = default("max_seconds"),
-    rounds: o.Rounds = default("rounds"),
-    apply: o.Apply = default("apply"),
+    learning: Annotated[o.Values, o.Flags(*LEARNING)],
     unweighted: o.Unweighted = False,
     directed: o.Directed = False,
     matfile_variable: o.MatfileVariable = "network",
-    random_state: o.RandomState = default("random_state"),
-    jobs: o.Jobs = default("n_jobs"),
-    engine: o.Engine = default("engine"),
-    snapshot: o.Snapshot = default("snapshot"),
-    workers: o.Workers = default("workers"),
-    address: o.Address = default("address"),
+    running: Annotated[o.Values, o.Flags(*RUNNING)],
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Save the run here, so that it can be resumed.")
     ] = None,
@@ -53,25 +40,6 @@ def embed(
     manela embed friends.csv -o vectors.npz
     manela embed blogcatalog -o vectors.npz --ratios 0.7,0.3 --checkpoint run/
     """
-    parameters: dict[str, Any] = {
-        "dimensions": dimensions,
-        "window": window,
-        "ratios": o.parse_ratios(ratios),
-        "negatives": negatives,
-        "learning_rate": learning_rate,
-        "context": context,
-        "pairs": pairs,
-        "updates": updates,
-        "max_seconds": max_seconds,
-        "rounds": rounds,
-        "apply": apply,
-        "random_state": random_state,
-        "n_jobs": jobs,
-        "engine": engine,
-        "snapshot": snapshot,
-        "workers": workers,
-        "address": address,
-    }
     if output is None and not dry_run:
         raise ParameterError("say where the vectors go, as in -o vectors.npz")
     if resume and checkpoint is None:
@@ -79,7 +47,7 @@ def embed(
     if not checkpoint_every >= 0:
         raise ParameterError(f"--checkpoint-every must be at least 0 seconds, got {checkpoint_every}")
     _embed(
-        graph, output, parameters,
+        graph, output, {**learning, **running},
         {"directed": directed, "unweighted": unweighted, "matfile_variable": matfile_variable},
         checkpoint, checkpoint_every, resume, dry_run, quiet,
     )  # fmt: skip
@@ -88,7 +56,7 @@ def embed(
 def _embed(
     source: str,
     output: Path | None,
-    parameters: dict[str, Any],
+    parameters: o.Values,
     reading: dict[str, Any],
     folder: Path | None,
     every: float,
@@ -107,33 +75,31 @@ def _embed(
     if quiet:
         warnings.simplefilter("ignore", ManelaWarning)
     settings = check_all(parameters)
-    if output is not None:
-        check_output(output)
-        if output.exists() and Path(source).exists() and output.samefile(source):
-            raise ParameterError(f"{output}: is the network itself and would be overwritten; name another output")
+    target = None if output is None else check_output(output)
+    if output is not None and output.exists() and Path(source).exists() and output.samefile(source):
+        raise ParameterError(f"{output}: is the network itself and would be overwritten; name another output")
     graph = load_graph(source, **reading, progress=report_download(source))
-    if output is not None:
-        check_output(output, graph.nodes)
+    if target is not None:
+        target.check_ids(graph.nodes)
 
     # what is slow to import comes after what can be wrong
     from manela.cli.display import RunDisplay, show_estimate, show_graph
     from manela.engines.checkpoint import Checkpoint
-    from manela.estimators.manela import Manela
+    from manela.estimators.manela import learn
 
-    if dry_run:
+    if dry_run or target is None:
         show_graph(source, graph)
         show_estimate(graph, settings)
         return
-    model = Manela(**parameters)
     checkpoint = None if folder is None else Checkpoint(folder, every, resume)
     with RunDisplay(source, graph, quiet) as display:
         try:
-            model.fit(graph, progress=display.report, checkpoint=checkpoint)
+            embedding, _ = learn(graph, settings, reporter=display.report, checkpoint=checkpoint)
         except (KeyboardInterrupt, SystemExit):
             if checkpoint is not None and checkpoint.file.exists():
                 print(f"stopped; go on with --checkpoint {folder} --resume", file=sys.stderr)
             raise
-    model.save(output)  # type: ignore[arg-type]
+    target.write(embedding)
     if checkpoint is not None:
         checkpoint.remove()
-    display.finish(model, output)
+    display.finish(embedding, target.path)

@@ -87,8 +87,10 @@ def classify(
 
 
 @evaluate.command()
+@o.expand_flags
 def links(
     graph: o.GraphArgument,
+    *,
     method: Annotated[
         str,
         typer.Option(
@@ -99,13 +101,7 @@ def links(
     share: Annotated[float, typer.Option(help="Part of the edges to hide.")] = 0.2,
     nodes: Annotated[int, typer.Option(min=0, help="Random nodes to predict edges among; 0 for all.")] = 1024,
     runs: Annotated[int, typer.Option(min=1, help="How often to hide edges anew.")] = 10,
-    dimensions: o.Dimensions = default("dimensions"),
-    window: o.Window = default("window"),
-    ratios: o.Ratios = default("ratios"),
-    context: o.Context = default("context"),
-    pairs: o.Pairs = default("pairs"),
-    p: o.ReturnBias = default("p"),
-    q: o.LeavingBias = default("q"),
+    parameters: Annotated[o.Values, o.Flags("dimensions", "window", "ratios", "context", "pairs", "p", "q")],
     unweighted: o.Unweighted = False,
     matfile_variable: o.MatfileVariable = "network",
     random_state: o.RandomState = default("random_state"),
@@ -136,10 +132,6 @@ def links(
     unknown = [name for name in chosen if name not in METHODS]
     if unknown:
         raise ParameterError(f"method must be one of {', '.join(METHODS)}, or all, got {unknown[0]!r}.")
-    parameters = {
-        "dimensions": dimensions, "window": window, "ratios": o.parse_ratios(ratios), "context": context,
-        "pairs": pairs, "p": p, "q": q,
-    }  # fmt: skip
     found: dict[str, list[Any]] = {name: [] for name in chosen}
     with _counting("run", runs * len(chosen)) as done:
         for run in range(runs):

@@ -11,7 +11,7 @@ from manela.errors import ManelaError
 
 
 def end_with(command: Callable[[], int | None]) -> int:
-    """Run a command; returns its status: 2 for what the user can mend, 130 on Ctrl-C."""
+    """Run a command; returns its status: 2 for what the user can fix, 130 on Ctrl-C."""
     try:
         return int(command() or 0)
     except ManelaError as error:

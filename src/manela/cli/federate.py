@@ -15,9 +15,13 @@ from manela.cli import options as o
 from manela.cli.options import default
 from manela.errors import ParameterError
 
+_PARAMETERS = ("dimensions", "window", "ratios", "negatives", "learning_rate", "context", "pairs", "rounds")
 
+
+@o.expand_flags
 def federate(
     graph: o.GraphArgument,
+    *,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="Where the vectors go.")],
     hosts: Annotated[int, typer.Option(metavar="N", help="How many daemons.")] = 4,
     by: Annotated[
@@ -31,14 +35,7 @@ def federate(
     ] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Write down what is disclosed to each host.")] = False,
     float32: Annotated[bool, typer.Option("--float32", help="Send vectors as float32.")] = False,
-    dimensions: o.Dimensions = default("dimensions"),
-    window: o.Window = default("window"),
-    ratios: o.Ratios = default("ratios"),
-    negatives: o.Negatives = default("negatives"),
-    learning_rate: o.LearningRate = default("learning_rate"),
-    context: o.Context = default("context"),
-    pairs: o.Pairs = default("pairs"),
-    rounds: o.Rounds = default("rounds"),
+    parameters: Annotated[o.Values, o.Flags(*_PARAMETERS)],
     unweighted: o.Unweighted = False,
     matfile_variable: o.MatfileVariable = "network",
     random_state: o.RandomState = default("random_state"),
@@ -55,15 +52,11 @@ def federate(
     """
     from manela.agents.federation import Federation, assign
     from manela.datasets.loading import load_graph
-    from manela.formats.embeddings import check_output, write_embedding
+    from manela.formats.embeddings import check_output
 
-    parameters: dict[str, Any] = {
-        "dimensions": dimensions, "window": window, "ratios": o.parse_ratios(ratios), "negatives": negatives,
-        "learning_rate": learning_rate, "context": context, "pairs": pairs, "rounds": rounds,
-    }  # fmt: skip
-    check_output(output)
+    target = check_output(output)
     loaded = load_graph(graph, unweighted=unweighted, matfile_variable=matfile_variable)
-    check_output(output, loaded.nodes)
+    target.check_ids(loaded.nodes)
     where = assign(loaded, hosts, by, random_state)
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise ParameterError(f"--folder must be new or empty, got {folder}")
@@ -77,7 +70,7 @@ def federate(
         with federation.running(), _Table(quiet) as table:
             for statuses in federation.wait():
                 table.show(statuses, time.monotonic() - begun)
-        write_embedding(federation.gather(), output)
+        target.write(federation.gather())
     pairs_made, sent = (sum(status[name] for status in statuses) for name in ("pairs", "sent"))
     refused = sum(times for status in statuses for reasons in status["refusals"].values() for times in reasons.values())
     print(

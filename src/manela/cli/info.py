@@ -7,16 +7,17 @@ from typing import Annotated
 import typer
 
 from manela.cli import options as o
-from manela.cli.options import default
 
 
+@o.expand_flags
 def info(
     graph: o.GraphArgument,
-    dimensions: o.Dimensions = default("dimensions"),
+    *,
+    learning: Annotated[o.Values, o.Flags("dimensions")],
     unweighted: o.Unweighted = False,
     directed: o.Directed = False,
     matfile_variable: o.MatfileVariable = "network",
-    jobs: o.Jobs = default("n_jobs"),
+    running: Annotated[o.Values, o.Flags("n_jobs")],
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """Show size, components and degrees of GRAPH, and the time and memory that `manela embed` would take."""
@@ -24,10 +25,9 @@ def info(
 
     from manela.cli.display import estimate_facts, facts_of, print_facts, report_download
     from manela.datasets.loading import load_graph
-    from manela.params import PARAMETERS, check_all
+    from manela.params import check_all
 
-    defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
-    settings = check_all({**defaults, "dimensions": dimensions, "n_jobs": jobs})
+    settings = check_all({**learning, **running})
     network = load_graph(
         graph,
         directed=directed,

@@ -1,4 +1,4 @@
-"""Where the command begins and how it ends: 0 done, 2 for what the user can mend, 130 on Ctrl-C."""
+"""Where the command begins and how it ends: 0 done, 2 for what the user can fix, 130 on Ctrl-C."""
 
 from __future__ import annotations
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter as Argument
+from inspect import Signature, signature
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -16,16 +20,73 @@ Directed = Annotated[bool, typer.Option("--directed", help="Follow arcs as given
 Unweighted = Annotated[bool, typer.Option("--unweighted", help="Leave out weights and further columns.")]
 MatfileVariable = Annotated[str, typer.Option(help="The variable of a .mat file that holds the matrix.")]
 
+Values = dict[str, Any]
+"""Parameters by their names."""
 
-def flag(name: str, *names: str, **more: Any) -> Any:
+_NAMES: dict[str, tuple[str, ...]] = {"n_jobs": ("--jobs", "-j")}
+"""Flags that are not called as their parameter is."""
+
+
+class Flags:
+    """Marks an argument of a command that is a dict of parameters, each of which has a flag of its own."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+
+def expand_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command a flag for each parameter that an argument marked with `Flags` names, in that argument's place.
+
+    The command gets them back as one dict for each such argument.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    arguments: list[Argument] = []
+    groups: dict[str, tuple[str, ...]] = {}
+    for name, argument in signature(command).parameters.items():
+        marks = [mark for mark in getattr(hints[name], "__metadata__", ()) if isinstance(mark, Flags)]
+        if marks:
+            groups[name] = marks[0].names
+            arguments += [_as_argument(parameter) for parameter in marks[0].names]
+        else:
+            arguments.append(argument.replace(annotation=hints[name], kind=Argument.KEYWORD_ONLY))
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        for name, parameters in groups.items():
+            values[name] = {parameter: _parse(parameter, values.pop(parameter)) for parameter in parameters}
+        command(**values)
+
+    run.__signature__ = Signature(arguments)  # type: ignore[attr-defined]
+    run.__annotations__ = {argument.name: argument.annotation for argument in arguments}
+    return run
+
+
+def _as_argument(name: str) -> Argument:
+    """The argument of a command that is a parameter's flag."""
+    parameter = PARAMETERS[name]
+    kind: Any = str if parameter.kind is tuple else parameter.kind
+    hint: Any = kind | None if parameter.default is None else kind
+    return Argument(name, Argument.KEYWORD_ONLY, default=default(name), annotation=Annotated[hint, flag(name)])
+
+
+def flag(name: str) -> Any:
     """The option for a parameter, with its help."""
-    return typer.Option(*names, help=PARAMETERS[name].help, **more)
+    parameter = PARAMETERS[name]
+    names = _NAMES.get(name, ())
+    if parameter.kind is bool:
+        names = (f"--{name.replace('_', '-')}",)  # without a second one that turns it off
+    metavar = "R1,R2,…" if parameter.kind is tuple else "|".join(parameter.choices) or None
+    return typer.Option(*names, help=parameter.help, metavar=metavar)
 
 
 def default(name: str) -> Any:
     """The default of a parameter, as the command line shows it."""
     value = PARAMETERS[name].default
     return ",".join(f"{part:g}" for part in value) if isinstance(value, tuple) else value
+
+
+def _parse(name: str, value: Any) -> Any:
+    return parse_numbers(name, value) if PARAMETERS[name].kind is tuple else value
 
 
 def parse_numbers(name: str, text: str) -> tuple[float, ...]:
@@ -36,27 +97,5 @@ def parse_numbers(name: str, text: str) -> tuple[float, ...]:
         raise ParameterError(f"{name} must be numbers separated by commas, got {text!r}.") from None
 
 
-def parse_ratios(text: str) -> tuple[float, ...]:
-    """The ratios of a flag."""
-    return parse_numbers("ratios", text)
-
-
-Dimensions = Annotated[int, flag("dimensions")]
-Window = Annotated[int, flag("window")]
-Ratios = Annotated[str, flag("ratios", metavar="R1,R2,…")]
-Negatives = Annotated[int, flag("negatives")]
-LearningRate = Annotated[float, flag("learning_rate")]
-Context = Annotated[bool, flag("context", "--context")]
-Pairs = Annotated[int | None, flag("pairs")]
-Updates = Annotated[float | None, flag("updates")]
-MaxSeconds = Annotated[float | None, flag("max_seconds")]
-Rounds = Annotated[int | None, flag("rounds")]
-Apply = Annotated[str, flag("apply", metavar="iteration|single")]
 RandomState = Annotated[int, flag("random_state")]
-Jobs = Annotated[int | None, flag("n_jobs", "--jobs", "-j")]
-ReturnBias = Annotated[float, flag("p")]
-LeavingBias = Annotated[float, flag("q")]
-Engine = Annotated[str, flag("engine", metavar="auto|cpu|gpu|ray")]
-Snapshot = Annotated[str, flag("snapshot", metavar="float32|float16|bfloat16")]
-Workers = Annotated[int | None, flag("workers")]
-Address = Annotated[str | None, flag("address")]
+Jobs = Annotated[int | None, flag("n_jobs")]

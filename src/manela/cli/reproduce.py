@@ -21,7 +21,7 @@ def reproduce(
         str | None,
         typer.Option(
             metavar="PART,…",
-            help="Some of classification, links, visualisation, relationship, complexity, sweep, tuned.",
+            help="Some of classification, links, visualisation, relationship, sweep, tuned.",
         ),
     ] = None,
     quick: Annotated[

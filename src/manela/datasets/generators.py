@@ -9,7 +9,7 @@ from manela.errors import ParameterError
 from manela.graph import Graph
 
 
-def draw_blocks(
+def stochastic_block_model(
     nodes: int = 1024, communities: int = 3, inside: float = 0.1, between: float = 0.01, seed: int = 0
 ) -> tuple[Graph, npt.NDArray[np.int64]]:
     """A stochastic block model; by default SYN-SBM of the paper.

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.cpu import prepare_arcs
+from manela.engines.arcs import Arcs, prepare_arcs
 from manela.engines.part import ASIDE, CONTROL, Part, Rows, divide
 from manela.engines.state import State
 from manela.errors import ClusterError, ManelaWarning, import_extra
@@ -72,9 +72,9 @@ class RayEngine:
         self._started = connect(self._ray, settings.address)
         try:
             found = machines(self._ray)
-            self._wanted, threads = share_out(found, settings.workers, settings.threads)
+            self._wanted, threads = share_out(found, settings.workers, settings.requested_threads)
             check_store(found, count_bytes(self.arcs, graph, settings, state))
-            self._settings = replace(settings, jobs=threads)
+            self._settings = replace(settings, threads=threads)
             self._arcs = self._ray.put(self.arcs)
             self._hire()
         except self._ray.exceptions.RayError as error:
@@ -225,7 +225,7 @@ class RayEngine:
     def _hire(self) -> None:
         """Start workers until there are as many as wanted; those that do not start in time are left out."""
         as_actor = self._ray.remote(
-            num_cpus=self._settings.jobs,
+            num_cpus=self._settings.threads,
             scheduling_strategy="SPREAD",
             max_restarts=0,
             concurrency_groups={ASIDE: 2, CONTROL: 1},
@@ -390,7 +390,7 @@ def machines(ray: Any) -> list[dict[str, float]]:
 
 
 def share_out(found: list[dict[str, float]], workers: int | None, threads: int | None) -> tuple[int, int]:
-    """How many workers, and threads of each: one worker a machine with all its cores, unless told."""
+    """How many workers, and threads of each: one worker a machine with all its cores by default."""
     if not found:
         raise ClusterError("the Ray cluster has no machine with a processor to give")
     cores = [int(machine["CPU"]) for machine in found]
@@ -409,11 +409,11 @@ def share_out(found: list[dict[str, float]], workers: int | None, threads: int |
     return workers, threads
 
 
-def count_bytes(arcs: tuple[Any, ...], graph: Graph, settings: Settings, state: State) -> int:
+def count_bytes(arcs: Arcs, graph: Graph, settings: Settings, state: State) -> int:
     """What a machine's object store holds at most: the arcs, and what moves in a round, for two rounds."""
     nodes = graph.number_of_nodes
     rounds = settings.rounds or default_rounds(nodes)
-    iterations = nodes if settings.max_seconds else count_pairs(graph, settings) / sum(settings.walks) / rounds
+    iterations = nodes if settings.max_seconds else count_pairs(graph, settings) / sum(settings.targets_by_hop) / rounds
     row = sum(table.shape[1] * 4 for table in state.tables) + 16
     mapped = sum(array.nbytes for array in arcs if array is not None)
     return int(mapped + 16 * nodes + 2 * min(nodes, iterations) * row)

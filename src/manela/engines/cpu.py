@@ -6,11 +6,11 @@ import itertools
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from manela.engines.arcs import Arcs, prepare_arcs
 from manela.engines.state import State
 from manela.graph import Graph
 from manela.kernels import cpu as kernels
@@ -40,18 +40,17 @@ class CpuEngine:
         Update pairs that each node has made with this engine.
     """
 
-    def __init__(self, graph: Graph | None, settings: Settings, state: State, arcs: Any = None) -> None:
+    def __init__(self, network: Graph | Arcs, settings: Settings, state: State) -> None:
         self.state = state
         self._stopped = np.zeros(1, dtype=np.uint8)
         self._settings = settings
-        self._walks = np.array(settings.walks, dtype=np.int64)
-        self.arcs = prepare_arcs(graph) if graph is not None else arcs
-        self._kernel = kernels.advance if settings.apply == "iteration" else kernels.advance_singly
+        self._targets_by_hop = np.array(settings.targets_by_hop, dtype=np.int64)
+        self.arcs = network if isinstance(network, Arcs) else prepare_arcs(network)
         self._key = derive_key(settings.seed, ROUNDS)
         self._room = [allocate(0, state.dimensions) for _ in state.tables]
         self._made = np.zeros(0, dtype=np.int64)
         self.updates = np.zeros(len(state.tables[0]), dtype=np.int64)
-        self._threads = ThreadPoolExecutor(max(1, settings.jobs - 1), thread_name_prefix="manela")
+        self._threads = ThreadPoolExecutor(max(1, settings.threads - 1), thread_name_prefix="manela")
         self.name = "cpu"
 
     def __enter__(self) -> CpuEngine:
@@ -85,7 +84,7 @@ class CpuEngine:
 
     def commit(self, nodes: Integers, made: Integers, rows: list[Table]) -> None:
         """Take where these nodes went as what is read from now on."""
-        pieces = np.linspace(0, len(nodes), self._settings.jobs + 1).astype(np.int64)
+        pieces = np.linspace(0, len(nodes), self._settings.threads + 1).astype(np.int64)
 
         def commit(first: int, last: int) -> None:
             for table, moved in zip(self.state.tables, rows, strict=True):
@@ -122,10 +121,10 @@ class CpuEngine:
         while elapsed < seconds and not self._stopped[0]:
             counts = np.minimum(schedule.counts(number % schedule.rounds), _LONGEST_TRIAL)
             nodes = np.flatnonzero(counts)
-            step = max(1, len(nodes) * _PAIRS_OF_TRIAL // max(1, int(counts.sum()) * int(self._walks.sum())))
+            step = max(1, len(nodes) * _PAIRS_OF_TRIAL // max(1, int(counts.sum()) * int(self._targets_by_hop.sum())))
             nodes = nodes[number * step % max(1, len(nodes)) :][:step]
             self.move(nodes, counts[nodes], number, 0.0, *self.reserve(len(nodes)))
-            pairs += int(counts[nodes].sum() * self._walks.sum())
+            pairs += int(counts[nodes].sum() * self._targets_by_hop.sum())
             elapsed = time.perf_counter() - begun
             number += 1
         return max(1.0, pairs / elapsed)
@@ -144,14 +143,14 @@ class CpuEngine:
         """Write where nodes go in a round, and the update pairs they make; reads the tables and leaves them be."""
         tables = self.state.tables
         key = np.uint64(derive(self._key, number))
-        pieces = cut(counts, self._settings.jobs)
+        pieces = cut(counts, self._settings.threads)
 
         def move(first: int, last: int) -> None:
             for own, room in enumerate(rows):
-                self._kernel(  # type: ignore[call-arg]
+                kernels.advance(
                     nodes[first:last], counts[first:last], tables[own], tables[len(tables) - 1 - own],
-                    room[first:last], made[first:last], *self.arcs, key, np.float32(rate),
-                    self._walks, self._settings.negatives, self._stopped,
+                    room[first:last], made[first:last], self.arcs, key, np.float32(rate),
+                    self._targets_by_hop, self._settings.negatives, self._stopped,
                 )  # fmt: skip
 
         self._share(move, pieces)
@@ -164,31 +163,21 @@ class CpuEngine:
             while (place := next(ahead)) < len(pieces) - 1:
                 work(int(pieces[place]), int(pieces[place + 1]))
 
-        helpers = [self._threads.submit(take) for _ in range(min(self._settings.jobs, len(pieces) - 1) - 1)]
+        helpers = [self._threads.submit(take) for _ in range(min(self._settings.threads, len(pieces) - 1) - 1)]
         take()
         for helper in helpers:
             helper.result()
 
 
-def cut(work: Integers, jobs: int) -> Integers:
+def cut(work: Integers, threads: int) -> Integers:
     """Borders of pieces of work for threads to take one by one.
 
     Each piece is a share of what is left, so that the last ones are short and the threads end together.
     """
     done = np.cumsum(work)
     shares, left = [], 1.0
-    while jobs > 1 and left > 1 / (_SHORTEST_PIECES * jobs):
-        left -= max(left / (2 * jobs), 1 / (_SHORTEST_PIECES * jobs))
+    while threads > 1 and left > 1 / (_SHORTEST_PIECES * threads):
+        left -= max(left / (2 * threads), 1 / (_SHORTEST_PIECES * threads))
         shares.append(1.0 - left)
     borders = np.searchsorted(done, np.array(shares) * (done[-1] if len(done) else 0)) + 1
     return np.unique(np.concatenate(([0], np.minimum(borders, len(work)), [len(work)])))
-
-
-def prepare_arcs(graph: Graph) -> tuple[Any, Any, Any, Any]:
-    """indptr, indices, thresholds and aliases, as the kernels take them."""
-    if graph.weights is None:
-        return graph.indptr, graph.indices, None, None
-    thresholds = np.empty(len(graph.indices), dtype=np.uint32)
-    aliases = np.empty(len(graph.indices), dtype=np.int32)
-    kernels.build_aliases(graph.indptr, graph.weights, thresholds, aliases)
-    return graph.indptr, graph.indices, thresholds, aliases

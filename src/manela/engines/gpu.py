@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.cpu import prepare_arcs
+from manela.engines.arcs import Arcs, prepare_arcs
 from manela.engines.state import State
 from manela.errors import DeviceError, ParameterError, import_extra
 from manela.graph import Graph
@@ -91,8 +91,6 @@ class GpuEngine:
     """
 
     def __init__(self, graph: Graph, settings: Settings, state: State) -> None:
-        if settings.apply != "iteration":
-            raise ParameterError(f"apply must be 'iteration' on a GPU, got {settings.apply!r}: use engine 'cpu'.")
         if settings.dimensions > MOST_GPU_DIMENSIONS:
             raise ParameterError(
                 f"dimensions must be at most {MOST_GPU_DIMENSIONS} on a GPU, got {settings.dimensions}."
@@ -108,11 +106,11 @@ class GpuEngine:
         self.arcs = prepare_arcs(graph)
         self._key = derive_key(settings.seed, ROUNDS)
         self._columns = state.tables[0].shape[1]
-        hops = np.repeat(np.arange(1, len(settings.walks) + 1), settings.walks)
+        hops = np.repeat(np.arange(1, len(settings.targets_by_hop) + 1), settings.targets_by_hop)
         self._width = len(hops) * (1 + settings.negatives)
         self._size = graph.number_of_nodes
         self._began = state.pairs
-        self._arcs = [self._send(array) for array in self.arcs]
+        self._arcs = Arcs(*(self._send(array) for array in self.arcs))
         self._hops = self._send(hops.astype(np.int32))
         self._tables = [self._send(table) for table in state.tables]
         self._narrow = settings.snapshot == "bfloat16"
@@ -275,13 +273,12 @@ class GpuEngine:
             torch.arange(first, last, dtype=torch.int32, device=self._device), batch.counts[first:last],
             output_size=end - begin,
         )  # fmt: skip
-        indptr, indices, thresholds, aliases = self._arcs
         pairs = (end - begin) * targets
         self._launch(
             self._kernels.draw, -(-pairs // _BLOCK), None, 4,
-            slots, batch.nodes, batch.rounds, batch.ends, batch.keys, self._hops, indptr, indices, thresholds, aliases,
-            self._rows, pairs, begin, self._size, targets, self._settings.negatives, len(self._settings.walks),
-            WEIGHTED=thresholds is not None, BLOCK=_BLOCK,
+            slots, batch.nodes, batch.rounds, batch.ends, batch.keys, self._hops, *self._arcs,
+            self._rows, pairs, begin, self._size, targets, self._settings.negatives, len(self._settings.targets_by_hop),
+            WEIGHTED=self._arcs.thresholds is not None, BLOCK=_BLOCK,
         )  # fmt: skip
         batch.drawn, self._drawn = range(first, last), begin
 
@@ -397,10 +394,10 @@ def count_bytes(graph: Graph, settings: Settings, state: State) -> int:
     """The memory that a run needs on a GPU, roughly."""
     nodes, row, tables = graph.number_of_nodes, 4 * state.tables[0].shape[1], len(state.tables)
     rounds = settings.rounds or default_rounds(nodes)
-    iterations = nodes if settings.max_seconds else count_pairs(graph, settings) / sum(settings.walks) / rounds
+    iterations = nodes if settings.max_seconds else count_pairs(graph, settings) / sum(settings.targets_by_hop) / rounds
     moved = int(min(nodes, iterations + 1))
     arcs = graph.indptr.nbytes + graph.indices.nbytes + (0 if graph.weights is None else 8 * len(graph.indices))
-    width = sum(settings.walks) * (1 + settings.negatives)
+    width = sum(settings.targets_by_hop) * (1 + settings.negatives)
     planned = 8 * 6 * max(_MOST_PLANNED, 2 * nodes) if nodes * rounds > _MOST_PLANNED else 8 * 6 * nodes * rounds
     drawn = int(5 * min(_MOST_DRAWN, iterations * width * rounds))
     narrow = row // 2 if settings.snapshot == "bfloat16" else 0

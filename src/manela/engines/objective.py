@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.choice import Engine
+from manela.engines.arcs import Arcs
+from manela.engines.selection import Engine
 from manela.graph import Graph
-from manela.kernels.reference import Arcs, draw
+from manela.kernels.reference import draw
 from manela.params import Settings
 from manela.randomness import OBJECTIVE, derive, derive_key, scale_to
 
@@ -22,7 +23,7 @@ class Objective:
         candidates = np.flatnonzero(graph.degrees)
         nodes = candidates[scale_to(derive(key, np.arange(_SAMPLE)), len(candidates)).astype(np.int64)]
         drawn = [
-            draw(int(node), int(derive(derive(key, node), place)), arcs, settings.walks, settings.negatives)
+            draw(int(node), int(derive(derive(key, node), place)), arcs, settings.targets_by_hop, settings.negatives)
             for place, node in enumerate(nodes)
         ]
         self._nodes = np.repeat(nodes, [len(rows) for rows, _ in drawn])

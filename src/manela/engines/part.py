@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manela.engines.arcs import Arcs
 from manela.engines.cpu import CpuEngine
 from manela.engines.state import State
 from manela.kernels.half import from_half, to_half
@@ -52,13 +53,13 @@ class Part:
         self._engine: Any = None
         self._attempt = self._touched = 0
 
-    def begin(self, attempt: int, arcs: tuple[Any, ...], schedule: Schedule, first: int, last: int) -> None:
+    def begin(self, attempt: int, arcs: Arcs, schedule: Schedule, first: int, last: int) -> None:
         """Begin, or begin anew, with the nodes from `first` up to `last`; vectors come by `fill`, and then `ready`."""
         self.at = None
         nodes, m = len(schedule.iterations), self._settings.dimensions
         if self._engine is None:
             state = State([allocate(nodes, m) for _ in range(1 + self._settings.context)], m)
-            self._engine = CpuEngine(None, self._settings, state, arcs)
+            self._engine = CpuEngine(arcs, self._settings, state)
         self._schedule, self._first, self._last = schedule, first, last
         self._part = Schedule(
             schedule.iterations[first:last], schedule.phases[first:last], schedule.rounds, schedule.learning_rate
@@ -183,7 +184,18 @@ Part.is_there.__ray_concurrency_group__ = CONTROL  # type: ignore[attr-defined]
 
 
 def divide(work: npt.NDArray[np.float64], parts: int) -> Integers:
-    """Borders of parts with about the same work, each at least one node where there are as many."""
+    """Borders of parts of consecutive nodes with about the same work.
+
+    A border lies before the node with whose work it is reached. So a part has no node where one node has more work than
+    a part's share, and it can have none where there are hardly more nodes than parts.
+
+    Examples
+    --------
+    >>> divide(np.array([2.0, 1.0, 1.0, 2.0, 1.0, 1.0]), 2).tolist()
+    [0, 2, 6]
+    >>> divide(np.array([10.0, 1.0, 1.0]), 3).tolist()
+    [0, 0, 0, 3]
+    """
     done = np.cumsum(work)
     borders = np.searchsorted(done, np.linspace(0, done[-1], parts + 1))
     borders[0], borders[-1] = 0, len(work)

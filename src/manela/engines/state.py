@@ -46,15 +46,15 @@ class State:
         return self.tables[1][:, : self.dimensions] if len(self.tables) > 1 else None
 
 
-def begin(nodes: int, dimensions: int, context: bool, seed: int, jobs: int = 1) -> State:
+def begin(nodes: int, dimensions: int, context: bool, seed: int, threads: int = 1) -> State:
     """The state before the first round: every vector uniform in ±0.5/m."""
     state = State([allocate(nodes, dimensions) for _ in range(1 + context)], dimensions)
-    borders = np.linspace(0, nodes, 1 + (jobs if nodes * dimensions >= _MANY else 1)).astype(np.int64)
+    borders = np.linspace(0, nodes, 1 + (threads if nodes * dimensions >= _MANY else 1)).astype(np.int64)
 
     def draw(first: int, last: int) -> None:
         for table, purpose in zip(state.tables, (VECTORS, CONTEXTS), strict=False):
             draw_vectors(seed, np.arange(first, last), table[first:last, :dimensions], purpose)
 
-    with ThreadPoolExecutor(len(borders) - 1) as threads:
-        list(threads.map(draw, borders[:-1], borders[1:]))
+    with ThreadPoolExecutor(len(borders) - 1) as pool:
+        list(pool.map(draw, borders[:-1], borders[1:]))
     return state

@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.checkpoint import Checkpoint
-from manela.engines.choice import Engine, open_engine
 from manela.engines.objective import Objective
+from manela.engines.selection import Engine, open_engine
 from manela.engines.state import State, begin
 from manela.errors import DivergenceError, ManelaWarning
 from manela.graph import Graph
-from manela.kernels.reference import Arcs
 from manela.params import Settings
 from manela.progress import Progress, Reporter
 from manela.schedule import Schedule, count_pairs, plan
@@ -64,7 +63,7 @@ def train(
     saved = checkpoint.load(identity) if checkpoint is not None else None
     _warn_of_isolated(graph)
     state = saved[0] if saved else start or begin(
-        graph.number_of_nodes, settings.dimensions, settings.context, settings.seed, settings.jobs
+        graph.number_of_nodes, settings.dimensions, settings.context, settings.seed, settings.threads
     )  # fmt: skip
     with open_engine(graph, settings, state) as engine:
         if saved:
@@ -78,7 +77,7 @@ def train(
         if settings.max_seconds is not None:
             loop.deadline = begun + settings.max_seconds
         if reporter is not None:
-            loop.objective = Objective(graph, settings, Arcs(*engine.arcs))
+            loop.objective = Objective(graph, settings, engine.arcs)
         loop.run()
         made = engine.updates if saved is None else None
     return Run(state, settings, schedule, round(pairs * _mean_share(graph, share)), made, engine.name)
@@ -182,7 +181,7 @@ class _Loop:
 
 def measure_speed(graph: Graph, settings: Settings, seconds: float) -> float:
     """Update pairs a second on this graph and machine, tried for about this long."""
-    state = begin(graph.number_of_nodes, settings.dimensions, settings.context, settings.seed, settings.jobs)
+    state = begin(graph.number_of_nodes, settings.dimensions, settings.context, settings.seed, settings.threads)
     with open_engine(graph, settings, state) as engine:
         return engine.measure(_trial(graph, settings), seconds)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.cpu import prepare_arcs
+from manela.engines.arcs import prepare_arcs
 from manela.errors import DivergenceError
 from manela.graph import Graph
 from manela.kernels import skipgram
@@ -79,7 +79,7 @@ class _Walker:
     def __init__(self, graph: Graph, settings: WalkSettings) -> None:
         self.settings = settings
         self.nodes = graph.number_of_nodes
-        self.way = (settings.walk_length, *prepare_arcs(graph), settings.p, settings.q)
+        self.way = (settings.walk_length, prepare_arcs(graph), settings.p, settings.q)
         self.vectors, self.contexts = (allocate(self.nodes, settings.dimensions) for _ in range(2))
         draw_vectors(settings.seed, np.arange(self.nodes), self.vectors[:, : settings.dimensions], VECTORS)
         self.pairs = 0
@@ -143,8 +143,8 @@ class _Walker:
     def _share(self, work: Callable[[Nodes, np.uint64], Any], number: int, starts: Nodes) -> list[Any]:
         """Walk from some nodes in a pass, each thread from its part of them; stops soon on Ctrl-C."""
         key = np.uint64(derive(derive_key(self.settings.seed, WALKS), number))
-        with ThreadPoolExecutor(self.settings.jobs, thread_name_prefix="manela-walks") as threads:
-            parts = [threads.submit(work, part, key) for part in np.array_split(starts, self.settings.jobs)]
+        with ThreadPoolExecutor(self.settings.threads, thread_name_prefix="manela-walks") as threads:
+            parts = [threads.submit(work, part, key) for part in np.array_split(starts, self.settings.threads)]
             try:
                 return [part.result() for part in parts]
             except BaseException:

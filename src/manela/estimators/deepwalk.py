@@ -47,16 +47,16 @@ class DeepWalk(Embedder):
         The vectors that pairs and negatives are measured against.
     nodes_ : array, shape (n,)
         Ids.
-    updates_ : array of int, shape (n,)
-        How often each vector was moved.
+    updates_ : array of int, shape (n,), or None
+        How often each vector was moved; None after `load`.
     provenance_ : dict
         Parameters, seed, network and version.
 
     Examples
     --------
     >>> from manela import DeepWalk
-    >>> from manela.datasets.generators import draw_blocks
-    >>> graph, communities = draw_blocks(nodes=60, inside=0.5, between=0.02, seed=1)
+    >>> from manela.datasets.generators import stochastic_block_model
+    >>> graph, communities = stochastic_block_model(nodes=60, inside=0.5, between=0.02, seed=1)
     >>> model = DeepWalk(dimensions=16, walk_length=20).fit(graph)
     >>> model.embedding_.shape
     (60, 16)
@@ -104,6 +104,5 @@ class DeepWalk(Embedder):
         run = train_walks(graph, settings, progress)
         said = {name: value for name, value in asdict(settings).items() if name in self._get_param_names()}
         said["random_state"] = settings.seed
-        provenance = self._say(graph, said, pairs_made=run.pairs, threads=settings.jobs, seconds=run.seconds)
-        self.updates_ = run.updates
-        return self._keep(Embedding(graph.nodes, run.vectors, run.context, provenance))
+        provenance = self._provenance(graph, said, pairs_made=run.pairs, threads=settings.threads, seconds=run.seconds)
+        return self._set_fitted(Embedding(graph.nodes, run.vectors, run.context, provenance), run.updates)

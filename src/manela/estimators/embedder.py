@@ -32,6 +32,8 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The second vectors, where the method keeps them.
     nodes_ : array, shape (n,)
         Ids.
+    updates_ : array of int, shape (n,), or None
+        How often each vector was moved; a file does not keep it, so None after `load`.
     provenance_ : dict
         Method, parameters, seed, network and version.
     """
@@ -87,20 +89,23 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not named or not isinstance(parameters, dict) or not set(parameters) <= set(cls._get_param_names()):
             raise FormatError(f"{path}: does not say the parameters of a {cls.__name__}; read it as a manela.Embedding")
         model = cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()})
-        return model._keep(embedding)
+        return model._set_fitted(embedding, None)
 
-    def _keep(self, embedding: Embedding) -> Self:
+    def _set_fitted(self, embedding: Embedding, updates: npt.NDArray[np.int64] | None) -> Self:
+        """Keep what fitting learned; `updates` are how often each vector was moved, None where that is not known."""
         self.nodes_ = embedding.nodes
         self.embedding_ = embedding.vectors
         self.context_ = embedding.context
         self.provenance_ = dict(embedding.provenance)
+        self.updates_ = updates
         self._kept = embedding
         return self
 
-    def _say(self, graph: Graph, parameters: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    @classmethod
+    def _provenance(cls, graph: Graph, parameters: Mapping[str, Any], **more: Any) -> dict[str, Any]:
         """The provenance of vectors that this method learned from a network."""
         return {
-            "method": self.method,
+            "method": cls.method,
             "version": __version__,
             "parameters": dict(parameters),
             "graph": {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from manela.engines.training import Run, train
 from manela.errors import ParameterError
 from manela.estimators.embedder import Embedder, Vectors
 from manela.graph import Graph
-from manela.params import check_all, default
+from manela.params import Settings, check_all, default
 from manela.progress import Reporter
 
 
@@ -41,25 +42,23 @@ class Manela(Embedder):
     context : bool, default=False
         Keep a second vector for each node: nodes become alike by having alike neighbours rather than by being near.
     pairs, updates, max_seconds : optional, at most one
-        The budget: update pairs in all (7,450 a node unless told), units of d(v)/w iterations for every node v, or a
+        The budget: update pairs in all (7,450 a node by default), units of d(v)/w iterations for every node v, or a
         running time, the paper's T.
     rounds : int, optional
-        Rounds in all (R); 300 unless told, 1,000 from 100,000 nodes on.
-    apply : {"iteration", "single"}, default="iteration"
-        Whether the updates of an iteration count together, or singly in the paper's strict order.
+        Rounds in all (R); 300 by default, 1,000 from 100,000 nodes on.
     random_state : int, NumPy generator or None, default=0
         Seed; None for a new one, kept in `provenance_`.
     n_jobs : int, optional
-        Threads; all cores unless told.
+        Threads; all cores by default.
     engine : {"auto", "cpu", "gpu", "ray"}, default="auto"
         Who runs the rounds; "auto" takes a GPU where one is and the work is worth it.
     snapshot : {"float32", "float16", "bfloat16"}, default="float32"
         How nodes read each other's vectors: bfloat16 on a GPU halves what is read, float16 on a cluster what travels. A
         node's own vector is float32.
     workers : int, optional
-        Workers of a Ray cluster; one a machine unless told.
+        Workers of a Ray cluster; one a machine by default.
     address : str, optional
-        A Ray cluster; unless told, Ray is started on this machine.
+        A Ray cluster; by default Ray is started on this machine.
 
     Attributes
     ----------
@@ -70,15 +69,15 @@ class Manela(Embedder):
     nodes_ : array, shape (n,)
         Ids.
     updates_ : array of int, shape (n,), or None
-        Update pairs that each node made; None where the run was resumed.
+        Update pairs that each node made; None where the run was resumed, and after `load`.
     provenance_ : dict
         Parameters, seed, network and version.
 
     Examples
     --------
     >>> from manela import Manela
-    >>> from manela.datasets.generators import draw_blocks
-    >>> graph, communities = draw_blocks(nodes=60, inside=0.5, between=0.02, seed=1)
+    >>> from manela.datasets.generators import stochastic_block_model
+    >>> graph, communities = stochastic_block_model(nodes=60, inside=0.5, between=0.02, seed=1)
     >>> model = Manela(dimensions=16, ratios=(0.5, 0.5), random_state=0).fit(graph)
     >>> model.embedding_.shape
     (60, 16)
@@ -101,7 +100,6 @@ class Manela(Embedder):
         updates: float | None = default("updates"),
         max_seconds: float | None = default("max_seconds"),
         rounds: int | None = default("rounds"),
-        apply: str = default("apply"),
         random_state: Any = default("random_state"),
         n_jobs: int | None = default("n_jobs"),
         engine: str = default("engine"),
@@ -119,7 +117,6 @@ class Manela(Embedder):
         self.updates = updates
         self.max_seconds = max_seconds
         self.rounds = rounds
-        self.apply = apply
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.engine = engine
@@ -155,8 +152,8 @@ class Manela(Embedder):
         graph = load_graph(X)
         if isinstance(checkpoint, str | Path):
             checkpoint = Checkpoint(Path(checkpoint))
-        run = train(graph, settings, reporter=progress, checkpoint=checkpoint)
-        return self._finish(graph, run)
+        embedding, run = learn(graph, settings, reporter=progress, checkpoint=checkpoint)
+        return self._set_fitted(embedding, run.updates)
 
     def partial_fit(self, X: Any, y: Any = None, *, progress: Reporter | None = None) -> Manela:
         """Go on with a later state of the network, with new nodes and edges.
@@ -175,9 +172,12 @@ class Manela(Embedder):
         graph = load_graph(X)
         state, is_new = self._carry_over(graph, settings.seed)
         share = np.where(is_new, 1.0, _SHARE_OF_KNOWN)
-        run = train(graph, settings, start=state, share=share, reporter=progress)
-        before = self.provenance_.get("graph", {}).get("sha256")
-        return self._finish(graph, run, continued_from=before, nodes_kept=int(np.count_nonzero(~is_new)))
+        facts = {
+            "continued_from": self.provenance_.get("graph", {}).get("sha256"),
+            "nodes_kept": int(np.count_nonzero(~is_new)),
+        }
+        embedding, run = learn(graph, settings, facts, start=state, share=share, reporter=progress)
+        return self._set_fitted(embedding, run.updates)
 
     def _carry_over(self, graph: Graph, seed: int) -> tuple[State, npt.NDArray[np.bool_]]:
         """The state to go on from, and which nodes are new."""
@@ -197,22 +197,30 @@ class Manela(Embedder):
             start_from_neighbours(graph, table, is_new)
         return state, is_new
 
-    def _finish(self, graph: Graph, run: Run, **more: Any) -> Manela:
-        provenance = self._say(
-            graph,
-            run.settings.parameters(),
-            budget=run.pairs,
-            rounds=run.schedule.rounds,
-            rounds_done=run.state.round,
-            pairs_made=run.state.pairs,
-            engine=run.engine,
-            **more,
-        )
-        self.updates_ = run.updates
-        return self._keep(Embedding(graph.nodes, run.state.vectors, run.state.context, provenance))
+
+def learn(
+    graph: Graph, settings: Settings, facts: Mapping[str, Any] | None = None, **options: Any
+) -> tuple[Embedding, Run]:
+    """The vectors of a graph by settings that are checked already, and the run that learned them.
+
+    `facts` are added to the provenance; `options` are those of `train`.
+    """
+    run = train(graph, settings, **options)
+    provenance = Manela._provenance(
+        graph,
+        run.settings.parameters(),
+        budget=run.pairs,
+        rounds=run.schedule.rounds,
+        rounds_done=run.state.round,
+        pairs_made=run.state.pairs,
+        engine=run.engine,
+        **(facts or {}),
+    )
+    return Embedding(graph.nodes, run.state.vectors, run.state.context, provenance), run
 
 
 _SHARE_OF_KNOWN = 0.1
+"""Of the iterations of a full run, what a node does that was there before; more forgets more of what it learned."""
 
 
 def start_from_neighbours(graph: Graph, table: Vectors, is_new: npt.NDArray[np.bool_]) -> None:

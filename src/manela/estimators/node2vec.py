@@ -47,16 +47,16 @@ class Node2Vec(DeepWalk):
         The vectors that pairs and negatives are measured against.
     nodes_ : array, shape (n,)
         Ids.
-    updates_ : array of int, shape (n,)
-        How often each vector was moved.
+    updates_ : array of int, shape (n,), or None
+        How often each vector was moved; None after `load`.
     provenance_ : dict
         Parameters, seed, network and version.
 
     Examples
     --------
     >>> from manela import Node2Vec
-    >>> from manela.datasets.generators import draw_blocks
-    >>> graph, communities = draw_blocks(nodes=60, inside=0.5, between=0.02, seed=1)
+    >>> from manela.datasets.generators import stochastic_block_model
+    >>> graph, communities = stochastic_block_model(nodes=60, inside=0.5, between=0.02, seed=1)
     >>> model = Node2Vec(dimensions=16, walk_length=20, p=0.25, q=4.0).fit(graph)
     >>> model.embedding_.shape
     (60, 16)

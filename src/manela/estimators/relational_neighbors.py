@@ -81,7 +81,7 @@ class RelationalNeighbors(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         counts : array of int, shape (n,), optional
-            How many labels each node has; one unless told.
+            How many labels each node has; one by default.
         """
         check_is_fitted(self)
         ranks = np.argsort(np.argsort(-self.chances_, axis=1, kind="stable"), axis=1, kind="stable")

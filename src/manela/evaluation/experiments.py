@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,9 +13,8 @@ import numpy.typing as npt
 from sklearn.manifold import TSNE
 from sklearn.metrics import f1_score
 
-from manela.datasets.generators import draw_blocks, draw_random
+from manela.datasets.generators import stochastic_block_model
 from manela.datasets.loading import load_graph, load_labels
-from manela.engines.cpu import prepare_arcs
 from manela.errors import ManelaWarning
 from manela.estimators.embedder import Embedder
 from manela.estimators.relational_neighbors import RelationalNeighbors
@@ -29,17 +27,12 @@ from manela.evaluation.methods import make_embedder, make_scorer
 from manela.evaluation.separation import measure_separation
 from manela.evaluation.tuning import tune
 from manela.graph import Graph
-from manela.kernels import cpu, skipgram
 
 FIRST_RATIO = {"blogcatalog": 0.7, "ppi": 0.1, "wikipedia": 0.3}
 BIASES = {"blogcatalog": (0.25, 0.25), "ppi": (4.0, 1.0), "wikipedia": (4.0, 0.5)}
 """The paper's r₁, and its p and q, for node classification."""
 LINK_RATIO, LINK_BIASES = 0.4, (4.0, 4.0)
 """The same for link prediction."""
-
-_TABLE_BYTES = 8
-_MOST_TRANSITIONS = 100_000_000
-"""Entries of precomputed transitions that are still tried: 800 MB."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +49,12 @@ class Plan:
     sweep: tuple[float, ...] = tuple(k / 10 for k in range(11))
     sweep_shuffles: int = 3
     tuned_seeds: int = 3
-    sizes: tuple[int, ...] = (1_000, 3_000, 10_000, 30_000, 100_000)
-    degrees: tuple[int, ...] = (10, 30, 100, 300, 1_000)
 
 
 FULL = Plan()
 QUICK = Plan(
     networks=("ppi",), train_ratios=(0.1, 0.5, 0.9), shuffles=2, walks=2, pairs_per_node=1500, link_runs=1,
-    related="ppi", sweep=(0.0, 0.5, 1.0), sweep_shuffles=1, tuned_seeds=1, sizes=(1_000, 3_000, 10_000),
-    degrees=(10, 30, 100),
+    related="ppi", sweep=(0.0, 0.5, 1.0), sweep_shuffles=1, tuned_seeds=1,
 )  # fmt: skip
 
 Tell = Callable[[str], None]
@@ -200,7 +190,7 @@ def _score_links(lab: _Laboratory, hidden: Split, method: str, run: int) -> Resu
 
 def _visualisation(lab: _Laboratory) -> Results:
     """Results by r₁: points on the plane, communities, and how clear the boundaries are."""
-    graph, communities = draw_blocks()
+    graph, communities = stochastic_block_model()
     results: Results = {}
     for r1 in (1.0, 0.75, 0.5):
         parameters = lab.parameters("manela", graph.number_of_nodes, r1, 1.0, 1.0)
@@ -240,83 +230,6 @@ def _relationship(lab: _Laboratory) -> Results:
             "relationship", compute, network=lab.plan.related, method=method, parameters=parameters
         )
     return results
-
-
-def _complexity(lab: _Laboratory) -> Results:
-    """Seconds of preparing, sampling and updating, against nodes at a mean degree of 10, and against mean degree."""
-    results: Results = {"nodes": [], "degrees": []}
-    shapes = [("nodes", n, 10) for n in lab.plan.sizes] + [("degrees", 2_000, d) for d in lab.plan.degrees]
-    for kind, nodes, degree in shapes:
-
-        def compute(nodes: int = nodes, degree: int = degree) -> Results:
-            return _measure_costs(nodes, degree)
-
-        results[kind].append(
-            lab.get("complexity", compute, nodes=nodes, degree=degree, pairs_per_node=100, random_state=0)
-        )
-    return results
-
-
-def _measure_costs(nodes: int, degree: int) -> Results:
-    graph = draw_random(nodes, nodes * degree // 2)
-    small = draw_random(100, 300)
-    pairs = 100 * nodes
-    for model in (make_embedder("manela", {"pairs": 1000}), make_embedder("node2vec", {"walks": 1, "p": 0.5})):
-        model.fit(small)  # compiles
-    _sample(small, 1000)
-    costs: Results = {"nodes": nodes, "edges": graph.number_of_edges, "methods": {}}
-
-    begun = time.perf_counter()
-    manela = make_embedder("manela", {"pairs": pairs, "n_jobs": 1, "rounds": 20}).fit(graph)
-    whole = time.perf_counter() - begun
-    begun = time.perf_counter()
-    prepare_arcs(graph)
-    preparing = time.perf_counter() - begun
-    begun = time.perf_counter()
-    drawn = _sample(graph, pairs)
-    sampling = (time.perf_counter() - begun) / drawn * manela.provenance_["pairs_made"]
-    costs["methods"]["manela"] = {
-        "preparing": preparing,
-        "sampling": sampling,
-        "updating": whole - sampling,
-        "pairs": manela.provenance_["pairs_made"],
-    }
-    for method, biases in (("deepwalk", {}), ("node2vec", {"p": 0.25, "q": 4.0})):
-        model = make_embedder(method, {"walks": 1, "walk_length": 20, "window": 5, **biases}).fit(graph)
-        seconds = model.provenance_["seconds"]
-        costs["methods"][method] = {
-            "preparing": seconds["preparing"],
-            "sampling": seconds["walking"],
-            "updating": seconds["training"] - seconds["walking"],
-            "pairs": model.provenance_["pairs_made"],
-        }
-    costs["transitions"] = _measure_transitions(graph)
-    return costs
-
-
-def _sample(graph: Graph, pairs: int) -> int:
-    """Draw about as many update pairs as a run would, and do nothing with them; returns how many."""
-    counts = np.maximum(1, graph.degrees * pairs // (20 * int(graph.degrees.sum())))
-    nodes = np.arange(graph.number_of_nodes)
-    return int(cpu.sample(nodes, counts, *prepare_arcs(graph), np.uint64(1), np.array([10, 10]), 5))
-
-
-def _measure_transitions(graph: Graph) -> Results:
-    """Time and memory of node2vec's precomputed transition probabilities, if they fit."""
-    entries = int((graph.degrees.astype(np.float64) ** 2).sum())
-    found: Results = {"entries": entries, "bytes": _TABLE_BYTES * entries, "seconds": None}
-    if entries > _MOST_TRANSITIONS:
-        return found
-    room = np.empty((3, int(graph.degrees.max())))
-    thresholds, aliases = np.empty(entries, np.float32), np.empty(entries, np.int32)
-    skipgram.precompute_transitions(
-        graph.indptr, graph.indices, 0.25, 4.0, thresholds[:0], aliases[:0], room
-    )  # compiles
-    begun = time.perf_counter()
-    written = skipgram.precompute_transitions(graph.indptr, graph.indices, 0.25, 4.0, thresholds, aliases, room)
-    found["seconds"] = time.perf_counter() - begun
-    found["entries"] = int(written)
-    return found
 
 
 def _sweep(lab: _Laboratory) -> Results:
@@ -378,7 +291,6 @@ _PARTS: dict[str, Callable[[_Laboratory], Results]] = {
     "links": _links,
     "visualisation": _visualisation,
     "relationship": _relationship,
-    "complexity": _complexity,
     "sweep": _sweep,
     "tuned": _tuned,
 }

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,9 +26,40 @@ _WORD2VEC = (".txt", ".emb", ".w2v")
 
 def write_embedding(embedding: Embedding, path: Path) -> None:
     """Write an embedding; the file appears whole or not at all."""
-    writer = _WRITERS[check_output(path, embedding.nodes)]
-    with replace_file(path) as file:
-        writer(embedding, file, path)
+    check_output(path).write(embedding)
+
+
+@dataclass(frozen=True)
+class Output:
+    """A file that an embedding can be written to, as `check_output` found."""
+
+    path: Path
+
+    def check_ids(self, nodes: npt.NDArray[Any]) -> None:
+        """Raise OutputError if the format cannot hold these ids; `write` would, after the work."""
+        ending = self.path.suffix.lower()
+        if ending in (*_WORD2VEC, ".bin"):
+            _words(nodes, self.path)
+        elif ending in (".npz", ".npy", ".parquet"):
+            _plain_ids(nodes, self.path)
+
+    def write(self, embedding: Embedding) -> None:
+        """Write an embedding; the file appears whole or not at all."""
+        with replace_file(self.path) as file:
+            _WRITERS[self.path.suffix.lower()](embedding, file, self.path)
+
+
+def check_output(path: Path) -> Output:
+    """The file to write to, if its ending names a format and it can be written."""
+    ending = path.suffix.lower()
+    if ending not in _WRITERS:
+        raise OutputError(f"{path}: the format must be one of {' '.join(_WRITERS)}, got {path.suffix!r}")
+    if ending == ".parquet":
+        import_extra("pyarrow.parquet", "io", "writing .parquet")
+    check_writable(path)
+    if ending == ".npy":
+        check_writable(_ids_beside(path))
+    return Output(path)
 
 
 def read_embedding(path: Path) -> Embedding:
@@ -53,23 +85,6 @@ def read_embedding(path: Path) -> Embedding:
     if not np.isfinite(embedding.vectors).all():
         raise FormatError(f"{path}: holds vectors that are not finite numbers")
     return embedding
-
-
-def check_output(path: Path, nodes: npt.NDArray[Any] | None = None) -> str:
-    """The ending of path, if it names a format, the file could be written, and the format can hold these ids."""
-    ending = path.suffix.lower()
-    if ending not in _WRITERS:
-        raise OutputError(f"{path}: the format must be one of {' '.join(_WRITERS)}, got {path.suffix!r}")
-    if ending == ".parquet":
-        import_extra("pyarrow.parquet", "io", "writing .parquet")
-    check_writable(path)
-    if ending == ".npy":
-        check_writable(_ids_beside(path))
-    if nodes is not None and ending in (*_WORD2VEC, ".bin"):
-        _words(nodes, path)
-    elif nodes is not None and ending in (".npz", ".npy", ".parquet"):
-        _plain_ids(nodes, path)
-    return ending
 
 
 def _write_npz(embedding: Embedding, file: BinaryIO, path: Path) -> None:

@@ -1,7 +1,8 @@
 """The rounds on processors, compiled by Numba: `advance` moves some nodes through one round.
 
-The definition is `reference`; read that first. Numba's cache looks at the changes of one file only: after a change of
-`draws` or `simd`, which are compiled into this one, the cached files must go.
+The definition is `reference`; read that first. A kernel takes the arcs as one value and unpacks it once: to read a
+field of a tuple in a loop counts references each time. Numba's cache looks at the changes of one file only: after a
+change of `draws` or `simd`, which are compiled into this one, the cached files must go.
 """
 
 # mypy: ignore-errors
@@ -9,8 +10,8 @@ The definition is `reference`; read that first. Numba's cache looks at the chang
 import numpy as np
 from numba import njit
 
-from manela.kernels.draws import derive
-from manela.kernels.simd import AHEAD, BLOCK, absorb_block, absorb_one, prefetch_item, prefetch_row, scale_to
+from manela.kernels.draws import derive, follow_alias
+from manela.kernels.simd import AHEAD, BLOCK, absorb_block, prefetch_item, prefetch_row, scale_to
 
 
 @njit(cache=True, nogil=True)
@@ -21,28 +22,25 @@ def advance(
     others,
     moved,
     made,
-    indptr,
-    indices,
-    thresholds,
-    aliases,
+    arcs,
     key,
     learning_rate,
     walks,
     negatives,
     stop,
 ):
-    """Move each of nodes by its iterations of this round, every iteration applied at once.
+    """Move each of nodes by its iterations of this round.
 
     Reads own[nodes] and rows of others, both (n, m) with m a multiple of 16, and writes moved, (len(nodes), m), and
     into made the update pairs of each node.
     `counts` are the iterations of each node, at least 1; `walks` the number of targets 1, 2, … s hops away; `key` the
-    round's. `thresholds` and `aliases` are None on a network without weights. Ends early, with nothing of use
-    written, once stop[0] is not 0.
+    round's, `arcs` the network's `Arcs`. Ends early, with nothing of use written, once stop[0] is not 0.
 
     Memory is what it waits for. So the rows of the next iteration are drawn while those of this one are computed, one
     reading of memory at a time: each is asked for, and used only some blocks of rows later.
     """
-    rows, labels, draws, places, arcs = _room(walks, negatives)
+    indptr, indices, thresholds, aliases = arcs
+    rows, labels, draws, places, chosen = _room(walks, negatives)
     later_rows = np.zeros(len(rows), np.int64)
     x, change = np.empty(own.shape[1], np.float32), np.empty(own.shape[1], np.float32)
     pairs = i = iteration = used = 0
@@ -50,7 +48,7 @@ def advance(
     if len(nodes) > 0:
         used = _draw(
             nodes[0], derive(derive(key, nodes[0]), 0),
-            walks, negatives, len(others), indptr, indices, thresholds, aliases, draws, places, arcs, rows,
+            walks, negatives, len(others), indptr, indices, thresholds, aliases, draws, places, chosen, rows,
         )  # fmt: skip
         _copy(own[nodes[0]], x)
     while i < len(nodes) and stop[0] == 0:
@@ -72,9 +70,9 @@ def advance(
                 for j in range(AHEAD + BLOCK):
                     rows[used + j] = later_rows[j]
             elif stage % 2 == 0:
-                _choose(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, places, arcs)
+                _choose(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, places, chosen)
             else:
-                _step(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, places, arcs)
+                _step(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, places, chosen)
                 walking += walks[hop]
             last = used if stage == stages else used * (stage + 1) // (stages + 1) // BLOCK * BLOCK
             for first in range(done, last, BLOCK):
@@ -91,60 +89,6 @@ def advance(
                 _copy(own[nodes[later]], x)
         i, iteration, used = later, later_iteration, later_used
         rows, later_rows = later_rows, rows
-
-
-@njit(cache=True, nogil=True)
-def advance_singly(
-    nodes,
-    counts,
-    own,
-    others,
-    moved,
-    made,
-    indptr,
-    indices,
-    thresholds,
-    aliases,
-    key,
-    learning_rate,
-    walks,
-    negatives,
-    stop,
-):
-    """The same in the paper's strict order: each single update is applied before the next is computed."""
-    rows, labels, draws, places, arcs = _room(walks, negatives)
-    x = np.empty(own.shape[1], np.float32)
-    for i in range(len(nodes)):
-        made[i] = 0
-        node = nodes[i]
-        node_key = derive(key, node)
-        _copy(own[node], x)
-        for iteration in range(counts[i]):
-            if stop[0] != 0:
-                return
-            used = _draw(
-                node, derive(node_key, iteration),
-                walks, negatives, len(others), indptr, indices, thresholds, aliases, draws, places, arcs, rows,
-            )  # fmt: skip
-            for row in range(used):
-                absorb_one(x, x, others, rows, labels, learning_rate, row, used)
-            made[i] += used // (1 + negatives)
-        _copy(x, moved[i])
-
-
-@njit(cache=True, nogil=True)
-def sample(nodes, counts, indptr, indices, thresholds, aliases, key, walks, negatives):
-    """Draw what `advance` would draw and do nothing with it; returns the update pairs."""
-    rows, _, draws, places, arcs = _room(walks, negatives)
-    pairs = 0
-    for i in range(len(nodes)):
-        for iteration in range(counts[i]):
-            used = _draw(
-                nodes[i], derive(derive(key, nodes[i]), iteration),
-                walks, negatives, len(indptr) - 1, indptr, indices, thresholds, aliases, draws, places, arcs, rows,
-            )  # fmt: skip
-            pairs += used // (1 + negatives)
-    return pairs
 
 
 @njit(cache=True, nogil=True)
@@ -203,7 +147,7 @@ def _copy(source, target):
 
 @njit(nogil=True)
 def _room(walks, negatives):
-    """Rows of an iteration, with room for a last block and for what is fetched ahead; labels; draws; places; arcs."""
+    """Rows of an iteration, with room for a last block and what is fetched ahead; labels; draws; places; arcs."""
     targets = 0
     for hop in range(len(walks)):
         targets += walks[hop]
@@ -212,19 +156,19 @@ def _room(walks, negatives):
     labels = np.zeros(size, np.float32)
     for first in range(0, size, 1 + negatives):
         labels[first] = 1.0
-    places, arcs = np.empty(targets, np.int64), np.empty(targets, np.int64)
-    return rows, labels, np.empty(targets * (1 + negatives), np.uint64), places, arcs
+    places, chosen = np.empty(targets, np.int64), np.empty(targets, np.int64)
+    return rows, labels, np.empty(targets * (1 + negatives), np.uint64), places, chosen
 
 
 @njit(nogil=True)
-def _draw(node, key, walks, negatives, nodes, indptr, indices, thresholds, aliases, draws, places, arcs, rows):
+def _draw(node, key, walks, negatives, nodes, indptr, indices, thresholds, aliases, draws, places, chosen, rows):
     """Write the rows of one iteration, each target before its negatives, out of `nodes`; returns how many there are."""
     _throw(key, nodes, draws, rows)
     places[:] = node
     walking = 0
     for hop in range(len(walks)):
-        _choose(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, places, arcs)
-        _step(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, places, arcs)
+        _choose(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, places, chosen)
+        _step(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, places, chosen)
         walking += walks[hop]
     return _gather(node, negatives, places, rows)
 
@@ -238,7 +182,7 @@ def _throw(key, nodes, draws, rows):
 
 
 @njit(nogil=True)
-def _choose(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, places, arcs):
+def _choose(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, places, chosen):
     """Choose an arc from places[j] uniformly for each walk from number `walking` on, and fetch what lies there.
 
     The place becomes −1 where there is none.
@@ -251,27 +195,22 @@ def _choose(hop, walking, negatives, indptr, indices, thresholds, aliases, draws
         if degree == 0:
             places[j] = -1
             continue
-        arcs[j] = first + np.int64(scale_to(derive(draws[j * (1 + negatives)], hop), np.uint64(degree)))
-        prefetch_item(indices, arcs[j])
+        chosen[j] = first + np.int64(scale_to(derive(draws[j * (1 + negatives)], hop), np.uint64(degree)))
+        prefetch_item(indices, chosen[j])
         if thresholds is not None:
-            prefetch_item(thresholds, arcs[j])
-            prefetch_item(aliases, arcs[j])
+            prefetch_item(thresholds, chosen[j])
+            prefetch_item(aliases, chosen[j])
 
 
 @njit(nogil=True)
-def _step(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, places, arcs):
+def _step(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, places, chosen):
     """Walk along the chosen arcs, or with weights along their aliases, and fetch where the next arcs begin."""
     for j in range(walking, len(places)):
         if places[j] < 0:
             continue
-        arc = arcs[j]
-        if thresholds is not None:
-            first = indptr[places[j]]
-            degree = np.uint64(indptr[places[j] + 1] - first)
-            rest = derive(draws[j * (1 + negatives)], hop) * degree
-            if np.uint32(rest >> np.uint64(32)) >= thresholds[arc]:
-                arc = first + np.int64(aliases[arc])
-        places[j] = indices[arc]
+        first = indptr[places[j]]
+        rest = derive(draws[j * (1 + negatives)], hop) * np.uint64(indptr[places[j] + 1] - first)
+        places[j] = indices[follow_alias(thresholds, aliases, chosen[j], first, rest)]
         prefetch_item(indptr, places[j])
 
 

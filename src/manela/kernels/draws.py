@@ -24,3 +24,12 @@ def mix(z):
 def derive(key, number):
     """The draw with this number under this key."""
     return mix(key + _GOLDEN * (np.uint64(number) + np.uint64(1)))
+
+
+@njit(nogil=True)
+def follow_alias(thresholds, aliases, arc, first, rest):
+    """The arc to take where `arc` was drawn of a node's arcs, which begin at `first`; `rest` is the draw's low half."""
+    if thresholds is not None:  # noqa: SIM102, a branch of its own is left out when compiling
+        if np.uint32(rest >> np.uint64(32)) >= thresholds[arc]:
+            arc = first + np.int64(aliases[arc])
+    return arc

@@ -8,12 +8,12 @@ The definition is `reference`, and the arithmetic that of `cpu`: a network split
 import numpy as np
 from numba import njit
 
-from manela.kernels.draws import derive
+from manela.kernels.draws import derive, follow_alias
 from manela.kernels.simd import AHEAD, BLOCK, absorb_block, prefetch_row, scale_to
 
 
 @njit(cache=True, nogil=True)
-def begin_walks(nodes, numbers, counts, key, hops, negatives, indptr, indices, thresholds, aliases, targets, away):
+def begin_walks(nodes, numbers, counts, key, hops, negatives, arcs, targets, away):
     """Draw the targets of some nodes as far as the host's own edges lead.
 
     Node i has the row nodes[i] here, numbers[i] in the network, and counts[i] iterations in the round, whose key this
@@ -21,6 +21,7 @@ def begin_walks(nodes, numbers, counts, key, hops, negatives, indptr, indices, t
     −1 where there is nothing, or nothing yet. Walks that leave for another host with steps left are written to the
     columns of away: place in targets, last arc, steps left, key. Returns how many there are.
     """
+    indptr, indices, thresholds, aliases = arcs
     iteration = gone = 0
     for i in range(len(nodes)):
         node_key = derive(key, numbers[i])
@@ -55,14 +56,15 @@ def mark_negatives(numbers, counts, key, targets, negatives, marks):
 
 
 @njit(cache=True, nogil=True)
-def wander(starts, firsts, steps, keys, indptr, indices, thresholds, aliases, ends, arcs, left):
-    """Walk from starts for as many steps as are told, or until a walk leaves the rows that indptr knows.
+def wander(starts, firsts, steps, keys, arcs, ends, taken, left):
+    """Walk from starts for as many steps as are told, or until a walk leaves the rows that arcs.indptr knows.
 
     Walk i has done firsts[i] steps before. Writes where it is, the last arc it took (−1 for none), and the steps that
     are left; where a node has no neighbours the walk ends at −1.
     """
+    indptr, indices, thresholds, aliases = arcs
     for i in range(len(starts)):
-        ends[i], arcs[i], left[i] = _walk(
+        ends[i], taken[i], left[i] = _walk(
             starts[i], firsts[i], steps[i], keys[i], indptr, indices, thresholds, aliases
         )  # fmt: skip
 
@@ -78,10 +80,7 @@ def _walk(start, first_step, steps, key, indptr, indices, thresholds, aliases):
             return np.int64(-1), np.int64(-1), np.int64(0)
         drawn = derive(key, step)
         arc = first + np.int64(scale_to(drawn, np.uint64(degree)))
-        if thresholds is not None:
-            rest = drawn * np.uint64(degree)
-            if np.uint32(rest >> np.uint64(32)) >= thresholds[arc]:
-                arc = first + np.int64(aliases[arc])
+        arc = follow_alias(thresholds, aliases, arc, first, drawn * np.uint64(degree))
         place = np.int64(indices[arc])
         step += 1
         remaining -= 1

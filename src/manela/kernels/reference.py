@@ -16,24 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from manela.kernels.arcs import Arcs, Integers
 from manela.randomness import derive, scale_to
 
 Floats = npt.NDArray[np.floating]
-Integers = npt.NDArray[np.integer]
-
-
-class Arcs(NamedTuple):
-    """Whom a walk can step to from each node; thresholds and aliases are None where no edge has a weight."""
-
-    indptr: Integers
-    indices: Integers
-    thresholds: npt.NDArray[np.uint32] | None = None
-    aliases: Integers | None = None
 
 
 def advance(
@@ -49,7 +39,8 @@ def advance(
     """The tables after one round, each (n, m): (Φ,), or with context vectors (Φ, Ψ).
 
     `counts` are the iterations of each node in the round, `key` the round's. With two tables, each moves against the
-    other and by the same draws.
+    other and by the same draws. `singly` is the paper's strict order: each single update is applied before the next is
+    computed. No engine has it; on BlogCatalog both orders learn vectors that are as good.
     """
     moved = [table.copy() for table in tables]
     for node in np.flatnonzero(counts):

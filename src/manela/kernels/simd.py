@@ -81,24 +81,17 @@ def absorb_block(typing_context, x, change, table, rows, labels, learning_rate, 
     `rows` holds valid rows up to first + AHEAD + 7.
     """
     signature = types.void(x, change, table, rows, labels, types.float32, types.int64, types.int64)
-    return signature, _generate_absorb(BLOCK, AHEAD)
-
-
-@intrinsic
-def absorb_one(typing_context, x, change, table, rows, labels, learning_rate, first, used):
-    """The same for the one row j = first, fetching nothing ahead; x and change may be the same array."""
-    signature = types.void(x, change, table, rows, labels, types.float32, types.int64, types.int64)
-    return signature, _generate_absorb(1, 0)
+    return signature, _generate_absorb(ahead=AHEAD)
 
 
 @intrinsic
 def exchange_block(typing_context, x, change, table, rows, labels, learning_rate, first, used):
     """As `absorb_block`, and each row moves too: u_j += learning_rate · (labels_j − σ(x·u_j))·x, one after another."""
     signature = types.void(x, change, table, rows, labels, types.float32, types.int64, types.int64)
-    return signature, _generate_absorb(BLOCK, 0, both=True)
+    return signature, _generate_absorb(ahead=0, both=True)
 
 
-def _generate_absorb(count, ahead, both=False):
+def _generate_absorb(ahead, both=False):
     def generate(context, builder, signature, arguments):
         x = get_data(context, builder, signature.args[0], arguments[0])
         change = get_data(context, builder, signature.args[1], arguments[1])
@@ -107,12 +100,12 @@ def _generate_absorb(count, ahead, both=False):
             builder.gep(get_data(context, builder, kind, value), [arguments[6]])
             for kind, value in zip(signature.args[3:5], arguments[3:5], strict=True)
         )
-        starts = _starts(builder, base, stride, rows, range(count))
-        later = _starts(builder, base, stride, rows, range(ahead, ahead + count)) if ahead else []
+        starts = _starts(builder, base, stride, rows, range(BLOCK))
+        later = _starts(builder, base, stride, rows, range(ahead, ahead + BLOCK)) if ahead else []
         products = []
-        for first in range(0, count, _ROWS_AT_ONCE):
+        for first in range(0, BLOCK, _ROWS_AT_ONCE):
             products += _dot(builder, x, starts[first : first + _ROWS_AT_ONCE], stride)
-        error = builder.fsub(_load_some(builder, labels, count), sigmoid(builder, fold(builder, products)))
+        error = builder.fsub(_load_eight(builder, labels), sigmoid(builder, fold(builder, products)))
         rates = _rates(builder, arguments[5], builder.sub(arguments[7], arguments[6]))
         _add_rows(builder, change, starts, builder.fmul(rates, error), stride, later, x if both else None)
         return context.get_dummy_value()
@@ -143,12 +136,10 @@ def _rates(builder, learning_rate, left):
 
 def fold(builder, sums):
     """One vector of `BLOCK` totals from partial sums: halves first, then neighbours, then pairs, then fours."""
-    zero = ir.Constant(_EIGHT, [0.0] * BLOCK)
     level = [
         builder.fadd(_shuffle(builder, s, s, range(BLOCK)), _shuffle(builder, s, s, range(BLOCK, 2 * BLOCK)))
         for s in sums
     ]
-    level += [zero] * (BLOCK - len(level))
     for left, right in (
         ((0, 8, 2, 10, 4, 12, 6, 14), (1, 9, 3, 11, 5, 13, 7, 15)),
         ((0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)),
@@ -215,14 +206,8 @@ def _store_wide(builder, start, i, vector):
     builder.store(vector, builder.bitcast(builder.gep(start, [i]), _WIDE.as_pointer()), align=4)
 
 
-def _load_some(builder, start, count):
-    """The first `count` values at start in a vector of `BLOCK`, zeros behind them."""
-    if count == BLOCK:
-        return builder.load(builder.bitcast(start, _EIGHT.as_pointer()), align=4)
-    vector = ir.Constant(_EIGHT, [0.0] * BLOCK)
-    for j in range(count):
-        vector = builder.insert_element(vector, builder.load(builder.gep(start, [_WORD(j)])), _INT(j))
-    return vector
+def _load_eight(builder, start):
+    return builder.load(builder.bitcast(start, _EIGHT.as_pointer()), align=4)
 
 
 def splat(builder, value, kind):

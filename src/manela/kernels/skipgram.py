@@ -9,7 +9,7 @@ of the window, and the negatives of each pair.
 import numpy as np
 from numba import njit
 
-from manela.kernels.draws import derive
+from manela.kernels.draws import derive, follow_alias
 from manela.kernels.simd import BLOCK, exchange_block, scale_to
 
 _UNIT = 2.0**-53
@@ -18,11 +18,12 @@ _ENOUGH = 64
 
 
 @njit(cache=True, nogil=True)
-def count_visits(starts, key, length, indptr, indices, thresholds, aliases, p, q, visits, stop):
+def count_visits(starts, key, length, arcs, p, q, visits, stop):
     """Add to visits how often the walks from starts come to each node; returns the number of steps.
 
     Ends early once stop[0] is not 0.
     """
+    indptr, indices, thresholds, aliases = arcs
     walk = np.empty(length, np.int64)
     steps = 0
     for i in range(len(starts)):
@@ -37,8 +38,8 @@ def count_visits(starts, key, length, indptr, indices, thresholds, aliases, p, q
 
 @njit(cache=True, nogil=True)
 def train(
-    starts, key, length, indptr, indices, thresholds, aliases, p, q, window, negatives, negative_thresholds,
-    negative_aliases, first_rate, last_rate, vectors, contexts, updates, stop,
+    starts, key, length, arcs, p, q, window, negatives, negative_thresholds, negative_aliases, first_rate, last_rate,
+    vectors, contexts, updates, stop,
 ):  # fmt: skip
     """Move vectors and contexts, both (n, m), by one walk from each of starts.
 
@@ -50,6 +51,7 @@ def train(
     The learning rate goes from first_rate to last_rate. `updates` counts how often each x moves. Ends early once
     stop[0] is not 0. Returns the number of pairs.
     """
+    indptr, indices, thresholds, aliases = arcs
     walk = np.empty(length, np.int64)
     change = np.empty(vectors.shape[1], np.float32)
     rows = np.zeros(1 + negatives + BLOCK, np.int64)
@@ -75,8 +77,7 @@ def train(
                     drawn = derive(walk_key, number)
                     number += 1
                     other = np.int64(scale_to(drawn, nodes))
-                    if np.uint32((drawn * nodes) >> np.uint64(32)) >= negative_thresholds[other]:
-                        other = np.int64(negative_aliases[other])
+                    other = follow_alias(negative_thresholds, negative_aliases, other, 0, drawn * nodes)
                     if other != walk[place]:
                         rows[used] = other
                         used += 1
@@ -112,9 +113,7 @@ def _walk(start, key, indptr, indices, thresholds, aliases, p, q, walk):
             drawn = derive(key, number)
             number += 1
             arc = first + np.int64(scale_to(drawn, np.uint64(degree)))
-            if thresholds is not None:  # noqa: SIM102, a branch of its own is left out when compiling
-                if np.uint32((drawn * np.uint64(degree)) >> np.uint64(32)) >= thresholds[arc]:
-                    arc = first + np.int64(aliases[arc])
+            arc = follow_alias(thresholds, aliases, arc, first, drawn * np.uint64(degree))
             there = np.int64(indices[arc])
             if before < 0 or (most == 1.0 and p == 1.0 and q == 1.0):
                 break
@@ -140,53 +139,3 @@ def _is_neighbour(node, other, indptr, indices):
         else:
             high = middle
     return low < indptr[node + 1] and indices[low] == other
-
-
-@njit(cache=True, nogil=True)
-def precompute_transitions(indptr, indices, p, q, thresholds, aliases, room):
-    """Write alias tables for the steps after every arc, as node2vec's authors did; returns how many entries.
-
-    For each arc t → v there is an entry for each neighbour of v, so there are Σ d(v)² of them. Ends when the room,
-    len(thresholds), is used up. `room` holds work space for the largest degree: (3, largest).
-    """
-    used = 0
-    for before in range(len(indptr) - 1):
-        for arc in range(indptr[before], indptr[before + 1]):
-            here = indices[arc]
-            first, last = indptr[here], indptr[here + 1]
-            degree = last - first
-            if used + degree > len(thresholds):
-                return used
-            total = 0.0
-            for j in range(degree):
-                there = indices[first + j]
-                if there == before:
-                    room[0, j] = 1.0 / p
-                else:
-                    room[0, j] = 1.0 if _is_neighbour(before, there, indptr, indices) else 1.0 / q
-                total += room[0, j]
-            smalls = larges = 0
-            for j in range(degree):
-                room[0, j] *= degree / total
-                if room[0, j] < 1.0:
-                    room[1, smalls] = j
-                    smalls += 1
-                else:
-                    room[2, larges] = j
-                    larges += 1
-            while smalls > 0 and larges > 0:
-                smalls -= 1
-                poor, rich = np.int64(room[1, smalls]), np.int64(room[2, larges - 1])
-                thresholds[used + poor] = room[0, poor]
-                aliases[used + poor] = rich
-                room[0, rich] -= 1.0 - room[0, poor]
-                if room[0, rich] < 1.0:
-                    larges -= 1
-                    room[1, smalls] = rich
-                    smalls += 1
-            for j in range(smalls):
-                thresholds[used + np.int64(room[1, j])] = 1.0
-            for j in range(larges):
-                thresholds[used + np.int64(room[2, j])] = 1.0
-            used += degree
-    return used

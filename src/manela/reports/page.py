@@ -189,34 +189,6 @@ def _relationship(found: Mapping[str, Any], folder: Path, quick: bool) -> Sectio
     )  # fmt: skip
 
 
-def _complexity(found: Mapping[str, Any], folder: Path, quick: bool) -> Section:  # noqa: ARG001
-    rows = []
-    for one in [*found["nodes"], *found["degrees"]]:
-        cells = [f"{one['nodes']:,}", f"{one['edges']:,}"]
-        for method in ("manela", "deepwalk", "node2vec"):
-            cost = one["methods"][method]
-            cells += [f"{cost[part] / cost['pairs'] * 1e6:.2f}" for part in ("sampling", "updating")]
-        cells.append("{:.3f}".format(one["methods"]["node2vec"]["preparing"]))
-        transitions = one["transitions"]
-        seconds = transitions["seconds"]
-        cells += ["does not fit" if seconds is None else f"{seconds:.2f}", f"{transitions['bytes'] / 1e6:,.0f}"]
-        rows.append(cells)
-    heads = [
-        "nodes", "edges", "MANELA sampling", "updating", "DeepWalk sampling", "updating", "node2vec sampling",
-        "updating", "node2vec preparing, s", "node2vec precomputing, s", "its tables, MB",
-    ]  # fmt: skip
-    return Section(
-        "complexity", "Complexity",
-        ["Seconds a million update pairs, one thread, on random networks (the paper's Table II). Work is the same for "
-         "a pair however large the network; time grows where vectors outgrow the caches. node2vec with rejection "
-         "sampling prepares nothing for an edge; with transition probabilities precomputed for every arc, as its "
-         "authors did, time and memory grow with the sum of squared degrees. Tables beyond 800 MB are not tried."],
-        [Table("Seconds a million update pairs, unless said", heads, rows)],
-        [_draw("complexity", "Left: cost of a pair against size. Right: cost of preparing against edges; dotted lines "
-               "are where precomputed tables no longer fit.", folder, lambda path: plots.plot_complexity(found, path))],
-    )  # fmt: skip
-
-
 def _sweep(found: Mapping[str, Any], folder: Path, quick: bool) -> Section:  # noqa: ARG001
     ratios = [row["first_ratio"] for row in next(iter(found.values()))]
     rows = [
@@ -255,7 +227,6 @@ _SECTIONS: dict[str, Callable[[Mapping[str, Any], Path, bool], Section]] = {
     "links": _links,
     "visualisation": _visualisation,
     "relationship": _relationship,
-    "complexity": _complexity,
     "sweep": _sweep,
     "tuned": _tuned,
 }

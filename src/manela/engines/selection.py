@@ -1,15 +1,16 @@
-"""Choice: what an engine is, and which one runs a job."""
+"""Selection: what an engine is, and which one runs a job."""
 
 from __future__ import annotations
 
 import warnings
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from manela.engines.arcs import Arcs
 from manela.engines.cpu import CpuEngine
 from manela.engines.state import State
 from manela.errors import DeviceError, ManelaWarning, ParameterError
@@ -35,13 +36,13 @@ class Engine(Protocol):
     name : str
     state : State
         Its round is right at all times, its tables and pairs after `collect`.
-    arcs : tuple
-        indptr, indices, thresholds and aliases.
+    arcs : Arcs
+        Whom walks can step to.
     """
 
     name: str
     state: State
-    arcs: tuple[Any, Any, Any, Any]
+    arcs: Arcs
 
     @property
     def updates(self) -> npt.NDArray[np.int64]:
@@ -118,11 +119,11 @@ def has_gpu() -> bool:
 
 
 def _is_worth_a_gpu(graph: Graph, settings: Settings) -> bool:
-    if settings.apply != "iteration" or settings.dimensions > MOST_GPU_DIMENSIONS:
+    if settings.dimensions > MOST_GPU_DIMENSIONS:
         return False
     seconds = settings.max_seconds
     if seconds is None:
-        speed = _SPEED_OF_A_CORE * settings.jobs * 128 / (settings.dimensions * (1 + settings.context))
+        speed = _SPEED_OF_A_CORE * settings.threads * 128 / (settings.dimensions * (1 + settings.context))
         seconds = count_pairs(graph, settings) / speed
     return seconds > _WORTH and has_gpu()
 
