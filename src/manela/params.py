@@ -161,6 +161,22 @@ PARAMETERS: dict[str, Parameter] = {
         lambda x: x in ENGINES,
         "Who runs the rounds; auto takes a GPU if one is there and worth it.",
     ),
+    "order": Parameter(10, "a whole number from 2 to 1000", _whole(2, 1000), "Terms of ProNE's filter."),
+    "theta": Parameter(
+        0.5, "a number above 0 and at most 50", lambda x: _positive(x) and x <= 50, "How narrow ProNE's filter is (θ)."
+    ),
+    "mu": Parameter(
+        0.2,
+        "a number from 0 to 2",
+        lambda x: isinstance(x, Real) and not isinstance(x, bool) and 0 <= float(x) <= 2,
+        "The eigenvalue of the Laplacian in the middle of ProNE's filter (μ).",
+    ),
+    "rank": Parameter(
+        256,
+        "a whole number from 1 to 32768, or None",
+        _optional(_whole(1, 32768)),
+        "Eigenpairs by which NetMF approximates the network (h); None for the exact product.",
+    ),
 }
 
 
@@ -309,3 +325,61 @@ def count_jobs(n_jobs: int | None) -> int:
 
 def _show(ratios: tuple[float, ...]) -> str:
     return "(" + ", ".join(f"{r:g}" for r in ratios) + ")"
+
+
+@dataclass(frozen=True)
+class ProNESettings:
+    """Checked parameters of a run of ProNE."""
+
+    dimensions: int
+    order: int
+    theta: float
+    mu: float
+    seed: int
+    jobs: int
+
+
+@dataclass(frozen=True)
+class NetMFSettings:
+    """Checked parameters of a run of NetMF."""
+
+    dimensions: int
+    window: int
+    negatives: int
+    rank: int | None
+    seed: int
+    jobs: int
+
+
+def check_prone(values: Mapping[str, Any]) -> ProNESettings:
+    """Check the parameters of ProNE."""
+    from manela.randomness import seed_of
+
+    for name, value in values.items():
+        check(name, value)
+    return ProNESettings(
+        dimensions=int(values["dimensions"]),
+        order=int(values["order"]),
+        theta=float(values["theta"]),
+        mu=float(values["mu"]),
+        seed=seed_of(values["random_state"]),
+        jobs=count_jobs(values["n_jobs"]),
+    )
+
+
+def check_netmf(values: Mapping[str, Any]) -> NetMFSettings:
+    """Check the parameters of NetMF, which divides by the number of negatives."""
+    from manela.randomness import seed_of
+
+    for name, value in values.items():
+        check(name, value)
+    if values["negatives"] == 0:
+        raise ParameterError("negatives must be at least 1 for NetMF, got 0.")
+    return NetMFSettings(
+        dimensions=int(values["dimensions"]),
+        window=int(values["window"]),
+        negatives=int(values["negatives"]),
+        rank=None if values["rank"] is None else int(values["rank"]),
+        seed=seed_of(values["random_state"]),
+        jobs=count_jobs(values["n_jobs"]),
+    )
