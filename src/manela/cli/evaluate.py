@@ -93,7 +93,8 @@ def links(
         str,
         typer.Option(
             metavar="NAME,…",
-            help="manela, deepwalk, node2vec, common-neighbours, adamic-adar, preferential-attachment, or all.",
+            help="manela, deepwalk, node2vec, prone, netmf, common-neighbours, adamic-adar, preferential-attachment, "
+            "or all.",
         ),
     ] = "manela",
     share: Annotated[float, typer.Option(help="Part of the edges to hide.")] = 0.2,

@@ -9,12 +9,14 @@ from manela.errors import ParameterError
 from manela.estimators.deepwalk import DeepWalk
 from manela.estimators.embedder import Embedder
 from manela.estimators.manela import Manela
+from manela.estimators.netmf import NetMF
 from manela.estimators.node2vec import Node2Vec
+from manela.estimators.prone import ProNE
 from manela.evaluation.heuristics import HEURISTICS
 from manela.evaluation.links import Scorer, score_vectors
 from manela.graph import Graph
 
-EMBEDDERS: dict[str, type[Embedder]] = {kind.method: kind for kind in (Manela, DeepWalk, Node2Vec)}
+EMBEDDERS: dict[str, type[Embedder]] = {kind.method: kind for kind in (Manela, DeepWalk, Node2Vec, ProNE, NetMF)}
 METHODS = (*EMBEDDERS, *HEURISTICS)
 
 
