@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse as sp
 from scipy.special import iv
+from threadpoolctl import threadpool_limits
 
 from manela.datasets.loading import load_graph
 from manela.embedding import Embedding
@@ -49,8 +50,8 @@ class ProNE(Embedder):
     random_state : int, NumPy generator or None, default=0
         Seed of the randomised SVD; None for a new one, kept in `provenance_`.
     n_jobs : int or None, default=None
-        Threads of the sparse products, all cores if None; the bits of these do not depend on it. Dense algebra has the
-        threads that BLAS has (`OMP_NUM_THREADS`), whose number may change the last bits.
+        Threads of the sparse products, all cores if None. The bits do not depend on it. Dense algebra has one thread,
+        whatever BLAS is set to: on two cores a second one brought nothing, and many times the time if others used them.
 
     Attributes
     ----------
@@ -109,7 +110,10 @@ class ProNE(Embedder):
         parts = Parts(("factorising", "propagating", "rotating"), progress)
         adjacency = symmetric_adjacency(graph, "ProNE")
         alone = adjacency.sum(axis=1) == 0
-        with ThreadPoolExecutor(settings.jobs, thread_name_prefix="manela-prone") as threads:
+        with (
+            threadpool_limits(1, user_api="blas"),
+            ThreadPoolExecutor(settings.jobs, thread_name_prefix="manela-prone") as threads,
+        ):
             shared = ThreadedMatrix(proximity_matrix(adjacency), threads, settings.jobs)
             vectors = factorise(shared, settings.dimensions, settings.seed)
             vectors[alone] = 0.0
@@ -122,7 +126,7 @@ class ProNE(Embedder):
             scaled = ThreadedMatrix((looped / looped.max()).astype(np.float32), threads, settings.jobs)
             vectors = scaled @ vectors
             parts.finish("propagating")
-        left, values, _ = scipy.linalg.svd(vectors, full_matrices=False, overwrite_a=True, check_finite=False)
+            left, values, _ = scipy.linalg.svd(vectors, full_matrices=False, overwrite_a=True, check_finite=False)
         vectors = left * np.sqrt(values)
         vectors[alone] = 0.0
         vectors = pad_columns(normalise_rows(vectors), settings.dimensions)
