@@ -131,12 +131,9 @@ def links(
     read = load_graph(graph, unweighted=unweighted, matfile_variable=matfile_variable, progress=report_download(graph))
 
     from manela.evaluation.links import hide_edges, rank_links, sample_nodes
-    from manela.evaluation.methods import METHODS, make_scorer
+    from manela.evaluation.methods import choose_methods, make_scorer
 
-    chosen = METHODS if method == "all" else tuple(dict.fromkeys(method.split(",")))
-    unknown = [name for name in chosen if name not in METHODS]
-    if unknown:
-        raise ParameterError(f"method must be one of {', '.join(METHODS)}, or all, got {unknown[0]!r}.")
+    chosen = choose_methods(method, read, window)
     parameters = {
         "dimensions": dimensions, "window": window, "ratios": o.parse_ratios(ratios), "context": context,
         "pairs": pairs, "p": p, "q": q,

@@ -115,7 +115,7 @@ class NetMF(Embedder):
         """
         settings = check_netmf(self.get_params())
         graph = load_graph(X)
-        check_size(graph, settings)
+        check_size(graph, settings.window)
         parts = Parts(("counting", "factorising"), progress)
         adjacency = symmetric_adjacency(graph, "NetMF")
         strengths: Numbers = adjacency.sum(axis=1)
@@ -143,9 +143,9 @@ class NetMF(Embedder):
         return self._keep(Embedding(graph.nodes, vectors, None, provenance))
 
 
-def check_size(graph: Graph, settings: NetMFSettings) -> None:
+def check_size(graph: Graph, window: int) -> None:
     """Refuse a network whose dense matrix would not fit."""
-    if settings.window > 1 and graph.number_of_nodes > _MOST_NODES:
+    if window > 1 and graph.number_of_nodes > _MOST_NODES:
         size = 4 * graph.number_of_nodes**2 / 2**30
         raise GraphError(
             f"NetMF with a window above 1 needs a network of at most {_MOST_NODES:,} nodes, got "
