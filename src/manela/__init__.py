@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from manela.errors import ManelaWarning as ManelaWarning
     from manela.estimators.deepwalk import DeepWalk as DeepWalk
     from manela.estimators.manela import Manela as Manela
+    from manela.estimators.netmf import NetMF as NetMF
     from manela.estimators.node2vec import Node2Vec as Node2Vec
+    from manela.estimators.prone import ProNE as ProNE
     from manela.estimators.relational_neighbors import RelationalNeighbors as RelationalNeighbors
     from manela.formats.graphs import read_graph as read_graph
     from manela.graph import Graph as Graph
@@ -25,7 +27,9 @@ _HOMES = {
     "Manela": "manela.estimators.manela",
     "ManelaError": "manela.errors",
     "ManelaWarning": "manela.errors",
+    "NetMF": "manela.estimators.netmf",
     "Node2Vec": "manela.estimators.node2vec",
+    "ProNE": "manela.estimators.prone",
     "RelationalNeighbors": "manela.estimators.relational_neighbors",
     "read_graph": "manela.formats.graphs",
 }
@@ -36,7 +40,9 @@ __all__ = [
     "Manela",
     "ManelaError",
     "ManelaWarning",
+    "NetMF",
     "Node2Vec",
+    "ProNE",
     "RelationalNeighbors",
     "__version__",
     "read_graph",

@@ -234,7 +234,33 @@ WALKING: dict[str, Parameter] = {
 }
 """Of DeepWalk and node2vec only."""
 
-PARAMETERS: dict[str, Parameter] = {**LEARNING, **RUNNING, **WALKING}
+FACTORISING: dict[str, Parameter] = {
+    "order": Parameter(int, 10, "a whole number from 2 to 1000", _whole(2, 1000), "Terms of ProNE's filter."),
+    "theta": Parameter(
+        float,
+        0.5,
+        "a number above 0 and at most 50",
+        lambda x: _positive(x) and x <= 50,
+        "How narrow ProNE's filter is (θ).",
+    ),
+    "mu": Parameter(
+        float,
+        0.2,
+        "a number from 0 to 2",
+        lambda x: isinstance(x, Real) and not isinstance(x, bool) and 0 <= float(x) <= 2,
+        "The eigenvalue of the Laplacian in the middle of ProNE's filter (μ).",
+    ),
+    "rank": Parameter(
+        int,
+        256,
+        "a whole number from 1 to 32768, or None",
+        _optional(_whole(1, 32768)),
+        "Eigenpairs by which NetMF approximates the network (h); None for the exact product.",
+    ),
+}
+"""Of ProNE and NetMF only."""
+
+PARAMETERS: dict[str, Parameter] = {**LEARNING, **RUNNING, **WALKING, **FACTORISING}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,6 +319,30 @@ class WalkSettings:
     threads: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class ProNESettings:
+    """Checked parameters of a run of ProNE."""
+
+    dimensions: int
+    order: int
+    theta: float
+    mu: float
+    seed: int
+    threads: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetMFSettings:
+    """Checked parameters of a run of NetMF."""
+
+    dimensions: int
+    window: int
+    negatives: int
+    rank: int | None
+    seed: int
+    threads: int
+
+
 def default(name: str) -> Any:
     """The default of a parameter."""
     return PARAMETERS[name].default
@@ -334,7 +384,20 @@ def check_walks(values: Mapping[str, Any]) -> WalkSettings:
     return WalkSettings(**_resolve(values, WalkSettings))
 
 
-def _resolve(values: Mapping[str, Any], kind: type[Settings | WalkSettings]) -> dict[str, Any]:
+def check_prone(values: Mapping[str, Any]) -> ProNESettings:
+    """Check the parameters of ProNE; those that are not given have their defaults."""
+    return ProNESettings(**_resolve(values, ProNESettings))
+
+
+def check_netmf(values: Mapping[str, Any]) -> NetMFSettings:
+    """Check the parameters of NetMF, which divides by the number of negatives."""
+    settings = NetMFSettings(**_resolve(values, NetMFSettings))
+    if settings.negatives == 0:
+        raise ParameterError("negatives must be at least 1 for NetMF, got 0.")
+    return settings
+
+
+def _resolve(values: Mapping[str, Any], kind: type) -> dict[str, Any]:
     """The settings of a kind that parameters stand for, each checked; the number of threads is settled here."""
     for name in PARAMETERS:
         if name in values:

@@ -63,11 +63,12 @@ def test_scores_do_not_depend_on_the_order_of_a_file(manela, vectors):
 
 def test_links_prints_a_line_for_each_method(manela, network, tmp_path):
     done = manela(
-        "evaluate", "links", network, "--method", "manela,deepwalk,adamic-adar", "--runs", 2, "--dimensions", 16,
-        "--pairs", 200_000, "--json", tmp_path / "links.json", "--plot", tmp_path / "links.png",
+        "evaluate", "links", network, "--method", "manela,deepwalk,prone,netmf,adamic-adar", "--runs", 2,
+        "--dimensions", 16, "--pairs", 200_000, "--json", tmp_path / "links.json", "--plot", tmp_path / "links.png",
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["method", "manela", "deepwalk", "adamic-adar"]
+    methods = ["manela", "deepwalk", "prone", "netmf", "adamic-adar"]
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["method", *methods]
     scores = json.loads((tmp_path / "links.json").read_text())["scores"]
     assert len(scores["manela"]) == 2
     assert all(run["auc"] > 0.75 for runs in scores.values() for run in runs)

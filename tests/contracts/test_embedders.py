@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from manela import DeepWalk, Embedding, Graph, Manela, Node2Vec, read_graph
+from manela import DeepWalk, Embedding, Graph, Manela, NetMF, Node2Vec, ProNE, read_graph
 from manela.datasets.generators import stochastic_block_model
 from manela.errors import FormatError, ParameterError, UnknownNodeError
 from manela.evaluation.separation import measure_separation
@@ -16,7 +16,10 @@ EMBEDDERS = {
     "manela": Manela(dimensions=20, pairs=200_000, n_jobs=1),
     "deepwalk": DeepWalk(dimensions=20, walk_length=20),
     "node2vec": Node2Vec(dimensions=20, walk_length=20, p=0.5, q=2.0),
+    "prone": ProNE(dimensions=20),
+    "netmf": NetMF(dimensions=20),
 }
+LEARNS_FROM_PAIRS = {"manela": True, "deepwalk": True, "node2vec": True, "prone": False, "netmf": False}
 
 
 @pytest.fixture(params=sorted(EMBEDDERS))
@@ -86,7 +89,13 @@ def test_what_is_saved_comes_back(model, blocks, tmp_path):
 
 
 def test_parameters_may_be_numbers_of_numpy(model, tmp_path):
-    model.set_params(dimensions=np.int64(8), learning_rate=np.float32(0.02))
+    numbers = {
+        "dimensions": np.int64(8),
+        "learning_rate": np.float32(0.02),
+        "theta": np.float32(0.5),
+        "negatives": np.int32(2),
+    }
+    model.set_params(**{name: value for name, value in numbers.items() if name in model.get_params()})
     model.fit(Graph.from_edges([0, 1], [1, 2])).save(tmp_path / "out.npz")
     assert type(model).load(tmp_path / "out.npz").dimensions == 8
 
@@ -103,21 +112,26 @@ def test_a_path_will_do(model, tmp_path):
     np.testing.assert_array_equal(clone(model).fit(path).embedding_, clone(model).fit(read_graph(path)).embedding_)
 
 
+BROKEN = {
+    "dimensions": 0, "window": 0, "negatives": -1, "learning_rate": float("nan"), "random_state": -1, "n_jobs": 0,
+    "order": 1, "theta": 0.0, "mu": 2.5, "rank": 0,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("dimensions", 0),
-        ("window", 0),
-        ("negatives", -1),
-        ("learning_rate", float("nan")),
-        ("random_state", -1),
-        ("n_jobs", 0),
-    ],
+    ("method", "name"),
+    [(method, name) for method, model in EMBEDDERS.items() for name in BROKEN if name in model.get_params()],
 )
-def test_parameters_are_checked_in_fit(model, blocks, name, value):
-    broken = model.set_params(**{name: value})
+def test_parameters_are_checked_in_fit(blocks, method, name):
+    broken = clone(EMBEDDERS[method]).set_params(**{name: BROKEN[name]})
     with pytest.raises(ParameterError, match=f"{name} must be"):
         broken.fit(blocks[0])
+
+
+def test_every_method_has_the_parameters_that_all_have(model):
+    assert {"dimensions", "random_state", "n_jobs"} <= set(model.get_params())
+    if LEARNS_FROM_PAIRS[model.method]:
+        assert {"window", "negatives", "learning_rate"} <= set(model.get_params())
 
 
 @pytest.mark.parametrize("name", ["deepwalk", "node2vec"])
@@ -143,4 +157,27 @@ def test_progress_is_told(model, blocks):
     seen = []
     model.fit(blocks[0], progress=seen.append)
     assert seen[-1].round == seen[-1].rounds
-    assert seen[-1].pairs == model.provenance_["pairs_made"] > 0
+    if LEARNS_FROM_PAIRS[model.method]:
+        assert seen[-1].pairs == model.provenance_["pairs_made"] > 0
+    else:
+        assert seen[-1].pairs == 0
+        assert len(seen) == len(model.provenance_["seconds"]) > 1
+
+
+def test_a_network_of_fewer_nodes_than_dimensions_has_vectors_of_full_length(model):
+    vectors = model.fit(Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])).embedding_
+    assert vectors.shape == (4, 20)
+    assert vectors.dtype == np.float32
+    assert np.isfinite(vectors).all()
+
+
+@pytest.mark.filterwarnings("ignore::manela.ManelaWarning")
+def test_a_directed_network_has_finite_vectors(model):
+    graph = Graph.from_edges([0, 1, 2, 3, 0], [1, 2, 0, 0, 4], [1.0, 2.0, 1.0, 1.0, 3.0], directed=True)
+    assert np.isfinite(model.fit(graph).embedding_).all()
+
+
+@pytest.mark.filterwarnings("ignore::manela.ManelaWarning")
+def test_weights_of_any_size_give_finite_vectors(model):
+    graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 0], [1e-100, 1e100, 1.0, 1e-30, 1e30], nodes=range(6))
+    assert np.isfinite(model.fit(graph).embedding_).all()

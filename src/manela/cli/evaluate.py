@@ -95,7 +95,8 @@ def links(
         str,
         typer.Option(
             metavar="NAME,…",
-            help="manela, deepwalk, node2vec, common-neighbours, adamic-adar, preferential-attachment, or all.",
+            help="manela, deepwalk, node2vec, prone, netmf, common-neighbours, adamic-adar, preferential-attachment, "
+            "or all.",
         ),
     ] = "manela",
     share: Annotated[float, typer.Option(help="Part of the edges to hide.")] = 0.2,
@@ -126,12 +127,9 @@ def links(
     read = load_graph(graph, unweighted=unweighted, matfile_variable=matfile_variable, progress=report_download(graph))
 
     from manela.evaluation.links import hide_edges, rank_links, sample_nodes
-    from manela.evaluation.methods import METHODS, make_scorer
+    from manela.evaluation.methods import choose_methods, make_scorer
 
-    chosen = METHODS if method == "all" else tuple(dict.fromkeys(method.split(",")))
-    unknown = [name for name in chosen if name not in METHODS]
-    if unknown:
-        raise ParameterError(f"method must be one of {', '.join(METHODS)}, or all, got {unknown[0]!r}.")
+    chosen = choose_methods(method, read, parameters["window"])
     found: dict[str, list[Any]] = {name: [] for name in chosen}
     with _counting("run", runs * len(chosen)) as done:
         for run in range(runs):

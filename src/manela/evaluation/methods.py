@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from manela.errors import ParameterError
+from manela.errors import GraphError, ManelaWarning, ParameterError
 from manela.estimators.deepwalk import DeepWalk
 from manela.estimators.embedder import Embedder
 from manela.estimators.manela import Manela
+from manela.estimators.netmf import NetMF, check_size
 from manela.estimators.node2vec import Node2Vec
+from manela.estimators.prone import ProNE
 from manela.evaluation.heuristics import HEURISTICS
 from manela.evaluation.links import Scorer, score_vectors
 from manela.graph import Graph
 
-EMBEDDERS: dict[str, type[Embedder]] = {kind.method: kind for kind in (Manela, DeepWalk, Node2Vec)}
+EMBEDDERS: dict[str, type[Embedder]] = {kind.method: kind for kind in (Manela, DeepWalk, Node2Vec, ProNE, NetMF)}
 METHODS = (*EMBEDDERS, *HEURISTICS)
+
+
+def choose_methods(names: str, graph: Graph, window: int) -> tuple[str, ...]:
+    """The methods that are named, with commas between them, or `all` that a network is not too large for."""
+    chosen = METHODS if names == "all" else tuple(dict.fromkeys(names.split(",")))
+    unknown = [name for name in chosen if name not in METHODS]
+    if unknown:
+        raise ParameterError(f"method must be one of {', '.join(METHODS)}, or all, got {unknown[0]!r}.")
+    if NetMF.method in chosen:
+        try:
+            check_size(graph, window)
+        except GraphError as error:
+            if names != "all":
+                raise
+            warnings.warn(f"{NetMF.method} is left out: {error}", ManelaWarning, stacklevel=2)
+            return tuple(name for name in chosen if name != NetMF.method)
+    return chosen
 
 
 def make_embedder(method: str, parameters: Mapping[str, Any]) -> Embedder:

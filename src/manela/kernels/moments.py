@@ -34,11 +34,11 @@ class Moments(NamedTuple):
     Examples
     --------
     >>> vectors = np.array([[1.0, 0.0], [0.0, 2.0]])
-    >>> add([measure(vectors[:1]), measure(vectors[1:])]).count
+    >>> add([measure(vectors[:1]), measure(vectors[1:])]).size
     2
     """
 
-    count: int
+    size: int
     total: Sums
     products: Sums
 
@@ -58,7 +58,7 @@ def measure(vectors: npt.NDArray[np.floating]) -> Moments:
 def add(parts: list[Moments]) -> Moments:
     """The moments of all vectors of some parts."""
     return Moments(
-        sum(part.count for part in parts),
+        sum(part.size for part in parts),
         np.sum([part.total for part in parts], axis=0),
         np.sum([part.products for part in parts], axis=0),
     )
@@ -66,8 +66,8 @@ def add(parts: list[Moments]) -> Moments:
 
 def factor(moments: Moments) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """The mean μ, and the lower triangle L with L·Lᵀ the covariance (Cholesky); directions without variance are 0."""
-    mean = moments.total.astype(np.float64) / moments.count
-    left = moments.products.astype(np.float64) / moments.count - mean[:, None] * mean[None, :]
+    mean = moments.total.astype(np.float64) / moments.size
+    left = moments.products.astype(np.float64) / moments.size - mean[:, None] * mean[None, :]
     lower = np.zeros_like(left)
     for k in range(len(left)):
         if left[k, k] * UNIT**2 > _LEAST_VARIANCE:

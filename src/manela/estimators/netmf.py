@@ -1,0 +1,209 @@
+"""NetMF: the estimator."""
+
+from __future__ import annotations
+
+import inspect
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.sparse.linalg import eigsh
+
+from manela.datasets.loading import load_graph
+from manela.embedding import Embedding
+from manela.engines.products import ThreadedMatrix
+from manela.errors import GraphError
+from manela.estimators.embedder import Embedder
+from manela.estimators.factorisation import Parts, factorise, pad_columns, symmetric_adjacency
+from manela.graph import Graph
+from manela.params import NetMFSettings, check_netmf, default
+from manela.progress import Reporter
+
+Numbers = npt.NDArray[np.float64]
+Matrix = npt.NDArray[np.float32]
+
+_MOST_NODES = 32_768
+"""The largest network with a dense matrix: 4 GiB of float32, which must fit into memory about three times."""
+_FEW_NODES = 1000
+"""Up to so many nodes all eigenpairs are computed; with more, this is slower than finding the largest ones alone."""
+_LARGEST_SCALE = 1e30
+"""The largest vol(G)/d(v) that counts, with which products stay within float32."""
+
+
+class NetMF(Embedder):
+    """Learn a vector for each node by factorising the matrix that DeepWalk factorises implicitly (Qiu et al., 2018).
+
+    With P = D⁻¹A this is log(max(1, vol(G)/(b·T) · (P + P² + … + P^T)·D⁻¹)). For a window of 1 it has entries
+    on the edges only and is computed exactly and sparse. For larger ones it is a dense matrix of nodes by nodes,
+    computed from the `rank` largest eigenpairs of D^-½·A·D^-½, or exactly with `rank=None`; networks of more than
+    32,768 nodes are refused then.
+
+    Weights count. The arcs of a directed network are taken both ways, with a warning. A node without neighbours has a
+    vector of zeros.
+
+    Parameters
+    ----------
+    dimensions : int, default=128
+        Length of a vector.
+    window : int, default=10
+        How far apart two nodes of a walk may be (T). 1 suits networks in which most nodes are near each other, such as
+        that of Wikipedia's words.
+    negatives : int, default=1
+        Random nodes for each pair (b); the larger, the fewer entries are above 0.
+    rank : int or None, default=256
+        Eigenpairs of the approximation (h), None for the exact product. Not used for a window of 1.
+    random_state : int, NumPy generator or None, default=0
+        Seed of the randomised SVD; None for a new one, kept in `provenance_`.
+    n_jobs : int or None, default=None
+        Threads of the sparse products, all cores if None; the bits of these do not depend on it. Dense algebra has the
+        threads that BLAS has (`OMP_NUM_THREADS`), whose number may change the last bits.
+
+    Attributes
+    ----------
+    embedding_ : array of float32, shape (n, m)
+        Row i is the vector of nodes_[i].
+    nodes_ : array, shape (n,)
+        Ids.
+    provenance_ : dict
+        Parameters, seed, network, version, and the seconds of each part.
+
+    Examples
+    --------
+    >>> from manela import NetMF
+    >>> from manela.datasets.generators import stochastic_block_model
+    >>> graph, communities = stochastic_block_model(nodes=60, inside=0.5, between=0.02, seed=1)
+    >>> NetMF(dimensions=16).fit(graph).embedding_.shape
+    (60, 16)
+    """
+
+    method = "netmf"
+
+    def __init__(
+        self,
+        dimensions: int = default("dimensions"),
+        window: int = default("window"),
+        negatives: int = 1,
+        rank: int | None = default("rank"),
+        random_state: Any = default("random_state"),
+        n_jobs: int | None = default("n_jobs"),
+    ) -> None:
+        self.dimensions = dimensions
+        self.window = window
+        self.negatives = negatives
+        self.rank = rank
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None, *, progress: Reporter | None = None) -> Self:  # noqa: ARG002
+        """Learn the vectors of a network.
+
+        Parameters
+        ----------
+        X : Graph, SciPy sparse matrix, NetworkX or igraph graph, edge_index, pandas frame, or path
+            The network.
+        y : ignored
+        progress : callable, optional
+            Called with a `manela.progress.Progress` after each part of the run, which it calls a round. It tells of no
+            update pairs, as the method has none.
+
+        Returns
+        -------
+        self
+        """
+        settings = check_netmf(self.get_params())
+        graph = load_graph(X)
+        check_size(graph, settings.window)
+        parts = Parts(("counting", "factorising"), progress)
+        adjacency = symmetric_adjacency(graph, "NetMF")
+        strengths: Numbers = adjacency.sum(axis=1)
+        with ThreadPoolExecutor(settings.threads, thread_name_prefix="manela-netmf") as threads:
+            matrix: Any
+            if settings.window == 1:
+                entries = edge_matrix(adjacency, strengths, settings.negatives)
+                matrix = ThreadedMatrix(entries, threads, settings.threads)
+            elif settings.rank is None:
+                steps = (sp.diags_array(invert(strengths)) @ adjacency).astype(np.float32)
+                shared = ThreadedMatrix(steps, threads, settings.threads)
+                matrix = exact_matrix(shared, strengths, settings.window, settings.negatives)
+            else:
+                matrix = approximate_matrix(adjacency, strengths, settings)
+            if settings.window > 1:
+                np.log(np.maximum(matrix, 1, out=matrix), out=matrix)
+            parts.finish("counting")
+            vectors = factorise(matrix, settings.dimensions, settings.seed)
+        vectors[strengths == 0] = 0.0
+        vectors = pad_columns(vectors, settings.dimensions)
+        parts.finish("factorising")
+        said = {name: value for name, value in asdict(settings).items() if name in self._get_param_names()}
+        said["random_state"] = settings.seed
+        provenance = self._provenance(graph, said, seconds=parts.seconds)
+        return self._set_fitted(Embedding(graph.nodes, vectors, None, provenance), None)
+
+
+def check_size(graph: Graph, window: int) -> None:
+    """Refuse a network whose dense matrix would not fit."""
+    if window > 1 and graph.number_of_nodes > _MOST_NODES:
+        size = 4 * graph.number_of_nodes**2 / 2**30
+        raise GraphError(
+            f"NetMF with a window above 1 needs a network of at most {_MOST_NODES:,} nodes, got "
+            f"{graph.number_of_nodes:,}, whose dense matrix has {size:,.1f} GiB; window=1 and ProNE need no such matrix"
+        )
+
+
+def invert(strengths: Numbers) -> Numbers:
+    """1/d(v), and 0 for a node without neighbours."""
+    return np.divide(1.0, strengths, out=np.zeros_like(strengths), where=strengths > 0)
+
+
+def edge_matrix(adjacency: sp.csr_array, strengths: Numbers, negatives: int) -> sp.csr_array:
+    """The logarithm of max(1, vol(G)/b · D⁻¹AD⁻¹), as float32; 0 off the edges."""
+    inverse = invert(strengths)
+    shares = sp.csr_array(sp.diags_array(inverse) @ adjacency)
+    entries = np.log(shares.data) + np.log(strengths.sum() / negatives) - np.log(strengths[shares.indices])
+    entries = np.maximum(entries, 0.0).astype(np.float32)
+    matrix = sp.csr_array((entries, shares.indices, shares.indptr), shape=shares.shape)
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def exact_matrix(steps: Any, strengths: Numbers, window: int, negatives: int) -> Matrix:
+    """vol(G)/(b·T) · (P + … + P^T)·D⁻¹, for P = steps, shape (n, n)."""
+    scale = np.minimum(strengths.sum() * invert(strengths) / (negatives * window), _LARGEST_SCALE)
+    power: Matrix = steps @ np.diag(scale.astype(np.float32))
+    total = power.copy()
+    for _ in range(window - 1):
+        power = steps @ power
+        total += power
+    return total
+
+
+def approximate_matrix(adjacency: sp.csr_array, strengths: Numbers, settings: NetMFSettings) -> Matrix:
+    """vol(G)/b · D^-½·U·f(Λ)·Uᵀ·D^-½, shape (n, n); f(λ) is the mean of λ, λ², … λ^T, or 0 if that is negative."""
+    inverse = invert(strengths)
+    roots = sp.diags_array(np.sqrt(inverse))
+    values, vectors = largest_eigenpairs(sp.csr_array(roots @ adjacency @ roots), settings.rank or 1, settings.seed)
+    means = np.mean([values**power for power in range(1, settings.window + 1)], axis=0)
+    scale = np.sqrt(np.minimum(strengths.sum() / settings.negatives * inverse, _LARGEST_SCALE))
+    factors = (scale[:, None] * vectors * np.sqrt(np.maximum(means, 0.0))).astype(np.float32)
+    matrix: Matrix = factors @ factors.T
+    return matrix
+
+
+def largest_eigenpairs(matrix: sp.csr_array, count: int, seed: int) -> tuple[Numbers, Numbers]:
+    """The largest eigenvalues of a symmetric matrix, at most count of them, and their vectors, shape (n, count).
+
+    Of a large matrix they are computed in float32, in a third of the time: what is made of them is float32 too.
+    """
+    nodes = matrix.shape[0]
+    if nodes <= max(_FEW_NODES, 2 * count):
+        values, vectors = np.linalg.eigh(matrix.toarray())
+        return values[-count:], vectors[:, -count:]
+    random = np.random.default_rng(seed)
+    # before SciPy 1.17 ARPACK could not be told where to draw the vectors of a restart
+    more = {"rng": random} if "rng" in inspect.signature(eigsh).parameters else {}
+    start = random.uniform(size=nodes).astype(np.float32)
+    values, vectors = eigsh(matrix.astype(np.float32), count, which="LA", v0=start, **more)
+    return values.astype(np.float64), vectors.astype(np.float64)
