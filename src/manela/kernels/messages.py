@@ -45,6 +45,7 @@ def advance(
     each node. Writes into made the update pairs of each node. Ends early, with some nodes moved and some not, once
     stop[0] is not 0.
     """
+    indptr, indices, thresholds, aliases = arcs
     n, m, targets = len(own), own.shape[1], len(hops)
     width = -(-(targets + 1) // GROUP) * GROUP
     rows = np.zeros((2, TILE, width), np.int64)
@@ -55,7 +56,10 @@ def advance(
     values, rates = np.zeros(width, np.float32), np.zeros(TILE, np.float32)
     now = tile = iteration = 0
     if len(nodes) > 0:
-        draw_tile(nodes, counts, 0, 0, n, shown, arcs, returns, scales, hops, key, chosen, rows[0], shares[0], used[0])
+        draw_tile(
+            nodes, counts, 0, 0, n, shown, indptr, indices, thresholds, aliases, returns, scales, hops, key,
+            chosen, rows[0], shares[0], used[0],
+        )  # fmt: skip
     while tile < len(nodes) and stop[0] == 0:
         later, later_iteration = tile, iteration + 1
         if later_iteration == counts[tile]:
@@ -63,8 +67,8 @@ def advance(
         then = 1 - now
         if later < len(nodes):
             draw_tile(
-                nodes, counts, later, later_iteration, n, shown, arcs, returns, scales, hops, key,
-                chosen, rows[then], shares[then], used[then],
+                nodes, counts, later, later_iteration, n, shown, indptr, indices, thresholds, aliases, returns, scales,
+                hops, key, chosen, rows[then], shares[then], used[then],
             )  # fmt: skip
         size = min(TILE, len(nodes) - tile)
         if iteration == 0:
@@ -94,30 +98,38 @@ def advance(
 
 
 @njit(nogil=True)
-def draw_tile(nodes, counts, tile, iteration, n, shown, arcs, returns, scales, hops, key, chosen, rows, shares, used):
+def draw_tile(
+    nodes, counts, tile, iteration, n, shown, indptr, indices, thresholds, aliases, returns, scales, hops, key,
+    chosen, rows, shares, used,
+):  # fmt: skip
     """Draw the targets of one iteration for each node of a tile, and fetch what they show."""
     for i in range(TILE):
         used[i] = 0
         if tile + i < len(nodes) and iteration < counts[tile + i]:
             node = nodes[tile + i]
             iteration_key = derive(derive(key, node), iteration)
-            used[i] = draw(node, iteration_key, n, shown, arcs, returns, scales, hops, chosen, rows[i], shares[i])
+            used[i] = draw(
+                node, iteration_key, n, shown, indptr, indices, thresholds, aliases, returns, scales, hops,
+                chosen, rows[i], shares[i],
+            )  # fmt: skip
 
 
 @njit(nogil=True)
-def draw(node, key, n, shown, arcs, returns, scales, hops, chosen, rows, shares):
+def draw(
+    node, key, n, shown, indptr, indices, thresholds, aliases, returns, scales, hops, chosen, rows, shares
+):  # fmt: skip
     """Write the rows of the targets behind that of the node itself, and the share of each row that is the node's own.
 
     Returns how many there are. The places behind them hold the node's own row.
     """
-    first = arcs.indptr[node]
-    degree = np.uint64(arcs.indptr[node + 1] - first)
+    first = indptr[node]
+    degree = np.uint64(indptr[node + 1] - first)
     targets = len(hops)
     rows[0] = node
     for j in range(targets):
-        chosen[j] = choose(first, degree, derive(key, j), arcs.thresholds, arcs.aliases)
+        chosen[j] = choose(first, degree, derive(key, j), thresholds, aliases)
     for j in range(targets):
-        rows[1 + j] = hops[j] * n + arcs.indices[chosen[j]]
+        rows[1 + j] = hops[j] * n + indices[chosen[j]]
     largest = np.float32(0.0)
     for j in range(targets):
         shares[1 + j] = returns[chosen[j]] if hops[j] == 1 else np.float32(0.0)
@@ -178,11 +190,11 @@ def show(own, shown, first, last):
 @njit(cache=True, nogil=True)
 def average(source, offset, arcs, weights, scales, target, place, first, last):
     """target[place + v] ← scales[v]·Σ weights·source[offset + u] over the neighbours u of v = first … last − 1."""
+    indptr, indices, _, _ = arcs
     for node in range(first, last):
         average_row(
-            source, offset, arcs.indices, weights, arcs.indptr[node], arcs.indptr[node + 1], scales[node],
-            target, place + node,
-        )  # fmt: skip
+            source, offset, indices, weights, indptr[node], indptr[node + 1], scales[node], target, place + node
+        )
 
 
 @njit(nogil=True)
