@@ -22,7 +22,7 @@ WEIGHT_RULE = "finite and above 0 (from 1e-100 to 1e100)"
 """Of an edge: sums and quotients of such weights are finite too."""
 
 PAIRS_PER_NODE = 7450
-"""Update pairs a node when no budget is given; more cost time, and learn a sparse network too much.
+"""Update pairs a node by walks when no budget is given; more cost time, and learn a sparse network too much.
 
 It is the number of pairs of places at most 10 apart in 10 walks of 80 nodes, 10·(10·80 − 10·11/2). DeepWalk with such
 walks makes each of them both ways, 14,900; as the window is drawn from 1 to 10, about 8,360 of them.
@@ -73,6 +73,14 @@ class Parameter:
 
 def _whole(low: int, high: float = math.inf) -> Callable[[Any], bool]:
     return lambda x: isinstance(x, Integral) and not isinstance(x, bool) and low <= int(x) <= high
+
+
+def _is_flag(x: Any) -> bool:
+    return isinstance(x, bool) or type(x).__name__ == "bool"
+
+
+def _between(low: float, high: float) -> Callable[[Any], bool]:
+    return lambda x: isinstance(x, Real) and not isinstance(x, bool) and low <= float(x) <= high
 
 
 def _positive(x: Any) -> bool:
@@ -140,13 +148,38 @@ LEARNING: dict[str, Parameter] = {
         0.025,
         "a number above 0 and at most 1e38",
         lambda x: _positive(x) and x <= 1e38,
-        "Learning rate of the first round (α); falls linearly to 1e-4 of it.",
+        "Learning rate of the first round (α); falls linearly to 1e-4 of it once vectors have grown.",
+    ),
+    "exchange": _one_of(
+        ("messages", "walks"),
+        "How nodes learn of others: from what neighbours show, or by walks and random nodes as in the paper.",
+    ),
+    "negative_source": _one_of(
+        ("nodes", "moments"),
+        "By messages, what all nodes move away from: vectors of random nodes, or draws with the moments of all.",
+    ),
+    "frequency": Parameter(
+        float,
+        0.25,
+        "a number from 0 to 2",
+        _between(0.0, 2.0),
+        "Iterations of a node are proportional to its strength to this power.",
+    ),
+    "start": _one_of(
+        ("neighbours", "random"), "First vectors: by sweeps over neighbours, or random. Random with context vectors."
+    ),
+    "smooth": Parameter(
+        bool,
+        True,
+        "True or False",
+        _is_flag,
+        "Pass the vectors through a filter of the network at the end, not those with context vectors.",
     ),
     "context": Parameter(
         bool,
         False,
         "True or False",
-        lambda x: isinstance(x, bool) or type(x).__name__ == "bool",
+        _is_flag,
         "Keep a second vector for each node: nodes become alike by having alike neighbours.",
     ),
     "pairs": Parameter(
@@ -154,7 +187,7 @@ LEARNING: dict[str, Parameter] = {
         None,
         "a whole number from 1 to 10^15, or None",
         _optional(_whole(1, MOST_PAIRS)),
-        f"Update pairs in all, with those dropped because the target is the node; {PAIRS_PER_NODE} a node by default.",
+        "Update pairs in all, with those dropped; by default, as many as suit the network.",
     ),
     "updates": Parameter(
         float,
@@ -171,7 +204,7 @@ LEARNING: dict[str, Parameter] = {
         None,
         "a whole number from 1 to 10000000, or None",
         _optional(_whole(1, 10_000_000)),
-        "Rounds in all; 300 by default, 1000 from 100,000 nodes on.",
+        "Rounds in all; by default, as many as suit the network.",
     ),
 }
 """What is learned, and how much work goes into it."""
@@ -247,7 +280,7 @@ FACTORISING: dict[str, Parameter] = {
         float,
         0.2,
         "a number from 0 to 2",
-        lambda x: isinstance(x, Real) and not isinstance(x, bool) and 0 <= float(x) <= 2,
+        _between(0.0, 2.0),
         "The eigenvalue of the Laplacian in the middle of ProNE's filter (μ).",
     ),
     "rank": Parameter(
@@ -259,6 +292,9 @@ FACTORISING: dict[str, Parameter] = {
     ),
 }
 """Of ProNE and NetMF only."""
+
+PAPER: dict[str, Any] = {"exchange": "walks", "frequency": 1.0, "start": "random", "smooth": False}
+"""The settings of the paper, where they are not the defaults."""
 
 PARAMETERS: dict[str, Parameter] = {**LEARNING, **RUNNING, **WALKING, **FACTORISING}
 
@@ -272,6 +308,11 @@ class Settings:
     ratios: tuple[float, ...]
     negatives: int
     learning_rate: float
+    exchange: str
+    negative_source: str
+    frequency: float
+    start: str
+    smooth: bool
     context: bool
     pairs: int | None
     updates: float | None
@@ -289,6 +330,11 @@ class Settings:
     def targets_by_hop(self) -> tuple[int, ...]:
         """Targets of an iteration 1, 2, … s hops away: 2w·r, rounded to the nearest."""
         return tuple(math.floor(2 * self.window * ratio + 0.5) for ratio in self.ratios)
+
+    @property
+    def smooths(self) -> bool:
+        """Whether vectors are smoothed at the end, which would harm those that are learned with context vectors."""
+        return self.smooth and not self.context
 
     def identity(self) -> dict[str, Any]:
         """The parameters on which the vectors depend, with the seed drawn."""

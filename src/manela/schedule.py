@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,8 +18,18 @@ if TYPE_CHECKING:  # a host has no Graph, and should not pay for SciPy
 
 FINAL_RATE = 1e-4
 """What is left of the learning rate in the last round."""
+GROWN = 1.0
+"""By messages, how far vectors lie from their mean when the learning rate begins to fall; later is learned too much."""
+PAIRS_PER_ROUND = 75
+"""By messages, update pairs a node in a round; with more, what a node reads of others is older."""
 
 _MANY_NODES = 100_000
+_LONGEST_GROWTH = 40
+"""Rounds after which the learning rate falls in any case."""
+_USUAL_GROWTH = 8
+"""Rounds that vectors take to grow on most networks, to reckon with."""
+_ROUNDS_PER_NEIGHBOUR, _FEWEST_ROUNDS, _MOST_ROUNDS = 0.5, 10, 40
+"""Of the falling rate: more rounds for dense networks, where there is more to learn before it is learned too much."""
 
 
 @dataclass(frozen=True)
@@ -29,49 +39,91 @@ class Schedule:
     Attributes
     ----------
     iterations : array of shape (n,)
-        c, the iterations of each node in the whole run; need not be whole.
+        c, the iterations of each node in `spread_over` rounds; need not be whole.
     phases : array of shape (n,)
         Where between two iterations each node begins, in [0, 1).
     rounds : int
-        R.
+        R, all rounds if the rate falls from `falls_at` on.
     learning_rate : float
         α of the first round.
+    falls_at : int
+        The round from which the rate falls; the latest one, while that is not known.
+    falling : int, or None
+        Rounds in which the rate falls, where that decides how many there are in all.
+    spread_over : int, or None
+        Rounds over which `iterations` are spread; all of them if None.
     """
 
     iterations: npt.NDArray[np.float64]
     phases: npt.NDArray[np.float64]
     rounds: int
     learning_rate: float
+    falls_at: int = 0
+    falling: int | None = None
+    spread_over: int | None = None
 
     def counts(self, number: int) -> npt.NDArray[np.int64]:
         """k_t(v), the iterations of each node in this round."""
         return self._begun(number + 1) - self._begun(number)
 
     def rate(self, number: int) -> float:
-        """α_t, which falls linearly."""
-        done = number / (self.rounds - 1) if self.rounds > 1 else 0.0
+        """α_t, which stays until `falls_at` and then falls linearly."""
+        falling = self.rounds - self.falls_at
+        done = max(0, number - self.falls_at) / (falling - 1) if falling > 1 else 0.0
         return self.learning_rate * (1.0 - (1.0 - FINAL_RATE) * done)
+
+    def fall(self, number: int) -> Schedule:
+        """The same with a rate that falls from this round on."""
+        return replace(self, falls_at=number, rounds=self.rounds if self.falling is None else number + self.falling)
+
+    def expect_rounds(self, number: int) -> int:
+        """About how many rounds there will be, if the rate does not fall yet in this one."""
+        return self.rounds if self.falling is None else min(self.rounds, number + self.falling)
 
     def _begun(self, number: int) -> npt.NDArray[np.int64]:
         begun = self.iterations * number
-        begun /= self.rounds
+        begun /= self.spread_over or self.rounds
         begun += self.phases
         return np.floor(begun, out=begun).astype(np.int64)
 
 
-def plan(graph: Graph, settings: Settings, pairs: int, share: npt.NDArray[np.float64] | None = None) -> Schedule:
-    """Spread this many update pairs over nodes by their strength, and over rounds evenly.
+def plan(graph: Graph, settings: Settings, pairs: int | None, share: npt.NDArray[np.float64] | None = None) -> Schedule:
+    """Spread update pairs over nodes by strength^frequency, and over rounds evenly.
 
-    `share` scales the iterations of each node, one unless given.
+    `pairs` is how many there are in all; None, by messages, for as many as the network asks for. `share` scales the
+    iterations of each node, which is 1 by default.
     """
-    strengths = graph.strengths
-    schedule = spread(
-        strengths, math.fsum(strengths), np.arange(len(strengths)), settings, pairs,
-        settings.rounds or default_rounds(graph.number_of_nodes),
-    )  # fmt: skip
+    weights = weigh_nodes(graph, settings)
+    numbers, total = np.arange(len(weights)), math.fsum(weights)
+    if settings.exchange == "walks":
+        rounds = settings.rounds or default_rounds(graph.number_of_nodes)
+        schedule = spread(weights, total, numbers, settings, pairs or PAIRS_PER_NODE * len(weights), rounds)
+    elif pairs is None:
+        falling = choose_falling(graph)
+        rounds = _LONGEST_GROWTH + falling
+        schedule = spread(weights, total, numbers, settings, PAIRS_PER_ROUND * len(weights), rounds)
+        schedule = replace(schedule, falls_at=_LONGEST_GROWTH, falling=falling, spread_over=1)
+    else:
+        rounds = settings.rounds or max(1, math.ceil(pairs / (PAIRS_PER_ROUND * len(weights))))
+        schedule = replace(spread(weights, total, numbers, settings, pairs, rounds), falls_at=rounds // 2)
     if share is not None:
         schedule.iterations[:] *= share
     return schedule
+
+
+def weigh_nodes(graph: Graph, settings: Settings) -> npt.NDArray[np.float64]:
+    """What the iterations of each node are proportional to: strength^frequency, 0 without neighbours."""
+    strengths = graph.strengths
+    if settings.frequency == 1.0:
+        return strengths
+    weights: npt.NDArray[np.float64] = np.where(strengths > 0, strengths**settings.frequency, 0.0)
+    return weights
+
+
+def choose_falling(graph: Graph) -> int:
+    """Rounds in which the learning rate falls, by the mean degree of nodes that have neighbours."""
+    degree = len(graph.indices) / max(1, int(np.count_nonzero(graph.degrees)))
+    return round(min(_MOST_ROUNDS, max(_FEWEST_ROUNDS, _ROUNDS_PER_NEIGHBOUR * degree)))
 
 
 def spread(
@@ -99,8 +151,14 @@ def default_rounds(nodes: int) -> int:
     return 1000 if nodes >= _MANY_NODES else 300
 
 
+def has_budget(settings: Settings) -> bool:
+    """Whether it is known before a run how many update pairs it will be of."""
+    given = (settings.pairs, settings.updates, settings.rounds, settings.max_seconds)
+    return settings.exchange == "walks" or any(value is not None for value in given)
+
+
 def count_pairs(graph: Graph, settings: Settings) -> int:
-    """The update pairs of the whole run, for a budget that is not a time."""
+    """The update pairs of the whole run, for a budget that is not a time; about how many, where there is no budget."""
     if settings.pairs is not None:
         return settings.pairs
     if settings.updates is not None:
@@ -108,4 +166,6 @@ def count_pairs(graph: Graph, settings: Settings) -> int:
         if pairs > MOST_PAIRS:
             raise ParameterError(f"updates must come to at most {MOST_PAIRS:.0e} update pairs, got {pairs:.1e}.")
         return max(1, round(pairs))
-    return PAIRS_PER_NODE * graph.number_of_nodes
+    if settings.exchange == "walks":
+        return PAIRS_PER_NODE * graph.number_of_nodes
+    return PAIRS_PER_ROUND * graph.number_of_nodes * (settings.rounds or _USUAL_GROWTH + choose_falling(graph))

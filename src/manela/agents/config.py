@@ -13,7 +13,7 @@ from manela.agents.limits import Rates
 from manela.agents.neighbourhood import check_host_name
 from manela.agents.terms import Terms
 from manela.errors import AgentError, ParameterError
-from manela.params import PARAMETERS, check, check_all
+from manela.params import PAPER, PARAMETERS, check, check_all
 
 FILE = "agent.toml"
 
@@ -91,7 +91,7 @@ class Config:
     def terms(self, secret: int) -> Terms:
         """How this host learns."""
         seed = secret if self.seed is None else self.seed
-        values = {**self.parameters, "random_state": seed, "n_jobs": 1}
+        values = {**PAPER, **self.parameters, "random_state": seed, "n_jobs": 1}
         return Terms(
             check_all(values), lock_step=self.seed is not None, weighted=self.weighted, half=self.half,
             pool=self.pool, patience=self.patience, largest_norm=self.largest_norm,

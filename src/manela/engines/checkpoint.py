@@ -15,7 +15,7 @@ from manela.formats.arrays import read_arrays, write_arrays
 from manela.formats.files import check_writable, replace_file
 from manela.kernels.layout import allocate
 
-VERSION = 1
+VERSION = 2
 _FILE = "checkpoint.npz"
 _NOTES = "run"
 
@@ -53,32 +53,39 @@ class Checkpoint:
             raise CheckpointError(f"{self.file}: holds a run; resume it (--resume), or remove it to begin anew")
         check_writable(self.file)
 
-    def save(self, state: State, identity: Mapping[str, Any], pairs: int) -> None:
+    def save(self, state: State, identity: Mapping[str, Any], pairs: int | None) -> None:
         """Write the state; the file before stays until the new one is whole."""
         arrays = {"vectors": state.vectors}
         if state.context is not None:
             arrays["context"] = state.context
-        notes = {"version": VERSION, "identity": identity, "round": state.round, "made": state.pairs, "pairs": pairs}
+        notes = {
+            "version": VERSION, "identity": identity, "round": state.round, "made": state.pairs,
+            "falls_at": state.falls_at, "pairs": pairs,
+        }  # fmt: skip
         with replace_file(self.file) as file:
             write_arrays(file, arrays, notes, _NOTES)
 
-    def load(self, identity: Mapping[str, Any]) -> tuple[State, int] | None:
-        """The state saved and the update pairs of its whole run; None where nothing was saved yet."""
+    def load(self, identity: Mapping[str, Any]) -> tuple[State, int | None] | None:
+        """The state saved and the update pairs of its whole run, if these are known; None if nothing was saved yet."""
         if not self.file.exists():
             return None
         try:
             arrays, notes = read_arrays(self.file, _NOTES)
             version, saved = notes["version"], notes["identity"]
             if version != VERSION:
-                raise CheckpointError(f"{self.file}: must be of version {VERSION}, got {version}")
+                raise CheckpointError(
+                    f"{self.file}: must be of version {VERSION}, got {version}, which another version of manela wrote: "
+                    "finish the run with that one, or remove the file to begin anew"
+                )
             self._compare(saved, identity)
             names = ["vectors", "context"] if identity["context"] else ["vectors"]
-            state = State([], arrays["vectors"].shape[1], int(notes["round"]), int(notes["made"]))
+            falls_at = None if notes["falls_at"] is None else int(notes["falls_at"])
+            state = State([], arrays["vectors"].shape[1], int(notes["round"]), int(notes["made"]), falls_at)
             for name in names:
                 table = allocate(*arrays[name].shape)
                 table[:, : state.dimensions] = arrays.pop(name)
                 state.tables.append(table)
-            return state, int(notes["pairs"])
+            return state, None if notes["pairs"] is None else int(notes["pairs"])
         except FormatError as error:
             raise CheckpointError(str(error)) from error
         except (KeyError, TypeError, ValueError, IndexError) as error:

@@ -100,7 +100,7 @@ class RayEngine:
                 "the connection to the Ray cluster is lost; a run with a checkpoint can be resumed"
             ) from error
 
-    def stop(self) -> None:
+    def stop(self, *, keep: bool = True) -> None:  # noqa: ARG002
         """End the round that is being computed, within moments; nothing of it counts."""
         self._stopped = True
         for worker in self._workers:
@@ -180,6 +180,10 @@ class RayEngine:
     def sent(self) -> int:
         """Bytes that workers have given to each of the others."""
         return int(self._ask(lambda: sum(self._ray.get([worker.count_sent.remote() for worker in self._workers]))))
+
+    def has_grown(self) -> bool:
+        """Whether the learning rate may fall; by walks it always does."""
+        return True
 
     def collect(self) -> None:
         """Bring the state's tables up to date."""

@@ -1,17 +1,15 @@
-"""The CPU engine: rounds on threads of this process."""
+"""The CPU engine for rounds by walks: threads of this process."""
 
 from __future__ import annotations
 
-import itertools
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
 
 from manela.engines.arcs import Arcs, prepare_arcs
 from manela.engines.state import State
+from manela.engines.threads import Integers, Threads
 from manela.graph import Graph
 from manela.kernels import cpu as kernels
 from manela.kernels.layout import Table, allocate
@@ -19,14 +17,8 @@ from manela.params import Settings
 from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import Schedule
 
-Integers = npt.NDArray[np.int64]
-
-_SHORTEST_PIECES = 32
-"""How many of the shortest pieces of a round would make a thread's part of it."""
 _LONGEST_TRIAL = 100
 _PAIRS_OF_TRIAL = 200_000
-_CHECKED = 65536
-"""Rows that are looked at together."""
 
 
 class CpuEngine:
@@ -50,7 +42,7 @@ class CpuEngine:
         self._room = [allocate(0, state.dimensions) for _ in state.tables]
         self._made = np.zeros(0, dtype=np.int64)
         self.updates = np.zeros(len(state.tables[0]), dtype=np.int64)
-        self._threads = ThreadPoolExecutor(max(1, settings.threads - 1), thread_name_prefix="manela")
+        self._threads = Threads(settings.threads)
         self.name = "cpu"
 
     def __enter__(self) -> CpuEngine:
@@ -61,11 +53,15 @@ class CpuEngine:
 
     def close(self) -> None:
         """End the threads."""
-        self._threads.shutdown()
+        self._threads.close()
 
-    def stop(self) -> None:
+    def stop(self, *, keep: bool = True) -> None:  # noqa: ARG002
         """End the round that is being computed, within moments; nothing of it counts."""
         self._stopped[0] = 1
+
+    def has_grown(self) -> bool:
+        """Whether the learning rate may fall; by walks it always does."""
+        return True
 
     def advance(self, schedule: Schedule) -> bool:
         """Do the next round; False if it was stopped, and then nothing has moved."""
@@ -90,7 +86,7 @@ class CpuEngine:
             for table, moved in zip(self.state.tables, rows, strict=True):
                 kernels.commit(nodes[first:last], moved[first:last], table)
 
-        self._share(commit, pieces)
+        self._threads.share(commit, pieces)
         self.updates[nodes] += made
 
     @property
@@ -103,16 +99,11 @@ class CpuEngine:
 
     def rows(self, table: int, rows: npt.NDArray[np.int64]) -> Table:
         """Some rows of a table as they are now, shape (len(rows), m)."""
-        found: Table = self.state.tables[table][rows, : self.state.dimensions]
-        return found
+        return self.state.rows(table, rows)
 
     def is_finite(self) -> bool:
         """Whether all vectors are."""
-        return all(
-            bool(np.isfinite(table[first : first + _CHECKED]).all())
-            for table in self.state.tables
-            for first in range(0, len(table), _CHECKED)
-        )
+        return self.state.is_finite()
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Update pairs a second, those with dropped targets too, tried for about this long; moves nothing."""
@@ -143,7 +134,7 @@ class CpuEngine:
         """Write where nodes go in a round, and the update pairs they make; reads the tables and leaves them be."""
         tables = self.state.tables
         key = np.uint64(derive(self._key, number))
-        pieces = cut(counts, self._settings.threads)
+        pieces = self._threads.cut(counts)
 
         def move(first: int, last: int) -> None:
             for own, room in enumerate(rows):
@@ -153,31 +144,4 @@ class CpuEngine:
                     self._targets_by_hop, self._settings.negatives, self._stopped,
                 )  # fmt: skip
 
-        self._share(move, pieces)
-
-    def _share(self, work: Callable[[int, int], None], pieces: npt.NDArray[np.int64]) -> None:
-        """Do all pieces, each thread taking the next one as it comes free."""
-        ahead = itertools.count()
-
-        def take() -> None:
-            while (place := next(ahead)) < len(pieces) - 1:
-                work(int(pieces[place]), int(pieces[place + 1]))
-
-        helpers = [self._threads.submit(take) for _ in range(min(self._settings.threads, len(pieces) - 1) - 1)]
-        take()
-        for helper in helpers:
-            helper.result()
-
-
-def cut(work: Integers, threads: int) -> Integers:
-    """Borders of pieces of work for threads to take one by one.
-
-    Each piece is a share of what is left, so that the last ones are short and the threads end together.
-    """
-    done = np.cumsum(work)
-    shares, left = [], 1.0
-    while threads > 1 and left > 1 / (_SHORTEST_PIECES * threads):
-        left -= max(left / (2 * threads), 1 / (_SHORTEST_PIECES * threads))
-        shares.append(1.0 - left)
-    borders = np.searchsorted(done, np.array(shares) * (done[-1] if len(done) else 0)) + 1
-    return np.unique(np.concatenate(([0], np.minimum(borders, len(work)), [len(work)])))
+        self._threads.share(move, pieces)

@@ -9,8 +9,9 @@ import numpy as np
 from manela.engines.training import measure_speed
 from manela.graph import Graph
 from manela.kernels.layout import pad
+from manela.kernels.reference import BLOCKS
 from manela.params import Settings
-from manela.schedule import count_pairs, plan
+from manela.schedule import Schedule, count_pairs, plan
 
 _TRIAL = 0.5
 
@@ -30,15 +31,27 @@ def estimate(graph: Graph, settings: Settings) -> Estimate:
     speed = measure_speed(graph, settings, _TRIAL)
     pairs = int(speed * settings.max_seconds) if settings.max_seconds else count_pairs(graph, settings)
     schedule = plan(graph, settings, pairs)
-    moved = int(np.count_nonzero(schedule.counts(0)))
-    tables = 2 if settings.context else 1
-    row = 4 * pad(settings.dimensions)
-    arcs = graph.indptr.nbytes + graph.indices.nbytes
-    arcs += 0 if graph.weights is None else graph.weights.nbytes + 8 * len(graph.indices)
-    counts = 5 * 8 * graph.number_of_nodes
     return Estimate(
         pairs=pairs,
         rounds=schedule.rounds,
         seconds=pairs / speed,
-        bytes=arcs + counts + tables * row * (graph.number_of_nodes + moved),
+        bytes=_count_bytes(graph, settings, schedule),
     )
+
+
+def _count_bytes(graph: Graph, settings: Settings, schedule: Schedule) -> int:
+    """The network, the schedule, the vectors, and what a round needs beside them."""
+    nodes, width = graph.number_of_nodes, pad(settings.dimensions)
+    arcs = graph.indptr.nbytes + graph.indices.nbytes
+    arcs += 0 if graph.weights is None else graph.weights.nbytes + 8 * len(graph.indices)
+    counts = 5 * 8 * nodes
+    tables = 2 if settings.context else 1
+    vectors = 4 * width * nodes * tables
+    if settings.exchange == "walks":
+        moved = int(np.count_nonzero(schedule.counts(0)))
+        return arcs + counts + vectors + 4 * width * moved * tables
+    shown = 2 * width * nodes * tables * len(settings.targets_by_hop)
+    own_shares = 4 * len(graph.indices)
+    most = min(BLOCKS, int(schedule.counts(0).max()))
+    negatives = 2 * 4 * width * most * settings.negatives * sum(settings.targets_by_hop)
+    return arcs + own_shares + counts + vectors + shown + negatives

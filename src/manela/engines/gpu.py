@@ -335,9 +335,13 @@ class GpuEngine:
     def __exit__(self, *_: object) -> None:
         self._wait()
 
-    def stop(self) -> None:
+    def stop(self, *, keep: bool = True) -> None:  # noqa: ARG002
         """End before the next round."""
         self._stopped = True
+
+    def has_grown(self) -> bool:
+        """Whether the learning rate may fall; by walks it always does."""
+        return True
 
     def collect(self) -> None:
         """Bring the state's tables and pairs up to date."""

@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from manela.engines.arcs import Arcs
 from manela.engines.cpu import CpuEngine
+from manela.engines.messages import MessageEngine
+from manela.engines.neighbours import Neighbours
 from manela.engines.state import State
 from manela.errors import DeviceError, ManelaWarning, ParameterError
 from manela.graph import Graph
@@ -62,8 +64,12 @@ class Engine(Protocol):
         """Do the next round; False if it was stopped, and then nothing has moved."""
         ...
 
-    def stop(self) -> None:
-        """End the round that is being computed, or before the next."""
+    def stop(self, *, keep: bool = True) -> None:
+        """End the round that is being computed, or before the next; `keep` is whether the state is used after that."""
+        ...
+
+    def has_grown(self) -> bool:
+        """Whether the vectors lie far enough apart for the learning rate to fall."""
         ...
 
     def collect(self) -> None:
@@ -83,8 +89,11 @@ class Engine(Protocol):
         ...
 
 
-def open_engine(graph: Graph, settings: Settings, state: State) -> Engine:
-    """The engine that was asked for, or with "auto" a GPU where there is one and the work is worth its start."""
+def open_engine(graph: Graph, settings: Settings, state: State, neighbours: Neighbours | None = None) -> Engine:
+    """The engine that was asked for, or with "auto" a GPU where there is one and the work is worth its start.
+
+    `neighbours` are those of the graph, where they are known already.
+    """
     name = settings.engine
     on_cluster = settings.workers is not None or settings.address is not None
     if on_cluster and name == "auto":
@@ -96,6 +105,13 @@ def open_engine(graph: Graph, settings: Settings, state: State) -> Engine:
     kinds = _SNAPSHOTS["cpu" if name == "auto" else name]
     if settings.snapshot not in kinds:
         raise ParameterError(f"snapshot must be {' or '.join(kinds)} with engine '{name}', got {settings.snapshot!r}.")
+    if settings.exchange == "messages":
+        if name not in ("auto", "cpu"):
+            raise ParameterError(
+                f"exchange must be 'walks' with engine '{name}', got 'messages', which so far runs with engine 'cpu': "
+                "give exchange='walks', or Manela.paper(…) (--paper), or another engine."
+            )
+        return MessageEngine(neighbours or graph, settings, state)
     if name == "ray":
         return _open_cluster(graph, settings, state)
     if name == "gpu":
@@ -108,7 +124,7 @@ def open_engine(graph: Graph, settings: Settings, state: State) -> Engine:
         else:
             warnings.warn(f"runs on {engine.name}", ManelaWarning, stacklevel=3)
             return engine
-    return CpuEngine(graph, settings, state)
+    return CpuEngine(neighbours.arcs if neighbours is not None else graph, settings, state)
 
 
 def has_gpu() -> bool:

@@ -6,12 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from manela.kernels.layout import Table, allocate
 from manela.randomness import CONTEXTS, VECTORS, draw_vectors
 
 _MANY = 1 << 22
 """Numbers from which on several threads draw them."""
+_CHECKED = 65536
+"""Rows that are looked at together; more take more room."""
 
 
 @dataclass
@@ -28,12 +31,15 @@ class State:
         Rounds done.
     pairs : int
         Update pairs made.
+    falls_at : int, or None
+        The round from which the learning rate falls; None while that is not known.
     """
 
     tables: list[Table]
     dimensions: int
     round: int = 0
     pairs: int = 0
+    falls_at: int | None = None
 
     @property
     def vectors(self) -> Table:
@@ -44,6 +50,19 @@ class State:
     def context(self) -> Table | None:
         """Ψ, shape (n, m)."""
         return self.tables[1][:, : self.dimensions] if len(self.tables) > 1 else None
+
+    def rows(self, table: int, rows: npt.NDArray[np.int64]) -> Table:
+        """Some rows of a table, shape (len(rows), m)."""
+        taken: Table = self.tables[table][rows, : self.dimensions]
+        return taken
+
+    def is_finite(self) -> bool:
+        """Whether all vectors are."""
+        return all(
+            bool(np.isfinite(table[first : first + _CHECKED]).all())
+            for table in self.tables
+            for first in range(0, len(table), _CHECKED)
+        )
 
 
 def begin(nodes: int, dimensions: int, context: bool, seed: int, threads: int = 1) -> State:

@@ -4,34 +4,42 @@ from __future__ import annotations
 
 import time
 import warnings
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from manela.engines.arcs import prepare_arcs
 from manela.engines.checkpoint import Checkpoint
+from manela.engines.neighbours import Neighbours
 from manela.engines.objective import Objective
 from manela.engines.selection import Engine, open_engine
+from manela.engines.smoothing import smooth
+from manela.engines.start import start_by_neighbours
 from manela.engines.state import State, begin
+from manela.engines.threads import Threads
 from manela.errors import DivergenceError, ManelaWarning
 from manela.graph import Graph
 from manela.params import Settings
 from manela.progress import Progress, Reporter
-from manela.schedule import Schedule, count_pairs, plan
+from manela.schedule import Schedule, count_pairs, has_budget, plan, weigh_nodes
 
 _REPORT_EVERY = 0.5
 _CALIBRATION = 0.05
 """Share of a running time that is spent on finding out how fast this machine is, and that is kept in reserve."""
 _LONGEST_CALIBRATION = 2.0
+_SMOOTHING = 0.1
+"""Share of a running time that is kept for smoothing; with less, a run may end late."""
 
 
 @dataclass(frozen=True)
 class Run:
     """What a run learned, and what it was in the end; `pairs` is its budget.
 
-    `updates` are the update pairs that each node made, None for a run that was resumed. `engine` is who ran it.
+    The state's vectors are smoothed, where the settings say so. `updates` are the update pairs that each node made,
+    None for a run that was resumed. `engine` is who ran it.
     """
 
     state: State
@@ -53,8 +61,8 @@ def train(
 ) -> Run:
     """Learn vectors for the nodes of a graph.
 
-    Begins at `start`, or at random. Ctrl-C ends it between two rounds with the state saved, if there is a checkpoint.
-    `share` scales the iterations of each node.
+    Begins at `start`, or as the settings say. Ctrl-C ends it between two rounds with the state saved, if there is a
+    checkpoint. `share` scales the iterations of each node.
     """
     if checkpoint is not None:
         checkpoint.prepare()
@@ -62,25 +70,46 @@ def train(
     identity = {**settings.identity(), "graph": graph.digest} if checkpoint is not None else {}
     saved = checkpoint.load(identity) if checkpoint is not None else None
     _warn_of_isolated(graph)
-    state = saved[0] if saved else start or begin(
-        graph.number_of_nodes, settings.dimensions, settings.context, settings.seed, settings.threads
-    )  # fmt: skip
-    with open_engine(graph, settings, state) as engine:
-        if saved:
-            pairs = saved[1]
-        elif settings.max_seconds is not None:
-            pairs = round(_measure_budget(graph, settings, engine, begun) / _mean_share(graph, share))
-        else:
-            pairs = count_pairs(graph, settings)
-        schedule = plan(graph, settings, pairs, share)
-        loop = _Loop(engine, schedule, settings, reporter, checkpoint, identity, pairs)
-        if settings.max_seconds is not None:
-            loop.deadline = begun + settings.max_seconds
-        if reporter is not None:
-            loop.objective = Objective(graph, settings, engine.arcs)
-        loop.run()
-        made = engine.updates if saved is None else None
-    return Run(state, settings, schedule, round(pairs * _mean_share(graph, share)), made, engine.name)
+    with Threads(settings.threads) as threads:
+        neighbours = Neighbours.of(graph, prepare_arcs(graph), len(settings.targets_by_hop), threads)
+        state = saved[0] if saved else start or _begin(neighbours, settings)
+        with open_engine(graph, settings, state, neighbours) as engine:
+            pairs: int | None = None
+            if saved:
+                pairs = saved[1]
+            elif settings.max_seconds is not None:
+                pairs = round(_measure_budget(graph, settings, engine, begun) / _mean_share(graph, settings, share))
+            elif has_budget(settings):
+                pairs = count_pairs(graph, settings)
+            schedule = plan(graph, settings, pairs, share)
+            loop = _Loop(engine, schedule, settings, reporter, checkpoint, identity, pairs)
+            if settings.max_seconds is not None:
+                loop.deadline = begun + settings.max_seconds * (1 - _SMOOTHING * settings.smooths)
+            if reporter is not None:
+                loop.objective = Objective(graph, settings, engine.arcs)
+            loop.run()
+            made = engine.updates if saved is None else None
+        if settings.smooths:
+            smooth(state.tables[0], neighbours, graph.strengths)
+    budget = pairs if pairs is not None else count_scheduled(loop.schedule, settings)
+    if pairs is not None:
+        budget = round(pairs * _mean_share(graph, settings, share))
+    return Run(state, settings, loop.schedule, budget, made, engine.name)
+
+
+def _begin(neighbours: Neighbours, settings: Settings) -> State:
+    """The state before the first round."""
+    size = len(neighbours.arcs.indptr) - 1
+    state = begin(size, settings.dimensions, settings.context, settings.seed, settings.threads)
+    if settings.start == "neighbours" and not settings.context:
+        start_by_neighbours(state.tables[0], neighbours, settings.seed, settings.dimensions)
+    return state
+
+
+def count_scheduled(schedule: Schedule, settings: Settings) -> int:
+    """The update pairs of all rounds of a schedule."""
+    rounds = schedule.rounds / (schedule.spread_over or schedule.rounds)
+    return round(float(schedule.iterations.sum()) * sum(settings.targets_by_hop) * rounds)
 
 
 class _Loop:
@@ -94,7 +123,7 @@ class _Loop:
         reporter: Reporter | None,
         checkpoint: Checkpoint | None,
         identity: dict[str, Any],
-        pairs: int,
+        pairs: int | None,
     ) -> None:
         self.engine, self.schedule, self.settings = engine, schedule, settings
         self.reporter, self.checkpoint, self.identity, self.pairs = reporter, checkpoint, identity, pairs
@@ -107,30 +136,49 @@ class _Loop:
             try:
                 rounds.result()
             except BaseException:
-                self.engine.stop()
-                failure = rounds.exception()
+                failure = self._wait_for_stop(rounds)
                 if failure is not None:
                     raise failure from None
                 raise
 
+    def _wait_for_stop(self, rounds: Future[None]) -> BaseException | None:
+        """Stop after this round, so that it can be saved; at once if nothing is saved, or if asked a second time."""
+        self.engine.stop(keep=self.checkpoint is not None)
+        try:
+            return rounds.exception()
+        except BaseException:
+            self.checkpoint = None
+            self.engine.stop(keep=False)
+            raise
+
+    def _let_fall(self) -> None:
+        """Let the learning rate fall from now on, if vectors have grown or if it is time."""
+        state = self.engine.state
+        if state.falls_at is None and (state.round >= self.schedule.falls_at or self.engine.has_grown()):
+            state.falls_at = state.round
+            self.schedule = self.schedule.fall(state.round)
+
     def _rounds(self) -> None:
-        state, rounds = self.engine.state, self.schedule.rounds
+        state = self.engine.state
+        if state.falls_at is not None:
+            self.schedule = self.schedule.fall(state.falls_at)
         self.begun, self.first_round, self.first_pairs = time.perf_counter(), state.round, state.pairs
         self.reported = self.saved = self.begun
         ended = False
         while not ended:
-            while not ended and state.round < rounds:
+            while not ended and state.round < self.schedule.rounds:
+                self._let_fall()
                 ended = not self.engine.advance(self.schedule) or self._look_after()
             self._check()
             self.engine.collect()
             # where all workers of a cluster were lost, collecting finds that rounds must be done again
-            ended = ended or state.round >= rounds
+            ended = ended or state.round >= self.schedule.rounds
         if self.checkpoint is not None:
             self._save()
 
     def _look_after(self) -> bool:
         """After a round: report and save, if it is time; returns whether time is over."""
-        now, state, rounds = time.perf_counter(), self.engine.state, self.schedule.rounds
+        now, state, rounds = time.perf_counter(), self.engine.state, self._expect_rounds()
         if now - self.reported >= _REPORT_EVERY or state.round == rounds:
             self._check()
             self._report(now)
@@ -156,7 +204,7 @@ class _Loop:
     def _report(self, now: float) -> None:
         if self.reporter is None or self.objective is None:
             return
-        state, rounds = self.engine.state, self.schedule.rounds
+        state, rounds = self.engine.state, self._expect_rounds()
         seconds = now - self.begun
         done = state.round - self.first_round
         self.reporter(
@@ -171,10 +219,15 @@ class _Loop:
             )
         )
 
+    def _expect_rounds(self) -> int:
+        """All rounds; while the learning rate does not fall yet, about how many they will be."""
+        state = self.engine.state
+        return self.schedule.rounds if state.falls_at is not None else self.schedule.expect_rounds(state.round)
+
     def _check(self) -> None:
         if not self.engine.is_finite():
             raise DivergenceError(
-                f"vectors stopped being finite by round {self.engine.state.round} of {self.schedule.rounds}: "
+                f"vectors stopped being finite by round {self.engine.state.round} of {self._expect_rounds()}: "
                 f"learning_rate must be smaller, got {self.settings.learning_rate:g}"
             )
 
@@ -189,19 +242,23 @@ def measure_speed(graph: Graph, settings: Settings, seconds: float) -> float:
 def _trial(graph: Graph, settings: Settings) -> Schedule:
     """The schedule of a run with the default budget, to measure speed by."""
     usual = replace(settings, pairs=None, updates=None, max_seconds=None, rounds=None)
-    return plan(graph, usual, count_pairs(graph, usual))
+    return plan(graph, usual, count_pairs(graph, usual) if has_budget(usual) else None)
 
 
 def _measure_budget(graph: Graph, settings: Settings, engine: Engine, begun: float) -> int:
     """The update pairs that fit into the running time."""
     limit = settings.max_seconds or 0.0
     speed = engine.measure(_trial(graph, settings), min(_CALIBRATION * limit, _LONGEST_CALIBRATION))
+    limit *= 1 - _SMOOTHING * settings.smooths
     return max(1, int(speed * max(0.0, begun + limit - time.perf_counter()) * (1 - _CALIBRATION)))
 
 
-def _mean_share(graph: Graph, share: npt.NDArray[np.float64] | None) -> float:
+def _mean_share(graph: Graph, settings: Settings, share: npt.NDArray[np.float64] | None) -> float:
     """The part of all iterations that are left when those of each node are scaled by its share."""
-    return 1.0 if share is None else float(share @ graph.strengths / graph.strengths.sum())
+    if share is None:
+        return 1.0
+    weights = weigh_nodes(graph, settings)
+    return float(share @ weights / weights.sum())
 
 
 def _warn_of_isolated(graph: Graph) -> None:

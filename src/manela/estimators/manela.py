@@ -17,15 +17,16 @@ from manela.engines.training import Run, train
 from manela.errors import ParameterError
 from manela.estimators.embedder import Embedder, Vectors
 from manela.graph import Graph
-from manela.params import Settings, check_all, default
+from manela.params import PAPER, Settings, check_all, default
 from manela.progress import Reporter
 
 
 class Manela(Embedder):
     """Learn a vector for each node by the multi-agent algorithm MANELA.
 
-    Each node's agent draws targets a few hops away and random negatives, and moves its own vector towards the first
-    and away from the second. The vectors are the same bits for any number of threads.
+    Each node's agent moves its own vector towards what its neighbours show of themselves and of their surroundings,
+    and away from what all nodes move away from. The vectors are the same bits for any number of threads. `Manela.paper`
+    has the settings of the paper.
 
     Parameters
     ----------
@@ -38,14 +39,28 @@ class Manela(Embedder):
     negatives : int, default=5
         Random nodes for each target (κ).
     learning_rate : float, default=0.025
-        Learning rate of the first round (α); falls linearly to 1e-4 of it.
+        Learning rate of the first round (α); stays until vectors have grown, then falls linearly to 1e-4 of it.
+    exchange : {"messages", "walks"}, default="messages"
+        How nodes learn of others: from what direct neighbours show, with negatives that are the same for all nodes, or
+        by walks and random nodes of their own, as in the paper.
+    negative_source : {"nodes", "moments"}, default="nodes"
+        By messages, what nodes move away from: vectors of random nodes, or draws from the normal distribution with the
+        mean and covariance of all vectors.
+    frequency : float, default=0.25
+        Iterations of a node are proportional to its strength to this power; 1 in the paper.
+    start : {"neighbours", "random"}, default="neighbours"
+        The first vectors: by sweeps in which nodes take the mean of their neighbours, or random. They are random with
+        `context=True`.
+    smooth : bool, default=True
+        Pass the vectors through a filter of the network at the end, and make their norms proportional to degree^¼. Not
+        done with `context=True`, where it would harm.
     context : bool, default=False
         Keep a second vector for each node: nodes become alike by having alike neighbours rather than by being near.
     pairs, updates, max_seconds : optional, at most one
-        The budget: update pairs in all (7,450 a node by default), units of d(v)/w iterations for every node v, or a
-        running time, the paper's T.
+        The budget: update pairs in all, units of d(v)/w iterations for every node v, or a running time, the paper's T.
+        By default as many pairs as suit the network; 7,450 a node by walks.
     rounds : int, optional
-        Rounds in all (R); 300 by default, 1,000 from 100,000 nodes on.
+        Rounds in all (R). By default as many as suit the network; by walks 300, and 1,000 from 100,000 nodes on.
     random_state : int, NumPy generator or None, default=0
         Seed; None for a new one, kept in `provenance_`.
     n_jobs : int, optional
@@ -95,6 +110,11 @@ class Manela(Embedder):
         ratios: Any = default("ratios"),
         negatives: int = default("negatives"),
         learning_rate: float = default("learning_rate"),
+        exchange: str = default("exchange"),
+        negative_source: str = default("negative_source"),
+        frequency: float = default("frequency"),
+        start: str = default("start"),
+        smooth: bool = default("smooth"),
         context: bool = default("context"),
         pairs: int | None = default("pairs"),
         updates: float | None = default("updates"),
@@ -112,6 +132,11 @@ class Manela(Embedder):
         self.ratios = ratios
         self.negatives = negatives
         self.learning_rate = learning_rate
+        self.exchange = exchange
+        self.negative_source = negative_source
+        self.frequency = frequency
+        self.start = start
+        self.smooth = smooth
         self.context = context
         self.pairs = pairs
         self.updates = updates
@@ -123,6 +148,17 @@ class Manela(Embedder):
         self.snapshot = snapshot
         self.workers = workers
         self.address = address
+
+    @classmethod
+    def paper(cls, **parameters: Any) -> Manela:
+        """An estimator with the settings of the paper, and these parameters.
+
+        Examples
+        --------
+        >>> Manela.paper(ratios=(0.7, 0.3)).exchange
+        'walks'
+        """
+        return cls(**{**PAPER, **parameters})
 
     def fit(
         self,
@@ -159,7 +195,8 @@ class Manela(Embedder):
         """Go on with a later state of the network, with new nodes and edges.
 
         Nodes that were there start from their vectors, new ones from the mean of their neighbours'. Nodes that are gone
-        lose theirs. New nodes do the iterations of a full run, the others a tenth of them.
+        lose theirs. New nodes do the iterations of a full run, the others a tenth of them. Vectors that were smoothed
+        start with the norm 1, and are smoothed again.
 
         Parameters
         ----------
@@ -194,6 +231,9 @@ class Manela(Embedder):
         for table, old in zip(state.tables, (self.embedding_, self.context_), strict=False):
             if old is not None:
                 table[~is_new, :dimensions] = old[rows[~is_new]]
+                if self.smooth and not self.context:
+                    norms = np.linalg.norm(table, axis=1, keepdims=True)
+                    table /= np.where(is_new[:, None], 1.0, np.maximum(norms, np.finfo(np.float32).tiny))
             start_from_neighbours(graph, table, is_new)
         return state, is_new
 
@@ -212,6 +252,7 @@ def learn(
         budget=run.pairs,
         rounds=run.schedule.rounds,
         rounds_done=run.state.round,
+        rate_fell_at=run.state.falls_at,
         pairs_made=run.state.pairs,
         engine=run.engine,
         **(facts or {}),

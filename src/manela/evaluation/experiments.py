@@ -27,6 +27,7 @@ from manela.evaluation.methods import make_embedder, make_scorer
 from manela.evaluation.separation import measure_separation
 from manela.evaluation.tuning import tune
 from manela.graph import Graph
+from manela.params import PAPER
 
 FIRST_RATIO = {"blogcatalog": 0.7, "ppi": 0.1, "wikipedia": 0.3}
 BIASES = {"blogcatalog": (0.25, 0.25), "ppi": (4.0, 1.0), "wikipedia": (4.0, 0.5)}
@@ -263,7 +264,8 @@ def _tuned(lab: _Laboratory) -> Results:
 
         def choose(network: str = network, graph: Graph = graph, labels: Any = labels) -> Any:
             trials = tune(
-                graph, labels, pairs_per_node=lab.plan.pairs_per_node, max_seconds=float("inf"), n_jobs=lab.jobs,
+                graph, labels, pairs_per_node=lab.plan.pairs_per_node, preset=PAPER, max_seconds=float("inf"),
+                n_jobs=lab.jobs,
                 tell=lambda trial: lab.tell(f"tuned: {network} {trial.candidate} {trial.score:.4f}"),
             )  # fmt: skip
             return [{**asdict(trial), "named": str(trial.candidate)} for trial in trials]
@@ -304,7 +306,9 @@ def _load(network: str) -> tuple[Graph, npt.NDArray[np.bool_]]:
 
 
 def _fit(method: str, parameters: dict[str, Any], graph: Graph, jobs: int) -> Embedder:
-    """Fit a method; the walking ones with one thread, so that a seed gives the same numbers each time."""
+    """Fit a method: MANELA as the paper has it, the walking ones with one thread so that a seed gives the same bits."""
+    if method == "manela":
+        parameters = {**PAPER, **parameters}
     model = make_embedder(method, {**parameters, "n_jobs": jobs if method == "manela" else 1})
     fitted: Embedder = model.fit(graph)
     return fitted

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,8 @@ from manela.estimators.manela import Manela
 from manela.evaluation.classification import classify
 from manela.evaluation.links import hide_edges, rank_links, sample_nodes, score_vectors
 from manela.graph import Graph
-from manela.params import PAIRS_PER_NODE, count_jobs
+from manela.params import check_all, count_jobs
+from manela.schedule import count_pairs
 
 _SMALLEST_SHARE = 0.1
 _GROWTH = 3.0
@@ -57,7 +59,8 @@ def tune(
     labels: npt.NDArray[np.bool_] | None = None,
     *,
     max_seconds: float = 300.0,
-    pairs_per_node: int = PAIRS_PER_NODE,
+    pairs_per_node: int | None = None,
+    preset: Mapping[str, Any] | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
     tell: Callable[[Trial], None] = lambda _: None,
@@ -69,19 +72,21 @@ def tune(
 
     Scored by labels, if there are any: micro-F1 of three splits, half of the nodes with labels trained on. Otherwise by
     hidden edges: MAP. Returns all trials, the best last. What is measured here is not what the winner would score on
-    data that no trial has seen.
+    data that no trial has seen. The whole budget is that of a run by default, or so many pairs a node; `preset` are
+    parameters of all candidates.
     """
     begun = time.perf_counter()
     trials: list[Trial] = []
+    fit = _Fit({**(preset or {}), "random_state": random_state, "n_jobs": n_jobs}, pairs_per_node)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ManelaWarning)
         if labels is not None:
-            score = _score_labels(graph, labels, random_state, n_jobs)
+            score = _score_labels(graph, labels, fit, random_state, n_jobs)
         else:
-            score = _score_links(graph, random_state, n_jobs)
+            score = _score_links(graph, fit, random_state)
         left, share = candidates(), 1.0
         if max_seconds < float("inf"):
-            measured = [_try(score, left[0], _SMALLEST_SHARE, graph, pairs_per_node)]
+            measured = [_try(score, left[0], _SMALLEST_SHARE)]
             whole = sum(_expect(measured, candidate, 1.0) for candidate in left)
             share = float(np.clip(max_seconds / 2 / max(whole, 1e-9), _SMALLEST_SHARE, 1.0))
         while left:
@@ -90,7 +95,7 @@ def tune(
                 expected = _expect([*trials, *found], candidate, share)
                 if time.perf_counter() - begun + expected > max_seconds and (trials or found):
                     continue
-                trial = _try(score, candidate, share, graph, pairs_per_node)
+                trial = _try(score, candidate, share)
                 tell(trial)
                 found.append(trial)
             trials += found
@@ -103,11 +108,9 @@ def tune(
     return sorted(trials, key=lambda trial: (trial.share == largest, trial.score))
 
 
-def _try(
-    score: Callable[[Candidate, int], float], candidate: Candidate, share: float, graph: Graph, pairs_per_node: int
-) -> Trial:
+def _try(score: Callable[[Candidate, float], float], candidate: Candidate, share: float) -> Trial:
     begun = time.perf_counter()
-    value = score(candidate, max(1, round(share * pairs_per_node * graph.number_of_nodes)))
+    value = score(candidate, share)
     return Trial(candidate, share, value, time.perf_counter() - begun)
 
 
@@ -118,32 +121,40 @@ def _expect(trials: list[Trial], candidate: Candidate, share: float) -> float:
     return max((factor * t.seconds * share / t.share for t in (alike or trials)[-1:]), default=0.0)
 
 
+@dataclass(frozen=True)
+class _Fit:
+    """Fits candidates with some parameters and a share of the budget."""
+
+    parameters: dict[str, Any]
+    pairs_per_node: int | None
+
+    def __call__(self, graph: Graph, candidate: Candidate, share: float) -> npt.NDArray[np.float32]:
+        parameters = {**self.parameters, "ratios": candidate.ratios, "context": candidate.context}
+        if self.pairs_per_node is not None:
+            whole = self.pairs_per_node * graph.number_of_nodes
+        else:
+            whole = count_pairs(graph, check_all(parameters))
+        pairs = max(1, round(share * whole)) if share < 1.0 or self.pairs_per_node is not None else None
+        return Manela(**parameters, pairs=pairs).fit(graph).embedding_
+
+
 def _score_labels(
-    graph: Graph, labels: npt.NDArray[np.bool_], random_state: int, n_jobs: int | None
-) -> Callable[[Candidate, int], float]:
-    def score(candidate: Candidate, pairs: int) -> float:
-        vectors = _fit(graph, candidate, pairs, random_state, n_jobs)
+    graph: Graph, labels: npt.NDArray[np.bool_], fit: _Fit, random_state: int, n_jobs: int | None
+) -> Callable[[Candidate, float], float]:
+    def score(candidate: Candidate, share: float) -> float:
+        vectors = fit(graph, candidate, share)
         found = classify(vectors, labels, shuffles=3, random_state=random_state + 1, jobs=count_jobs(n_jobs))
         return float(found.micro.mean())
 
     return score
 
 
-def _score_links(graph: Graph, random_state: int, n_jobs: int | None) -> Callable[[Candidate, int], float]:
+def _score_links(graph: Graph, fit: _Fit, random_state: int) -> Callable[[Candidate, float], float]:
     split = hide_edges(graph, random_state=random_state)
     nodes = sample_nodes(split, _NODES, random_state)
 
-    def score(candidate: Candidate, pairs: int) -> float:
-        vectors = _fit(split.graph, candidate, pairs, random_state, n_jobs)
+    def score(candidate: Candidate, share: float) -> float:
+        vectors = fit(split.graph, candidate, share)
         return rank_links(score_vectors(vectors), split, nodes).mean_average_precision
 
     return score
-
-
-def _fit(
-    graph: Graph, candidate: Candidate, pairs: int, random_state: int, n_jobs: int | None
-) -> npt.NDArray[np.float32]:
-    model = Manela(
-        ratios=candidate.ratios, context=candidate.context, pairs=pairs, random_state=random_state, n_jobs=n_jobs
-    )
-    return model.fit(graph).embedding_

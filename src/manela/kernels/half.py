@@ -13,9 +13,15 @@ from numba.extending import intrinsic
 _LANES = 16
 _FLOATS = ir.VectorType(ir.FloatType(), _LANES)
 _HALVES = ir.VectorType(ir.HalfType(), _LANES)
-_CAN = bool(llvmlite.binding.get_host_cpu_features().get("f16c")) or llvmlite.binding.get_process_triple().startswith(
-    ("aarch64", "arm64")
-)
+
+
+def can_convert() -> bool:
+    """Whether this processor converts half precision by itself."""
+    features = llvmlite.binding.get_host_cpu_features()
+    return bool(features.get("f16c")) or llvmlite.binding.get_process_triple().startswith(("aarch64", "arm64"))
+
+
+_CAN = can_convert()
 
 
 def to_half(values: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from manela.kernels.draws import derive
+from manela.kernels.reference import MOST_OWN
 from manela.kernels.simd import scale_to
 from manela.kernels.tiles import (
     GROUP,
@@ -26,9 +27,6 @@ from manela.kernels.tiles import (
     push_away,
     weigh_targets,
 )
-
-MOST_OWN = 1.0 - 1.0 / 64.0
-"""A neighbour's mean of which more than this is the asker's own is dropped: what is left of it is mostly rounding."""
 
 
 @njit(cache=True, nogil=True)
@@ -188,6 +186,15 @@ def show(own, shown, first, last):
 
 
 @njit(cache=True, nogil=True)
+def add_shown(shown, table, first, last):
+    """table[v] += shown[v] for v = first … last − 1."""
+    one, row = np.ones(1, np.float32), np.empty(1, np.int64)
+    for node in range(first, last):
+        row[0] = node
+        add_rows(one, shown, row, 1, table, node)
+
+
+@njit(cache=True, nogil=True)
 def average(source, offset, arcs, weights, scales, target, place, first, last):
     """target[place + v] ← scales[v]·Σ weights·source[offset + u] over the neighbours u of v = first … last − 1."""
     indptr, indices, _, _ = arcs
@@ -202,3 +209,28 @@ def copy(source, target):
     """target ← source."""
     for k in range(len(source)):
         target[k] = source[k]
+
+
+@njit(cache=True, nogil=True)
+def find_own_shares(indptr, indices, weights, scales, shares):
+    """Write for each arc from v to w the part of w's mean that is v's own: the arc back's weight times scales[w].
+
+    0 where there is no arc back, and 1 where w has no neighbours. The neighbours of a node are in order.
+    """
+    for node in range(len(indptr) - 1):
+        for arc in range(indptr[node], indptr[node + 1]):
+            other = indices[arc]
+            low, high = indptr[other], indptr[other + 1]
+            last = high
+            while low < high:
+                middle = (low + high) // 2
+                if indices[middle] < node:
+                    low = middle + 1
+                else:
+                    high = middle
+            if scales[other] == 0.0:
+                shares[arc] = 1.0
+            elif low < last and indices[low] == node:
+                shares[arc] = scales[other] if weights is None else weights[low] * scales[other]
+            else:
+                shares[arc] = 0.0

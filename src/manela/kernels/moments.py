@@ -22,7 +22,7 @@ LARGEST = 8.0
 """Coordinates are held within ±LARGEST; with a larger one, sums over many nodes would not fit into 64 bits."""
 _EXACT = 2**53
 """Whole numbers up to this are exact in double precision."""
-_STEP = int(_EXACT / (LARGEST / UNIT) ** 2)
+STEP = int(_EXACT / (LARGEST / UNIT) ** 2)
 """Vectors whose products are added in double precision, exactly."""
 _LEAST_VARIANCE = 1e-12
 """Of a direction in which vectors differ; a smaller one counts as none."""
@@ -47,8 +47,8 @@ def measure(vectors: npt.NDArray[np.floating]) -> Moments:
     """The moments of some vectors, shape (n, m)."""
     m = vectors.shape[1]
     total, products = np.zeros(m, np.int64), np.zeros((m, m), np.int64)
-    for first in range(0, len(vectors), _STEP):
-        part = np.rint(np.clip(vectors[first : first + _STEP].astype(np.float64), -LARGEST, LARGEST) / UNIT)
+    for first in range(0, len(vectors), STEP):
+        part = np.rint(np.clip(vectors[first : first + STEP].astype(np.float64), -LARGEST, LARGEST) / UNIT)
         total += part.sum(axis=0).astype(np.int64)
         # every partial sum is a whole number below 2^53, so it does not matter how BLAS adds
         products += (part.T @ part).astype(np.int64)

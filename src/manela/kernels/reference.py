@@ -1,15 +1,22 @@
 """The rounds in plain NumPy: the definition that every engine is tested against.
 
-A round t reads the vectors Φ_t as they stood when it began, and each node v moves by its own iterations:
+There are two editions. In both, a round t reads the vectors Φ_t as they stood when it began, and each node v alone
+moves its own vector, by its own iterations:
 
     x ← Φ_t(v)
     for each of its iterations:
-        draw targets by walks of 1, 2, … s steps, without those that end at v; κ uniform negatives for each
-        x ← x + α_t · ( Σ targets (1 − σ(x·Φ_t(u)))·Φ_t(u) − Σ negatives σ(x·Φ_t(u))·Φ_t(u) )
+        x ← x + α_t · ( Σ targets (1 − σ(x·u))·u − Σ negatives σ(x·u)·u )
     Φ_{t+1}(v) ← x
 
-Keys: round → node → iteration. Target j of an iteration has draw number j·(1 + κ), which is the key of its walk, and
-its negatives have the κ numbers behind; step h of a walk is draw h under the walk's key.
+By walks (`advance`), the paper's edition: a target is Φ_t of the end of a walk of 1, 2, … s steps, without those that
+end at v, and each target has κ negatives of its own, Φ_t of uniformly drawn nodes. Keys: round → node → iteration.
+Target j of an iteration has draw number j·(1 + κ), which is the key of its walk, and its negatives have the κ numbers
+behind; step h of a walk is draw h under the walk's key.
+
+By messages (`advance_by_messages`): a target is what a direct neighbour w shows, Φ_t(w) for one hop and the mean
+M^(h−1)(w) over what w's own neighbours show for h hops, and all nodes move away from the same negatives, κ for each
+target of a whole iteration. What is shown is rounded to half precision. Keys of targets: round → node → iteration →
+number of the target. Keys of negatives: round → block → number, where iteration j takes block j mod `BLOCKS`.
 """
 
 from __future__ import annotations
@@ -20,10 +27,24 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from manela.kernels import moments
 from manela.kernels.arcs import Arcs, Integers
-from manela.randomness import derive, scale_to
+from manela.randomness import VECTORS, derive, draw_vectors, scale_to
 
 Floats = npt.NDArray[np.floating]
+
+BLOCKS = 32
+"""Blocks of common negatives in a round; more make a larger table, and matter to nodes with as many iterations only."""
+MOST_OWN = 1.0 - 1.0 / 64.0
+"""A neighbour's mean of which more than this is the asker's own is dropped: what is left of it is mostly rounding."""
+SWEEPS = 5
+"""Sweeps of a start by neighbours, of which the last two are added; more look further, and lose what is near."""
+FILTER = (1.0634833707413236, -0.5157886107817927, 0.06381229835547651, -0.005290223937980572, 0.00032961109970965)
+"""Coefficients of the Chebyshev polynomials of exp(−θ·Z), θ = 0.5; the next ones are below 2e-5."""
+MIDDLE = 0.2
+"""μ, the eigenvalue of the Laplacian in the middle of the filter; a larger one lets sharper differences through."""
+SCALE, POWER = 2.0, 0.25
+"""Rows end with norms proportional to degree^POWER, SCALE on average; larger ones overfit a classifier with C = 1."""
 
 
 def advance(
@@ -82,12 +103,195 @@ def walk(node: int, key: int, steps: int, arcs: Arcs) -> int:
         first, last = int(arcs.indptr[node]), int(arcs.indptr[node + 1])
         if first == last:
             return NOWHERE
-        drawn = int(derive(key, step))
-        place, rest = divmod(drawn * (last - first), 2**64)
-        if arcs.thresholds is not None and arcs.aliases is not None and rest >> 32 >= arcs.thresholds[first + place]:
-            place = int(arcs.aliases[first + place])
-        node = int(arcs.indices[first + place])
+        node = int(arcs.indices[choose(first, last, int(derive(key, step)), arcs)])
     return node
+
+
+def choose(first: int, last: int, drawn: int, arcs: Arcs) -> int:
+    """The arc that a draw takes of those from `first` up to `last`, uniformly or by weight."""
+    place, rest = divmod(drawn * (last - first), 2**64)
+    if arcs.thresholds is not None and arcs.aliases is not None and rest >> 32 >= arcs.thresholds[first + place]:
+        place = int(arcs.aliases[first + place])
+    return first + place
+
+
+def advance_by_messages(
+    tables: Sequence[Floats],
+    arcs: Arcs,
+    weights: Floats | None,
+    counts: Integers,
+    key: int,
+    learning_rate: float,
+    targets_by_hop: Sequence[int],
+    negatives: Sequence[Floats],
+) -> list[Floats]:
+    """The tables after one round by messages, each (n, m): (Φ,), or with context vectors (Φ, Ψ).
+
+    `weights` are those of the arcs, None where all are the same; negatives[k], (blocks, κ·targets, m), is what rows of
+    tables[k] move away from: `draw_negatives` of the other table with context vectors, and of the same one without.
+    """
+    moved = [table.copy() for table in tables]
+    scales = find_scales(arcs, weights, len(targets_by_hop))
+    own_shares = find_own_shares(arcs, weights, scales)
+    shown = [show(table, arcs, weights, scales) for table in tables]
+    for node in np.flatnonzero(counts):
+        for own, new in enumerate(moved):
+            others, x = shown[len(tables) - 1 - own], new[node]
+            for iteration in range(counts[node]):
+                drawn = int(derive(derive(key, node), iteration))
+                targets = draw_targets(int(node), drawn, arcs, targets_by_hop, others, own_shares, scales)
+                common = negatives[own][iteration % len(negatives[own])]
+                kept = len(targets) / sum(targets_by_hop)
+                pull = (1.0 - sigmoid(targets @ x)) @ targets
+                x += learning_rate * (pull - kept * (sigmoid(common @ x) @ common))
+    return moved
+
+
+def show(table: Floats, arcs: Arcs, weights: Floats | None, scales: Sequence[Floats]) -> list[Floats]:
+    """What agents show of themselves: [Φ, M¹, M², …], each (n, m) and rounded to half precision."""
+    shown = [_halve(table)]
+    for scale in scales:
+        shown.append(_halve(average(shown[-1], arcs, weights, scale)))
+    return shown
+
+
+def _halve(table: Floats) -> Floats:
+    return table.astype(np.float16).astype(table.dtype)
+
+
+def average(table: Floats, arcs: Arcs, weights: Floats | None, scale: Floats) -> Floats:
+    """scale[v]·Σ weight·table[u] over the neighbours u of each node v."""
+    means = np.zeros_like(table)
+    for node, (first, last) in enumerate(pairwise(arcs.indptr)):
+        rows = table[arcs.indices[first:last]]
+        means[node] = scale[node] * (rows.sum(axis=0) if weights is None else weights[first:last] @ rows)
+    return means
+
+
+def find_scales(arcs: Arcs, weights: Floats | None, hops: int) -> list[npt.NDArray[np.float64]]:
+    """For h = 1 … hops − 1, what a node's sum is multiplied by to be the mean M^h; 0 where no walk has h steps.
+
+    A node of a directed network may have no way on; its means are zero, and count for nothing in those of others.
+    """
+    n = len(arcs.indptr) - 1
+    scales, reaches = [], np.ones(n, dtype=bool)
+    for _ in range(hops - 1):
+        totals = average(reaches[:, None].astype(np.float64), arcs, weights, np.ones(n))[:, 0]
+        scales.append(np.divide(1.0, totals, out=np.zeros(n), where=totals > 0))
+        reaches = totals > 0
+    return scales
+
+
+def find_own_shares(arcs: Arcs, weights: Floats | None, scales: Sequence[Floats]) -> npt.NDArray[np.float64]:
+    """For each arc from v to w, the part of M¹(w) that is v's own; 1 where w has no neighbours."""
+    shares = np.zeros(len(arcs.indices))
+    if not scales:
+        return shares
+    back = {}
+    for node, (first, last) in enumerate(pairwise(arcs.indptr)):
+        for arc in range(first, last):
+            back[node, int(arcs.indices[arc])] = 1.0 if weights is None else float(weights[arc])
+    for node, (first, last) in enumerate(pairwise(arcs.indptr)):
+        for arc in range(first, last):
+            other = int(arcs.indices[arc])
+            shares[arc] = back.get((other, node), 0.0) * scales[0][other] if scales[0][other] > 0 else 1.0
+    return shares
+
+
+def draw_targets(
+    node: int,
+    key: int,
+    arcs: Arcs,
+    targets_by_hop: Sequence[int],
+    shown: Sequence[Floats],
+    own_shares: Floats,
+    scales: Sequence[Floats],
+) -> Floats:
+    """The targets of one iteration, a row each, without those that are dropped."""
+    rows = []
+    first, last = int(arcs.indptr[node]), int(arcs.indptr[node + 1])
+    hops = [hop for hop, count in enumerate(targets_by_hop) for _ in range(count)]
+    for number, hop in enumerate(hops):
+        arc = choose(first, last, int(derive(key, number)), arcs)
+        other = int(arcs.indices[arc])
+        row, share = shown[hop][other], own_shares[arc] if hop == 1 else 0.0
+        if share > MOST_OWN or (hop > 1 and scales[hop - 1][other] == 0):
+            continue
+        rows.append((row - share * shown[0][node]) / (1.0 - share))
+    return np.array(rows).reshape(len(rows), shown[0].shape[1])
+
+
+def draw_negatives(table: Floats, key: int, blocks: int, amount: int, source: str) -> Floats:
+    """The common negatives of a round, (blocks, amount, m), of a table that is shown; `key` is the round's for these.
+
+    Rows of uniformly drawn nodes ("nodes"), or draws from the normal distribution with the table's mean and covariance
+    ("moments").
+    """
+    shown = _halve(table)
+    keys = derive(derive(key, np.arange(blocks))[:, None], np.arange(amount))
+    if source == "nodes":
+        return shown[scale_to(keys, len(table)).astype(np.int64)]
+    drawn = moments.draw(moments.measure(shown), keys.reshape(-1))
+    return drawn.astype(table.dtype).reshape(blocks, amount, -1)
+
+
+def start_by_neighbours(
+    arcs: Arcs, weights: Floats | None, seed: int, dimensions: int, size: float
+) -> npt.NDArray[np.float64]:
+    """Φ_0, (n, m), by sweeps in which each node takes the mean of its neighbours; rows of norm `size`.
+
+    The sweeps begin with random rows. After each, rows are made of norm 1, their mean over all nodes that have
+    neighbours is taken away, and they are made of norm 1 again; neighbours see them in half precision. Of the last
+    two sweeps the sum is taken. Nodes without neighbours keep their random rows.
+    """
+    n = len(arcs.indptr) - 1
+    random = np.zeros((n, dimensions), np.float32)
+    draw_vectors(seed, np.arange(n), random, VECTORS)
+    (scale,) = find_scales(arcs, weights, 2)
+    joined = scale > 0
+    rows: Floats = random.astype(np.float64)
+    for _ in range(SWEEPS):
+        before = _halve(rows)
+        rows = _normalise(average(before, arcs, weights, scale))
+        total = np.rint(np.clip(rows[joined], -moments.LARGEST, moments.LARGEST) / moments.UNIT).sum(axis=0)
+        rows[joined] = _normalise(rows[joined] - total / joined.sum() * moments.UNIT)
+    start = _normalise(before + rows)
+    return np.where(joined[:, None], size * start, random)
+
+
+def _normalise(rows: Floats) -> Floats:
+    norms = np.sqrt((rows**2).sum(axis=1, keepdims=True))
+    normalised: Floats = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
+    return normalised
+
+
+def smooth(table: Floats, arcs: Arcs, weights: Floats | None) -> Floats:
+    """Pass vectors, (n, m), through a filter of the network, and scale their rows by degree.
+
+    With loops of each node's mean weight, L = I − D⁻¹A is the Laplacian and Z = ½(L − μI)² − I. The filter is
+    A·(exp(−θ·Z) − I), a band-pass (ProNE's, without its final SVD); the exponential is a sum of Chebyshev polynomials
+    T_i(Z). It takes sums over neighbours only. Nodes without neighbours keep their vectors.
+    """
+    n = len(arcs.indptr) - 1
+    degrees = np.diff(arcs.indptr)
+    strengths = average(np.ones((n, 1)), arcs, weights, np.ones(n))[:, 0]
+    joined = degrees > 0
+    loops = np.divide(strengths, degrees, out=np.zeros(n), where=joined)
+    inverse = np.divide(1.0, strengths + loops, out=np.zeros(n), where=joined)
+
+    def shift(rows: Floats) -> Floats:
+        """(L − μI)·rows."""
+        return (1.0 - MIDDLE - loops * inverse)[:, None] * rows - average(rows, arcs, weights, inverse)
+
+    before, now = table, 0.5 * shift(shift(table)) - table
+    filtered = FILTER[0] * before + FILTER[1] * now - table
+    for coefficient in FILTER[2:]:
+        before, now = now, shift(shift(now)) - 2.0 * now - before
+        filtered += coefficient * now
+    sums = average(filtered, arcs, weights, np.ones(n)) + loops[:, None] * filtered
+    sizes = degrees**POWER
+    sizes *= SCALE / sizes[joined].mean()
+    return np.where(joined[:, None], sizes[:, None] * _normalise(sums), table)
 
 
 def build_aliases(indptr: Integers, weights: Floats) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32]]:

@@ -7,7 +7,6 @@ neither do the bits.
 
 # mypy: ignore-errors
 
-import llvmlite.binding
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -40,12 +39,6 @@ _SUMS = 8 if has_wide_registers() else 4
 _FLOAT, _WORD, _INT = ir.FloatType(), ir.IntType(64), ir.IntType(32)
 _VECTOR = ir.VectorType(_FLOAT, _WIDTH)
 _ZEROS = ir.Constant(_VECTOR, [0.0] * _WIDTH)
-
-
-def can_widen_halves():
-    """Whether this processor reads half precision by itself; otherwise snapshots are kept in single precision."""
-    features = llvmlite.binding.get_host_cpu_features()
-    return bool(features.get("f16c")) or llvmlite.binding.get_process_triple().startswith(("aarch64", "arm64"))
 
 
 @intrinsic
@@ -257,7 +250,7 @@ def average_row(typing_context, table, offset, neighbours, weights, first, last,
     weights is None where every arc counts 1.
     """
     signature = types.void(
-        table, types.int64, neighbours, weights, types.int64, types.int64, types.float32, target, types.int64
+        table, types.int64, neighbours, weights, types.int64, types.int64, types.float64, target, types.int64
     )
 
     def generate(context, builder, signature, arguments):
@@ -267,7 +260,7 @@ def average_row(typing_context, table, offset, neighbours, weights, first, last,
         ids = get_data(context, builder, signature.args[2], arguments[2])
         weighted = not isinstance(signature.args[3], types.NoneType)
         data = get_data(context, builder, signature.args[3], arguments[3]) if weighted else None
-        scale = splat(builder, arguments[6], _VECTOR)
+        scale = splat(builder, builder.fptrunc(arguments[6], _FLOAT), _VECTOR)
         ahead = _WORD(8)
 
         def start_of(arc):
@@ -288,8 +281,9 @@ def average_row(typing_context, table, offset, neighbours, weights, first, last,
                     prefetch_line(builder, builder.gep(place, [_WORD(byte // size)]))
                 start = builder.gep(start_of(arc), [column])
                 if weighted:
-                    weight = builder.fptrunc(builder.load(builder.gep(data, [arc])), _FLOAT)
-                    weight = splat(builder, weight, _VECTOR)
+                    # scaled in double precision: weights may be far outside the range of single precision
+                    weight = builder.fmul(builder.load(builder.gep(data, [arc])), arguments[6])
+                    weight = splat(builder, builder.fptrunc(weight, _FLOAT), _VECTOR)
                 else:
                     weight = ir.Constant(_VECTOR, [1.0] * _WIDTH)
                 for register, total in enumerate(totals):
@@ -297,7 +291,8 @@ def average_row(typing_context, table, offset, neighbours, weights, first, last,
                     builder.store(fma(builder, weight, part, builder.load(total)), total)
             for register, total in enumerate(totals):
                 place = builder.add(column, _WORD(register * _WIDTH))
-                _store(builder, out, place, _narrow(builder, builder.fmul(scale, builder.load(total)), out))
+                mean = builder.load(total) if weighted else builder.fmul(scale, builder.load(total))
+                _store(builder, out, place, _narrow(builder, mean, out))
 
         _in_chunks(builder, m, _SUMS, average)
         return context.get_dummy_value()

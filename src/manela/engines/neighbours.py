@@ -1,0 +1,111 @@
+"""What nodes take from their direct neighbours: weighted means, and the part of a mean that is one's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.engines.arcs import Arcs
+from manela.engines.threads import Integers, Threads
+from manela.graph import Graph
+from manela.kernels import messages as kernels
+from manela.kernels.half import can_convert
+from manela.kernels.layout import Table, pad
+
+Shown = npt.NDArray[np.generic]
+"""Rows in half precision as their bits, or in single precision where the processor cannot read halves."""
+
+_WORK_OF_A_ROW = 4
+"""What a row costs beside its arcs, in arcs; a larger one makes pieces of more equal rows."""
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The arcs of a network with their weights, and threads to sum along them.
+
+    Attributes
+    ----------
+    arcs : Arcs
+    weights : array of float64, shape (arcs,), or None
+    scales : array of float64, shape (levels, n)
+        What a sum over neighbours is multiplied by to be the mean M^h, h = 1, 2, …; 0 where no walk has h steps. On an
+        undirected network one level stands for all.
+    threads : Threads
+    borders : array
+        Of pieces of nodes that take about as long.
+    """
+
+    arcs: Arcs
+    weights: npt.NDArray[np.float64] | None
+    scales: npt.NDArray[np.float64]
+    threads: Threads
+    borders: Integers
+
+    @classmethod
+    def of(cls, graph: Graph, arcs: Arcs, hops: int, threads: Threads) -> Neighbours:
+        """Those of a graph, for means over up to `hops` hops."""
+        scales = _find_scales(graph, hops - 1 if graph.directed else 1)
+        borders = threads.cut(graph.degrees + _WORK_OF_A_ROW)
+        return cls(arcs, graph.weights, scales, threads, borders)
+
+    @property
+    def joined(self) -> npt.NDArray[np.bool_]:
+        """Which nodes have neighbours."""
+        return np.diff(self.arcs.indptr) > 0
+
+    @property
+    def mean_degree(self) -> float:
+        """Neighbours of a node that has any."""
+        return len(self.arcs.indices) / max(1, int(np.count_nonzero(self.joined)))
+
+    def average(
+        self, source: Shown, target: Shown, scale: npt.NDArray[np.float64], offset: int = 0, place: int = 0
+    ) -> None:
+        """target[place + v] ← scale[v]·Σ weight·source[offset + u] over the neighbours u of every node v."""
+
+        def average(first: int, last: int) -> None:
+            kernels.average(source, offset, self.arcs, self.weights, scale, target, place, first, last)
+
+        self.threads.share(average, self.borders)
+        if place and target.dtype == np.float32:
+            _round_to_half(target[place : place + len(scale)])
+
+    def show(self, table: Table, shown: Shown, hops: int) -> None:
+        """Write what agents show of themselves into the rows h·n + v of shown: Φ, M¹, … M^(hops − 1)."""
+        n = len(table)
+        self.threads.share(lambda first, last: kernels.show(table, shown, first, last), self.borders)
+        if shown.dtype == np.float32:
+            _round_to_half(shown[:n])
+        for hop in range(1, hops):
+            self.average(shown, shown, self.scales[min(hop, len(self.scales)) - 1], (hop - 1) * n, hop * n)
+
+    def find_own_shares(self) -> npt.NDArray[np.float32]:
+        """For each arc from v to w, the part of M¹(w) that is v's own; 1 where w has no neighbours."""
+        indptr, indices = self.arcs.indptr, self.arcs.indices
+        shares = np.empty(len(indices), dtype=np.float32)
+        kernels.find_own_shares(indptr, indices, self.weights, self.scales[0], shares)
+        return shares
+
+
+def allocate_shown(rows: int, dimensions: int) -> Shown:
+    """Room for rows that agents show."""
+    return np.zeros((rows, pad(dimensions)), dtype=np.uint16 if can_convert() else np.float32)
+
+
+def _round_to_half(rows: Shown) -> None:
+    with np.errstate(over="ignore"):
+        rows[:] = rows.astype(np.float16)
+
+
+def _find_scales(graph: Graph, levels: int) -> npt.NDArray[np.float64]:
+    """1/Σ weights over the neighbours from which a walk can go on, 0 where there are none."""
+    n = graph.number_of_nodes
+    scales = np.zeros((max(1, levels), n))
+    totals = graph.strengths
+    for level in range(len(scales)):
+        if level > 0:
+            totals = graph.to_scipy() @ (totals > 0).astype(np.float64)
+        np.divide(1.0, totals, out=scales[level], where=totals > 0)
+    return scales

@@ -1,0 +1,82 @@
+"""The vectors that a run starts from: random, or by sweeps over neighbours."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manela.engines.neighbours import Neighbours, allocate_shown
+from manela.kernels import messages, rows
+from manela.kernels.layout import Table
+from manela.kernels.moments import UNIT
+from manela.kernels.reference import SWEEPS
+from manela.randomness import VECTORS, draw_vectors
+
+_FULL_DEGREE = 64.0
+"""From this mean degree on, rows start with norm 1: a mean over so many says something; a larger one starts smaller."""
+_LEAST_SIZE = 0.03
+"""The norm that rows of the sparsest networks start with; what is noise in a larger one stays."""
+
+
+def choose_size(mean_degree: float) -> float:
+    """The norm of the rows of a start by neighbours (ρ), by the mean degree of the network.
+
+    Examples
+    --------
+    >>> choose_size(4), choose_size(32), choose_size(500)
+    (0.03, 0.25, 1.0)
+    """
+    return min(1.0, max(_LEAST_SIZE, (mean_degree / _FULL_DEGREE) ** 2))
+
+
+def start_by_neighbours(table: Table, neighbours: Neighbours, seed: int, dimensions: int) -> None:
+    """Turn random rows into a start by sweeps in which each node takes the mean of its neighbours.
+
+    The definition is `kernels.reference.start_by_neighbours`.
+    """
+    threads, borders, scale = neighbours.threads, neighbours.borders, neighbours.scales[0]
+    joined = neighbours.joined
+    ones = joined.astype(np.float64)
+    shown = allocate_shown(len(table), dimensions)
+    for _ in range(SWEEPS):
+        neighbours.show(table, shown, 1)
+        neighbours.average(shown, table, scale)
+        threads.share(lambda first, last: rows.resize(table, ones, first, last), borders)
+        mean = (sum_rows(table, neighbours)[0] / np.count_nonzero(joined) * UNIT).astype(np.float32)
+
+        def center(first: int, last: int, mean: Table = mean) -> None:
+            rows.center(table, scale, mean, first, last)
+            rows.resize(table, ones, first, last)
+
+        threads.share(center, borders)
+    sizes = ones * choose_size(neighbours.mean_degree)
+
+    def finish(first: int, last: int) -> None:
+        messages.add_shown(shown, table, first, last)
+        rows.resize(table, sizes, first, last)
+
+    threads.share(finish, borders)
+    alone = np.flatnonzero(~joined)
+    if len(alone):
+        random = np.empty((len(alone), dimensions), dtype=np.float32)
+        draw_vectors(seed, alone, random, VECTORS)
+        table[alone, :dimensions] = random
+
+
+def measure_spread(table: Table, neighbours: Neighbours) -> float:
+    """How far vectors lie from their mean: the root of the mean square, over nodes that have neighbours."""
+    count = int(np.count_nonzero(neighbours.joined))
+    totals, squares = sum_rows(table, neighbours)
+    mean = totals / count
+    return float(np.sqrt(max(0.0, squares / count - float((mean * mean).sum()))) * UNIT)
+
+
+def sum_rows(table: Table, neighbours: Neighbours) -> tuple[np.ndarray, int]:
+    """The sum of the rows of nodes that have neighbours, in units of UNIT, and of their squares, in UNIT²; exact."""
+    parts: list[tuple[np.ndarray, int]] = []
+
+    def add_up(first: int, last: int) -> None:
+        totals = np.zeros(table.shape[1], dtype=np.int64)
+        parts.append((totals, int(rows.add_up(table, neighbours.scales[0], first, last, totals))))
+
+    neighbours.threads.share(add_up, neighbours.borders)
+    return np.sum([totals for totals, _ in parts], axis=0), sum(squares for _, squares in parts)
