@@ -296,6 +296,9 @@ FACTORISING: dict[str, Parameter] = {
 PAPER: dict[str, Any] = {"exchange": "walks", "frequency": 1.0, "start": "random", "smooth": False}
 """The settings of the paper, where they are not the defaults."""
 
+PRESETS: dict[str, dict[str, Any]] = {"paper": PAPER}
+"""Settings that have a name: a flag of the command and a method of the estimator."""
+
 PARAMETERS: dict[str, Parameter] = {**LEARNING, **RUNNING, **WALKING, **FACTORISING}
 
 

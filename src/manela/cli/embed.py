@@ -21,6 +21,7 @@ def embed(
         Path | None,
         typer.Option("--output", "-o", help="Where the vectors go: .npz .npy .txt .emb .bin .csv .tsv .parquet"),
     ] = None,
+    paper: o.Paper = False,  # noqa: ARG001
     learning: Annotated[o.Values, o.Flags(*LEARNING)],
     unweighted: o.Unweighted = False,
     directed: o.Directed = False,

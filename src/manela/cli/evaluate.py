@@ -12,11 +12,14 @@ import typer
 from manela.cli import options as o
 from manela.cli.options import default
 from manela.errors import ParameterError
-from manela.params import check
+from manela.params import PAPER, check
 
 evaluate = typer.Typer(
     help="Score vectors: can labels or missing links be told from them?", no_args_is_help=True, rich_markup_mode=None
 )
+
+_PARAMETERS = ("dimensions", "window", "ratios", *PAPER, "context", "pairs", "rounds", "p", "q")
+"""Of those methods of `evaluate links` that have them."""
 
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write every score here as JSON.")]
 PlotFile = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the scores as .png or .svg.")]
@@ -102,7 +105,8 @@ def links(
     share: Annotated[float, typer.Option(help="Part of the edges to hide.")] = 0.2,
     nodes: Annotated[int, typer.Option(min=0, help="Random nodes to predict edges among; 0 for all.")] = 1024,
     runs: Annotated[int, typer.Option(min=1, help="How often to hide edges anew.")] = 10,
-    parameters: Annotated[o.Values, o.Flags("dimensions", "window", "ratios", "context", "pairs", "p", "q")],
+    paper: o.Paper = False,  # noqa: ARG001
+    parameters: Annotated[o.Values, o.Flags(*_PARAMETERS)],
     unweighted: o.Unweighted = False,
     matfile_variable: o.MatfileVariable = "network",
     random_state: o.RandomState = default("random_state"),
@@ -116,7 +120,8 @@ def links(
     of all pairs.
 
     \b
-    manela evaluate links ppi --ratios 0.4,0.6
+    manela evaluate links ppi
+    manela evaluate links ppi --paper --ratios 0.4,0.6
     manela evaluate links friends.csv --method all --runs 3
     """
     from manela.cli.display import report_download

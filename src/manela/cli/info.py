@@ -13,7 +13,11 @@ from manela.cli import options as o
 def info(
     graph: o.GraphArgument,
     *,
-    learning: Annotated[o.Values, o.Flags("dimensions")],
+    paper: o.Paper = False,  # noqa: ARG001
+    learning: Annotated[
+        o.Values,
+        o.Flags("dimensions", "window", "ratios", "negatives", "exchange", "frequency", "context", "pairs", "rounds"),
+    ],
     unweighted: o.Unweighted = False,
     directed: o.Directed = False,
     matfile_variable: o.MatfileVariable = "network",

@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from manela.errors import ParameterError
-from manela.params import PARAMETERS
+from manela.params import PARAMETERS, PRESETS
 
 GraphArgument = Annotated[
     str, typer.Argument(metavar="GRAPH", help="A file (edge list, .mat, .npz, GraphML, …) or a data set's name.")
@@ -19,6 +19,8 @@ GraphArgument = Annotated[
 Directed = Annotated[bool, typer.Option("--directed", help="Follow arcs as given, rather than both ways.")]
 Unweighted = Annotated[bool, typer.Option("--unweighted", help="Leave out weights and further columns.")]
 MatfileVariable = Annotated[str, typer.Option(help="The variable of a .mat file that holds the matrix.")]
+
+Paper = Annotated[bool, typer.Option("--paper", help="The settings of the paper; flags given beside it count.")]
 
 Values = dict[str, Any]
 """Parameters by their names."""
@@ -51,14 +53,27 @@ def expand_flags(command: Callable[..., None]) -> Callable[..., None]:
             arguments.append(argument.replace(annotation=hints[name], kind=Argument.KEYWORD_ONLY))
 
     @wraps(command)
-    def run(**values: Any) -> None:
+    def run(invocation: typer.Context, **values: Any) -> None:
+        preset = _find_preset(values, invocation)
         for name, parameters in groups.items():
-            values[name] = {parameter: _parse(parameter, values.pop(parameter)) for parameter in parameters}
+            given = {parameter: _parse(parameter, values.pop(parameter)) for parameter in parameters}
+            values[name] = given | {parameter: preset[parameter] for parameter in parameters if parameter in preset}
         command(**values)
 
+    arguments.insert(0, Argument("invocation", Argument.KEYWORD_ONLY, annotation=typer.Context))
     run.__signature__ = Signature(arguments)  # type: ignore[attr-defined]
     run.__annotations__ = {argument.name: argument.annotation for argument in arguments}
     return run
+
+
+def _find_preset(values: Values, invocation: typer.Context) -> Values:
+    """The parameters that a named setting, such as --paper, gives; those that the user gave by a flag come first."""
+    named = [name for name in PRESETS if values.get(name)]
+    if len(named) > 1:
+        raise ParameterError(f"give at most one of {' and '.join('--' + name for name in named)}.")
+    preset = PRESETS[named[0]] if named else {}
+    sources = {name: invocation.get_parameter_source(name) for name in preset}
+    return {name: value for name, value in preset.items() if getattr(sources[name], "name", "") != "COMMANDLINE"}
 
 
 def _as_argument(name: str) -> Argument:
@@ -74,7 +89,8 @@ def flag(name: str) -> Any:
     parameter = PARAMETERS[name]
     names = _NAMES.get(name, ())
     if parameter.kind is bool:
-        names = (f"--{name.replace('_', '-')}",)  # without a second one that turns it off
+        flag_name = name.replace("_", "-")
+        names = (f"--{flag_name}/--no-{flag_name}",) if parameter.default else (f"--{flag_name}",)
     metavar = "R1,R2,…" if parameter.kind is tuple else "|".join(parameter.choices) or None
     return typer.Option(*names, help=parameter.help, metavar=metavar)
 
