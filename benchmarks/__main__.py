@@ -9,6 +9,7 @@ from pathlib import Path
 NAMES = (
     "startup",
     "quality",
+    "frontier",
     "speed",
     "memory",
     "scaling",

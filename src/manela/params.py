@@ -105,10 +105,6 @@ def _is_ratios(x: Any) -> bool:
     return 1 <= len(values) <= 64 and all(math.isfinite(r) and r >= 0 for r in values)
 
 
-def _as_floats(values: Any) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)
-
-
 def _is_seed(x: Any) -> bool:
     return x is None or type(x).__name__ in ("Generator", "RandomState") or _whole(0, 2**64 - 1)(x)
 
@@ -125,6 +121,7 @@ def _one_of(choices: tuple[str, ...], purpose: str, **more: Any) -> Parameter:
     return Parameter(str, choices[0], rule, lambda x: x in choices, purpose, choices=choices, **more)
 
 
+DEFAULT_RATIOS = (0.5, 0.5)
 MOST_GPU_DIMENSIONS = 4096
 
 LEARNING: dict[str, Parameter] = {
@@ -134,11 +131,12 @@ LEARNING: dict[str, Parameter] = {
     ),
     "ratios": Parameter(
         tuple,
-        (0.5, 0.5),
-        "a sequence of 1 to 64 numbers that are not negative",
-        _is_ratios,
-        "Share of targets 1, 2, … s hops away (r); they sum to 1.",
-        conversion=_as_floats,
+        None,
+        "a sequence of 1 to 64 numbers that are not negative, or None",
+        _optional(_is_ratios),
+        "Share of targets 1, 2, … s hops away (r); they sum to 1. By default 0.5,0.5, and 1 by messages with context "
+        "vectors.",
+        conversion=lambda x: None if x is None else tuple(float(ratio) for ratio in x),
     ),
     "negatives": Parameter(
         int, 5, "a whole number from 0 to 1000", _whole(0, 1000), "Random nodes for each target (κ)."
@@ -205,6 +203,13 @@ LEARNING: dict[str, Parameter] = {
         "a whole number from 1 to 10000000, or None",
         _optional(_whole(1, 10_000_000)),
         "Rounds in all; by default, as many as suit the network.",
+    ),
+    "patience": Parameter(
+        float,
+        1.0,
+        "a number from 0.01 to 1000",
+        _between(0.01, 1000.0),
+        "By messages and without a budget, how many times as many rounds as usual on a dense network.",
     ),
 }
 """What is learned, and how much work goes into it."""
@@ -296,7 +301,9 @@ FACTORISING: dict[str, Parameter] = {
 PAPER: dict[str, Any] = {"exchange": "walks", "frequency": 1.0, "start": "random", "smooth": False}
 """The settings of the paper, where they are not the defaults."""
 
-PRESETS: dict[str, dict[str, Any]] = {"paper": PAPER}
+THOROUGH: dict[str, Any] = {"learning_rate": 0.0125, "patience": 8.0}
+"""The best vectors that patience buys, where that is not the defaults."""
+PRESETS: dict[str, dict[str, Any]] = {"paper": PAPER, "thorough": THOROUGH}
 """Settings that have a name: a flag of the command and a method of the estimator."""
 
 PARAMETERS: dict[str, Parameter] = {**LEARNING, **RUNNING, **WALKING, **FACTORISING}
@@ -321,6 +328,7 @@ class Settings:
     updates: float | None
     max_seconds: float | None
     rounds: int | None
+    patience: float
     seed: int
     requested_threads: int | None
     engine: str
@@ -412,7 +420,12 @@ def check_all(values: Mapping[str, Any]) -> Settings:
     >>> check_all({"ratios": (0.7, 0.3)}).targets_by_hop
     (14, 6)
     """
-    settings = Settings(**_resolve(values, Settings))
+    resolved = _resolve(values, Settings)
+    if resolved["ratios"] is None:
+        # a mean over the neighbours of neighbours blurs who has alike neighbours
+        alone = resolved["exchange"] == "messages" and resolved["context"]
+        resolved["ratios"] = (1.0,) if alone else DEFAULT_RATIOS
+    settings = Settings(**resolved)
     if not math.isclose(sum(settings.ratios), 1.0, abs_tol=1e-6):
         total = sum(settings.ratios)
         raise ParameterError(f"ratios must sum to 1, got {_show(settings.ratios)} which sums to {total:.6g}.")

@@ -20,16 +20,17 @@ FINAL_RATE = 1e-4
 """What is left of the learning rate in the last round."""
 GROWN = 1.0
 """By messages, how far vectors lie from their mean when the learning rate begins to fall; later is learned too much."""
-PAIRS_PER_ROUND = 75
+PAIRS_PER_ROUND = 50
 """By messages, update pairs a node in a round; with more, what a node reads of others is older."""
 
 _MANY_NODES = 100_000
-_LONGEST_GROWTH = 40
+_LONGEST_GROWTH = 100
 """Rounds after which the learning rate falls in any case."""
 _USUAL_GROWTH = 8
 """Rounds that vectors take to grow on most networks, to reckon with."""
-_ROUNDS_PER_NEIGHBOUR, _FEWEST_ROUNDS, _MOST_ROUNDS = 0.5, 10, 40
+_ROUNDS_PER_NEIGHBOUR, _FEWEST_ROUNDS, _MOST_ROUNDS = 0.25, 16, 40
 """Of the falling rate: more rounds for dense networks, where there is more to learn before it is learned too much."""
+# with patience these grow by its first power, by its root, and by its first power: sparse networks gain less by it
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def plan(graph: Graph, settings: Settings, pairs: int | None, share: npt.NDArray
         rounds = settings.rounds or default_rounds(graph.number_of_nodes)
         schedule = spread(weights, total, numbers, settings, pairs or PAIRS_PER_NODE * len(weights), rounds)
     elif pairs is None:
-        falling = choose_falling(graph)
+        falling = choose_falling(graph, settings.patience)
         rounds = _LONGEST_GROWTH + falling
         schedule = spread(weights, total, numbers, settings, PAIRS_PER_ROUND * len(weights), rounds)
         schedule = replace(schedule, falls_at=_LONGEST_GROWTH, falling=falling, spread_over=1)
@@ -120,10 +121,11 @@ def weigh_nodes(graph: Graph, settings: Settings) -> npt.NDArray[np.float64]:
     return weights
 
 
-def choose_falling(graph: Graph) -> int:
+def choose_falling(graph: Graph, patience: float) -> int:
     """Rounds in which the learning rate falls, by the mean degree of nodes that have neighbours."""
     degree = len(graph.indices) / max(1, int(np.count_nonzero(graph.degrees)))
-    return round(min(_MOST_ROUNDS, max(_FEWEST_ROUNDS, _ROUNDS_PER_NEIGHBOUR * degree)))
+    fewest = _FEWEST_ROUNDS * math.sqrt(patience)
+    return max(1, round(min(_MOST_ROUNDS * patience, max(fewest, _ROUNDS_PER_NEIGHBOUR * patience * degree))))
 
 
 def spread(
@@ -168,4 +170,5 @@ def count_pairs(graph: Graph, settings: Settings) -> int:
         return max(1, round(pairs))
     if settings.exchange == "walks":
         return PAIRS_PER_NODE * graph.number_of_nodes
-    return PAIRS_PER_ROUND * graph.number_of_nodes * (settings.rounds or _USUAL_GROWTH + choose_falling(graph))
+    rounds = settings.rounds or _USUAL_GROWTH + choose_falling(graph, settings.patience)
+    return PAIRS_PER_ROUND * graph.number_of_nodes * rounds

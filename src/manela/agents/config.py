@@ -13,7 +13,7 @@ from manela.agents.limits import Rates
 from manela.agents.neighbourhood import check_host_name
 from manela.agents.terms import Terms
 from manela.errors import AgentError, ParameterError
-from manela.params import PAPER, PARAMETERS, check, check_all
+from manela.params import DEFAULT_RATIOS, PAPER, PARAMETERS, check, check_all
 
 FILE = "agent.toml"
 
@@ -100,6 +100,7 @@ class Config:
     def write(self) -> str:
         """The configuration as TOML."""
         values = {name: PARAMETERS[name].default for name in _LEARNING} | self.parameters
+        values["ratios"] = values["ratios"] or DEFAULT_RATIOS
         shown: dict[str, Any] = {name: _show(value) for name, value in values.items()}
         for name in ("pairs", "rounds"):
             shown[name] = "# " if values[name] is None else ""

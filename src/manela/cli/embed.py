@@ -22,6 +22,7 @@ def embed(
         typer.Option("--output", "-o", help="Where the vectors go: .npz .npy .txt .emb .bin .csv .tsv .parquet"),
     ] = None,
     paper: o.Paper = False,  # noqa: ARG001
+    thorough: o.Thorough = False,  # noqa: ARG001
     learning: Annotated[o.Values, o.Flags(*LEARNING)],
     unweighted: o.Unweighted = False,
     directed: o.Directed = False,

@@ -12,13 +12,13 @@ import typer
 from manela.cli import options as o
 from manela.cli.options import default
 from manela.errors import ParameterError
-from manela.params import PAPER, check
+from manela.params import PAPER, THOROUGH, check
 
 evaluate = typer.Typer(
     help="Score vectors: can labels or missing links be told from them?", no_args_is_help=True, rich_markup_mode=None
 )
 
-_PARAMETERS = ("dimensions", "window", "ratios", *PAPER, "context", "pairs", "rounds", "p", "q")
+_PARAMETERS = ("dimensions", "window", "ratios", *PAPER, *THOROUGH, "context", "pairs", "rounds", "p", "q")
 """Of those methods of `evaluate links` that have them."""
 
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write every score here as JSON.")]
@@ -106,6 +106,7 @@ def links(
     nodes: Annotated[int, typer.Option(min=0, help="Random nodes to predict edges among; 0 for all.")] = 1024,
     runs: Annotated[int, typer.Option(min=1, help="How often to hide edges anew.")] = 10,
     paper: o.Paper = False,  # noqa: ARG001
+    thorough: o.Thorough = False,  # noqa: ARG001
     parameters: Annotated[o.Values, o.Flags(*_PARAMETERS)],
     unweighted: o.Unweighted = False,
     matfile_variable: o.MatfileVariable = "network",

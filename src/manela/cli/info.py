@@ -14,9 +14,21 @@ def info(
     graph: o.GraphArgument,
     *,
     paper: o.Paper = False,  # noqa: ARG001
+    thorough: o.Thorough = False,  # noqa: ARG001
     learning: Annotated[
         o.Values,
-        o.Flags("dimensions", "window", "ratios", "negatives", "exchange", "frequency", "context", "pairs", "rounds"),
+        o.Flags(
+            "dimensions",
+            "window",
+            "ratios",
+            "negatives",
+            "exchange",
+            "frequency",
+            "context",
+            "pairs",
+            "rounds",
+            "patience",
+        ),
     ],
     unweighted: o.Unweighted = False,
     directed: o.Directed = False,

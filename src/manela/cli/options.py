@@ -22,6 +22,10 @@ MatfileVariable = Annotated[str, typer.Option(help="The variable of a .mat file 
 
 Paper = Annotated[bool, typer.Option("--paper", help="The settings of the paper; flags given beside it count.")]
 
+Thorough = Annotated[
+    bool, typer.Option("--thorough", help="The best vectors that patience buys: several times the rounds.")
+]
+
 Values = dict[str, Any]
 """Parameters by their names."""
 
@@ -102,7 +106,7 @@ def default(name: str) -> Any:
 
 
 def _parse(name: str, value: Any) -> Any:
-    return parse_numbers(name, value) if PARAMETERS[name].kind is tuple else value
+    return parse_numbers(name, value) if PARAMETERS[name].kind is tuple and value is not None else value
 
 
 def parse_numbers(name: str, text: str) -> tuple[float, ...]:

@@ -35,6 +35,8 @@ class Neighbours:
     threads : Threads
     borders : array
         Of pieces of nodes that take about as long.
+    directed : bool
+        Whether an arc may have none that leads back.
     """
 
     arcs: Arcs
@@ -42,13 +44,14 @@ class Neighbours:
     scales: npt.NDArray[np.float64]
     threads: Threads
     borders: Integers
+    directed: bool
 
     @classmethod
     def of(cls, graph: Graph, arcs: Arcs, hops: int, threads: Threads) -> Neighbours:
         """Those of a graph, for means over up to `hops` hops."""
         scales = _find_scales(graph, hops - 1 if graph.directed else 1)
         borders = threads.cut(graph.degrees + _WORK_OF_A_ROW)
-        return cls(arcs, graph.weights, scales, threads, borders)
+        return cls(arcs, graph.weights, scales, threads, borders, graph.directed)
 
     @property
     def joined(self) -> npt.NDArray[np.bool_]:
@@ -85,7 +88,11 @@ class Neighbours:
         """For each arc from v to w, the part of M¹(w) that is v's own; 1 where w has no neighbours."""
         indptr, indices = self.arcs.indptr, self.arcs.indices
         shares = np.empty(len(indices), dtype=np.float32)
-        kernels.find_own_shares(indptr, indices, self.weights, self.scales[0], shares)
+
+        def find(first: int, last: int) -> None:
+            kernels.find_own_shares(indptr, indices, self.weights, self.scales[0], self.directed, shares, first, last)
+
+        self.threads.share(find, self.borders)
         return shares
 
 

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from manela.engines.neighbours import Neighbours
 from manela.kernels import rows
-from manela.kernels.layout import Table, allocate
+from manela.kernels.layout import LANES, Table, allocate
 from manela.kernels.reference import FILTER, MIDDLE, POWER, SCALE
 
-_COLUMNS = 16
-"""Columns that are filtered at a time; more take more room beside the vectors."""
+_ROOM = 1 << 25
+"""Bytes beside the vectors for each of five tables that are filtered together; more take longer to run out of cache."""
 
 
 def smooth(table: Table, neighbours: Neighbours, strengths: npt.NDArray[np.float64]) -> None:
@@ -26,9 +26,9 @@ def smooth(table: Table, neighbours: Neighbours, strengths: npt.NDArray[np.float
     loops = np.divide(strengths, degrees, out=np.zeros(len(degrees)), where=joined)
     inverse = np.divide(1.0, strengths + loops, out=np.zeros(len(degrees)), where=joined)
     filter_columns = _Filter(neighbours, inverse, (loops * inverse).astype(np.float32)[:, None])
-    for first in range(0, table.shape[1], _COLUMNS):
-        columns = table[:, first : first + _COLUMNS]
-        filter_columns(columns)
+    width = max(1, _ROOM // (4 * LANES * len(table))) * LANES
+    for first in range(0, table.shape[1], width):
+        filter_columns(table[:, first : first + width])
     sizes = np.where(joined, degrees**POWER, 0.0)
     sizes *= SCALE / (math.fsum(sizes) / np.count_nonzero(joined))
     neighbours.threads.share(lambda first, last: rows.resize(table, sizes, first, last), neighbours.borders)
@@ -41,10 +41,12 @@ class _Filter:
         self._neighbours, self._inverse, self._own = neighbours, inverse, own
         self._kept = np.float32(1.0 - MIDDLE) - own
         self._joined = neighbours.joined[:, None]
-        self._room = [allocate(len(own), _COLUMNS) for _ in range(5)]
+        self._room: list[Table] = []
 
     def __call__(self, columns: Table) -> None:
-        """Filter columns, (n, 16), in place."""
+        """Filter columns, shape (n, a multiple of 16), in place."""
+        if not self._room or self._room[0].shape != columns.shape:
+            self._room = [allocate(*columns.shape) for _ in range(5)]
         source, now, before, product, filtered = self._room
         weights = [np.float32(weight) for weight in FILTER]
         source[:] = columns

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 Integers = npt.NDArray[np.int64]
 
-_SHORTEST_PIECES = 32
+_SHORTEST_PIECES = 16
 """How many of the shortest pieces would make a thread's part of the work; more cost more calls."""
 
 

@@ -17,7 +17,7 @@ from manela.engines.training import Run, train
 from manela.errors import ParameterError
 from manela.estimators.embedder import Embedder, Vectors
 from manela.graph import Graph
-from manela.params import PAPER, Settings, check_all, default
+from manela.params import PAPER, THOROUGH, Settings, check_all, default
 from manela.progress import Reporter
 
 
@@ -34,8 +34,9 @@ class Manela(Embedder):
         Length of a vector (m).
     window : int, default=10
         Half the number of targets of an iteration (w).
-    ratios : sequence of float, default=(0.5, 0.5)
-        Share of the targets 1, 2, … s hops away (r); they sum to 1, and their number is s.
+    ratios : sequence of float, optional
+        Share of the targets 1, 2, … s hops away (r); they sum to 1, and their number is s. (0.5, 0.5) by default, and
+        (1,) by messages with `context=True`.
     negatives : int, default=5
         Random nodes for each target (κ).
     learning_rate : float, default=0.025
@@ -52,7 +53,7 @@ class Manela(Embedder):
         The first vectors: by sweeps in which nodes take the mean of their neighbours, or random. They are random with
         `context=True`.
     smooth : bool, default=True
-        Pass the vectors through a filter of the network at the end, and make their norms proportional to degree^¼. Not
+        Pass the vectors through a filter of the network at the end, and make their norms proportional to degree^⅕. Not
         done with `context=True`, where it would harm.
     context : bool, default=False
         Keep a second vector for each node: nodes become alike by having alike neighbours rather than by being near.
@@ -61,6 +62,9 @@ class Manela(Embedder):
         By default as many pairs as suit the network; 7,450 a node by walks.
     rounds : int, optional
         Rounds in all (R). By default as many as suit the network; by walks 300, and 1,000 from 100,000 nodes on.
+    patience : float, default=1
+        By messages and without a budget, how many times as many rounds as usual on a dense network; fewer times on a
+        sparse one, which is learned too much otherwise.
     random_state : int, NumPy generator or None, default=0
         Seed; None for a new one, kept in `provenance_`.
     n_jobs : int, optional
@@ -120,6 +124,7 @@ class Manela(Embedder):
         updates: float | None = default("updates"),
         max_seconds: float | None = default("max_seconds"),
         rounds: int | None = default("rounds"),
+        patience: float = default("patience"),
         random_state: Any = default("random_state"),
         n_jobs: int | None = default("n_jobs"),
         engine: str = default("engine"),
@@ -142,6 +147,7 @@ class Manela(Embedder):
         self.updates = updates
         self.max_seconds = max_seconds
         self.rounds = rounds
+        self.patience = patience
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.engine = engine
@@ -159,6 +165,17 @@ class Manela(Embedder):
         'walks'
         """
         return cls(**{**PAPER, **parameters})
+
+    @classmethod
+    def thorough(cls, **parameters: Any) -> Manela:
+        """An estimator that learns the best vectors that patience buys, with these parameters.
+
+        Examples
+        --------
+        >>> Manela.thorough(dimensions=64).patience
+        8.0
+        """
+        return cls(**{**THOROUGH, **parameters})
 
     def fit(
         self,

@@ -212,25 +212,35 @@ def copy(source, target):
 
 
 @njit(cache=True, nogil=True)
-def find_own_shares(indptr, indices, weights, scales, shares):
-    """Write for each arc from v to w the part of w's mean that is v's own: the arc back's weight times scales[w].
+def find_own_shares(indptr, indices, weights, scales, directed, shares, first, last):
+    """Write for each arc from v = first … last − 1 to w the part of w's mean that is v's own.
 
-    0 where there is no arc back, and 1 where w has no neighbours. The neighbours of a node are in order.
+    That is the weight of the arc back times scales[w]; 0 where there is none, and 1 where w has no neighbours. The
+    neighbours of a node are in order.
     """
-    for node in range(len(indptr) - 1):
+    for node in range(first, last):
         for arc in range(indptr[node], indptr[node + 1]):
             other = indices[arc]
-            low, high = indptr[other], indptr[other + 1]
-            last = high
-            while low < high:
-                middle = (low + high) // 2
-                if indices[middle] < node:
-                    low = middle + 1
-                else:
-                    high = middle
+            back = find_arc(indptr, indices, other, node) if directed else arc
             if scales[other] == 0.0:
                 shares[arc] = 1.0
-            elif low < last and indices[low] == node:
-                shares[arc] = scales[other] if weights is None else weights[low] * scales[other]
-            else:
+            elif back < 0:
                 shares[arc] = 0.0
+            elif weights is None:
+                shares[arc] = scales[other]
+            else:
+                shares[arc] = weights[back] * scales[other]
+
+
+@njit(nogil=True)
+def find_arc(indptr, indices, source, target):
+    """The arc from source to target, −1 if there is none."""
+    low, end = indptr[source], indptr[source + 1]
+    high = end
+    while low < high:
+        middle = (low + high) // 2
+        if indices[middle] < target:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and indices[low] == target else np.int64(-1)

@@ -216,11 +216,11 @@ def splat(builder, value, kind):
     return _shuffle(builder, first, first, [0] * kind.count)
 
 
-def prefetch_line(builder, place):
-    """Ask for the cache line of a place without waiting for it."""
+def prefetch_line(builder, place, locality=3):
+    """Ask for the cache line of a place without waiting for it; locality 3 is the nearest cache, 2 the one behind."""
     kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, _INT, _INT, _INT])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    builder.call(function, [builder.bitcast(place, cgutils.voidptr_t), _INT(0), _INT(3), _INT(1)])
+    builder.call(function, [builder.bitcast(place, cgutils.voidptr_t), _INT(0), _INT(locality), _INT(1)])
 
 
 def _shuffle(builder, a, b, order):

@@ -309,7 +309,8 @@ def prefetch_reads(typing_context, table, row):
         start = builder.gep(base, [builder.mul(m, arguments[1])])
         step = 32 if start.type.pointee == ir.IntType(16) else 16
         with cgutils.for_range_slice(builder, _WORD(0), m, _WORD(step), _WORD) as (k, _):
-            prefetch_line(builder, builder.gep(start, [k]))
+            # the nearest cache is needed for the negatives until these rows are read
+            prefetch_line(builder, builder.gep(start, [k]), locality=2)
         return context.get_dummy_value()
 
     return types.void(table, types.int64), generate

@@ -202,6 +202,20 @@ def _pyplot() -> Any:
     return import_extra("matplotlib.pyplot", "report", "drawing")
 
 
+def plot_frontier(networks: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], path: Path) -> None:
+    """Draw scores against seconds, a panel for each network and a line or a point for each method."""
+    figure, axes = _pyplot().subplots(1, len(networks), figsize=(4.2 * len(networks), 4), layout="constrained")
+    for panel, (network, methods) in zip(np.atleast_1d(axes), networks.items(), strict=True):
+        for place, (method, points) in enumerate(methods.items()):
+            seconds, scores = zip(*sorted(points), strict=True)
+            panel.plot(seconds, scores, "o-", color=_COLOURS[place % len(_COLOURS)], markersize=5, label=method)
+        panel.set(
+            xscale="log", xlabel="seconds of the whole fit, two threads", ylabel="micro-F1 at 50 %", title=network
+        )
+    _finish(np.atleast_1d(axes))
+    _save(figure, path)
+
+
 def _finish(axes: Iterable[Any], legend: bool = True) -> None:
     for panel in axes:
         panel.spines[["top", "right"]].set_visible(False)
