@@ -36,6 +36,9 @@ _BACK = 4 if has_wide_registers() else 2
 _SUMS = 8 if has_wide_registers() else 4
 """Registers of dimensions of one mean."""
 
+_AHEAD = 16
+"""Arcs between the one that is summed and the one whose row is asked for; more run out of the processor's room."""
+
 _FLOAT, _WORD, _INT = ir.FloatType(), ir.IntType(64), ir.IntType(32)
 _VECTOR = ir.VectorType(_FLOAT, _WIDTH)
 _ZEROS = ir.Constant(_VECTOR, [0.0] * _WIDTH)
@@ -261,7 +264,7 @@ def average_row(typing_context, table, offset, neighbours, weights, first, last,
         weighted = not isinstance(signature.args[3], types.NoneType)
         data = get_data(context, builder, signature.args[3], arguments[3]) if weighted else None
         scale = splat(builder, builder.fptrunc(arguments[6], _FLOAT), _VECTOR)
-        ahead = _WORD(8)
+        end = context.make_array(signature.args[2])(context, builder, arguments[2]).nitems
 
         def start_of(arc):
             item = builder.load(builder.gep(ids, [arc]))
@@ -273,8 +276,9 @@ def average_row(typing_context, table, offset, neighbours, weights, first, last,
             for total in totals:
                 builder.store(_ZEROS, total)
             with cgutils.for_range_slice(builder, arguments[4], arguments[5], _WORD(1), _WORD) as (arc, _):
-                later = builder.add(arc, ahead)
-                later = builder.select(builder.icmp_signed("<", later, arguments[5]), later, arc)
+                # also those of the nodes behind: many nodes have few neighbours
+                later = builder.add(arc, _WORD(_AHEAD))
+                later = builder.select(builder.icmp_signed("<", later, end), later, arc)
                 place = builder.gep(start_of(later), [column])
                 size = 2 if place.type.pointee == ir.IntType(16) else 4
                 for byte in range(0, registers * _WIDTH * size, 64):
