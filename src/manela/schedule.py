@@ -63,9 +63,14 @@ class Schedule:
     falling: int | None = None
     spread_over: int | None = None
 
-    def counts(self, number: int) -> npt.NDArray[np.int64]:
-        """k_t(v), the iterations of each node in this round."""
-        return self._begun(number + 1) - self._begun(number)
+    def counts(self, number: int, nodes: slice = slice(None)) -> npt.NDArray[np.int64]:
+        """k_t(v), the iterations of each node in this round, or of some nodes."""
+        return self._begun(number + 1, nodes) - self._begun(number, nodes)
+
+    @property
+    def most_iterations(self) -> int:
+        """More than any node has in a round."""
+        return int(self.iterations.max() / (self.spread_over or self.rounds)) + 2
 
     def rate(self, number: int) -> float:
         """α_t, which stays until `falls_at` and then falls linearly."""
@@ -81,10 +86,10 @@ class Schedule:
         """About how many rounds there will be, if the rate does not fall yet in this one."""
         return self.rounds if self.falling is None else min(self.rounds, number + self.falling)
 
-    def _begun(self, number: int) -> npt.NDArray[np.int64]:
-        begun = self.iterations * number
+    def _begun(self, number: int, nodes: slice) -> npt.NDArray[np.int64]:
+        begun = self.iterations[nodes] * number
         begun /= self.spread_over or self.rounds
-        begun += self.phases
+        begun += self.phases[nodes]
         return np.floor(begun, out=begun).astype(np.int64)
 
 

@@ -51,7 +51,7 @@ def _count_bytes(graph: Graph, settings: Settings, schedule: Schedule) -> int:
         moved = int(np.count_nonzero(schedule.counts(0)))
         return arcs + counts + vectors + 4 * width * moved * tables
     shown = 2 * width * nodes * tables * len(settings.targets_by_hop)
-    own_shares = 4 * len(graph.indices)
+    own_shares = 4 * len(graph.indices) if graph.directed or graph.is_weighted else 0
     most = min(BLOCKS, int(schedule.counts(0).max()))
     negatives = 2 * 4 * width * most * settings.negatives * sum(settings.targets_by_hop)
     return arcs + own_shares + counts + vectors + shown + negatives

@@ -22,6 +22,8 @@ from manela.params import Settings
 from manela.randomness import NEGATIVES, ROUNDS, derive, derive_key, scale_to
 from manela.schedule import GROWN, Schedule
 
+_NODES_AT_ONCE = 1 << 17
+"""Nodes whose iterations are counted and moved together; more take more room beside the vectors."""
 _PAIRS_OF_TRIAL = 400_000
 """Update pairs between two looks at the clock while speed is measured; more measure longer than was asked for."""
 
@@ -66,7 +68,7 @@ class MessageEngine:
 
     def close(self) -> None:
         """End the threads, and give back what was shown."""
-        self._shown = []
+        self._shown, self._own_shares = [], None
         if self._owns_threads:
             self._threads.close()
 
@@ -80,15 +82,18 @@ class MessageEngine:
         """Do the next round; False if it was stopped before, and then nothing has moved."""
         if self._stopped:
             return False
-        number = self.state.round
-        counts = schedule.counts(number)
+        number, pairs = self.state.round, 0
         self._show()
-        nodes, made = self._move(counts, number, schedule.rate(number), slice(None))
-        if self._abandoned[0]:
-            return False
-        self.updates[nodes] += made
+        negatives = self._draw_negatives(number, schedule)
+        for first in range(0, len(self.updates), _NODES_AT_ONCE):
+            some = slice(first, first + _NODES_AT_ONCE)
+            nodes, made = self._move(some, schedule.counts(number, some), number, schedule.rate(number), negatives)
+            if self._abandoned[0]:
+                return False
+            self.updates[nodes] += made
+            pairs += int(made.sum())
         self.state.round += 1
-        self.state.pairs += int(made.sum())
+        self.state.pairs += pairs
         return True
 
     def has_grown(self) -> bool:
@@ -114,19 +119,23 @@ class MessageEngine:
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Update pairs a second, those with dropped targets too, tried for about this long; moves nothing."""
         self._show()
-        counts = schedule.counts(0)
-        self._move(counts, 0, 0.0, slice(0, 1))  # compiles
+        negatives = self._draw_negatives(0, schedule)
+        one = slice(0, 1)
+        self._move(one, np.ones(1, dtype=np.int64), 0, 0.0, negatives)  # compiles
         begun = time.perf_counter()
         self._show()
         preparing = time.perf_counter() - begun
-        a_round = max(1, int(counts.sum()) * len(self._targets))
-        step = max(1, len(counts) * _PAIRS_OF_TRIAL // a_round)
+        a_round = max(1, int(schedule.counts(0).sum()) * len(self._targets))
+        size = len(self.updates)
+        step = max(1, size * _PAIRS_OF_TRIAL // a_round)
         pairs = first = 0
         begun, elapsed = time.perf_counter(), 0.0
         while elapsed < seconds and not self._stopped:
-            nodes, _ = self._move(counts, 0, 0.0, slice(first, first + step))
-            pairs += int(counts[nodes].sum()) * len(self._targets)
-            first = (first + step) % len(counts)
+            some = slice(first, first + step)
+            counts = schedule.counts(0, some)
+            self._move(some, counts, 0, 0.0, negatives)
+            pairs += int(counts.sum()) * len(self._targets)
+            first = first + step if first + step < size else 0
             elapsed = time.perf_counter() - begun
         return max(1.0, a_round / (preparing + a_round * elapsed / max(1, pairs)))
 
@@ -135,51 +144,46 @@ class MessageEngine:
         for table, shown in zip(self.state.tables, self._shown, strict=True):
             self._neighbours.show(table, shown, self._hops)
 
-    def _move(self, counts: Integers, number: int, rate: float, chosen: slice) -> tuple[Integers, Integers]:
-        """Move the chosen ones of the nodes that have iterations; returns them, and the update pairs they made."""
-        nodes = np.flatnonzero(counts)[chosen]
+    def _move(
+        self, some: slice, counts: Integers, number: int, rate: float, negatives: list[tuple[Table, Table]]
+    ) -> tuple[Integers, Integers]:
+        """Move those of some nodes that have iterations; returns them, and the update pairs they made."""
+        nodes = np.flatnonzero(counts)
         # those with most iterations first: nodes of a tile then have as many, and long ones are not left to the end
         nodes = nodes[np.argsort(-counts[nodes], kind="stable")]
-        counts = counts[nodes]
+        counts, nodes = counts[nodes], nodes + some.start
         made = np.zeros(len(nodes), dtype=np.int64)
-        if len(nodes) == 0:
-            return nodes, made
         key = np.uint64(derive(self._keys[0], number))
         pieces = self._threads.cut(counts)
         for own, table in enumerate(self.state.tables):
-            shown = self._shown[len(self._shown) - 1 - own]
-            negatives, transposed = self._draw_negatives(shown, number, min(BLOCKS, int(counts[0])))
 
-            def move(
-                first: int,
-                last: int,
-                own: Table = table,
-                shown: npt.NDArray[np.generic] = shown,
-                negatives: Table = negatives,
-                transposed: Table = transposed,
-            ) -> None:
+            def move(first: int, last: int, own: int = own, table: Table = table) -> None:
                 kernels.advance(
-                    nodes[first:last], counts[first:last], own, shown, negatives, transposed, self.arcs,
-                    self._own_shares, self._neighbours.scales, self._targets, self._amount, key, np.float32(rate),
-                    made[first:last], self._abandoned,
+                    nodes[first:last], counts[first:last], table, self._shown[len(self._shown) - 1 - own],
+                    *negatives[own], self.arcs, self._own_shares, self._neighbours.scales, self._targets, self._amount,
+                    key, np.float32(rate), made[first:last], self._abandoned,
                 )  # fmt: skip
 
             self._threads.share(move, pieces)
         return nodes, made
 
-    def _draw_negatives(self, shown: npt.NDArray[np.generic], number: int, blocks: int) -> tuple[Table, Table]:
-        """The common negatives of a round, (blocks, amount, m), and the same transposed and padded."""
-        size, amount = len(self.state.tables[0]), self._amount
+    def _draw_negatives(self, number: int, schedule: Schedule) -> list[tuple[Table, Table]]:
+        """For each table the common negatives of a round, (blocks, amount, m), and the same transposed and padded."""
+        amount, size = self._amount, len(self.updates)
+        blocks = min(BLOCKS, schedule.most_iterations)
         key = derive(self._keys[1], number)
         keys = derive(derive(key, np.arange(blocks))[:, None], np.arange(amount))
-        if self._settings.negative_source == "nodes":
-            negatives = _widen(shown[scale_to(keys, size).astype(np.int64)])
-        else:
-            negatives = moments.draw(self._measure_moments(shown[:size]), keys.reshape(-1))
-            negatives = negatives.reshape(blocks, amount, -1)
-        transposed = np.zeros((blocks, negatives.shape[2], max(LANES, -(-amount // LANES) * LANES)), np.float32)
-        transposed[:, :, :amount] = negatives.transpose(0, 2, 1)
-        return negatives, transposed
+        drawn = []
+        for shown in reversed(self._shown):
+            if self._settings.negative_source == "nodes":
+                negatives = _widen(shown[scale_to(keys, size).astype(np.int64)])
+            else:
+                negatives = moments.draw(self._measure_moments(shown[:size]), keys.reshape(-1))
+                negatives = negatives.reshape(blocks, amount, -1)
+            transposed = np.zeros((blocks, negatives.shape[2], max(LANES, -(-amount // LANES) * LANES)), np.float32)
+            transposed[:, :, :amount] = negatives.transpose(0, 2, 1)
+            drawn.append((negatives, transposed))
+        return drawn
 
     def _measure_moments(self, shown: npt.NDArray[np.generic]) -> moments.Moments:
         parts = []

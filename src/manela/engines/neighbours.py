@@ -84,8 +84,13 @@ class Neighbours:
         for hop in range(1, hops):
             self.average(shown, shown, self.scales[min(hop, len(self.scales)) - 1], (hop - 1) * n, hop * n)
 
-    def find_own_shares(self) -> npt.NDArray[np.float32]:
-        """For each arc from v to w, the part of M¹(w) that is v's own; 1 where w has no neighbours."""
+    def find_own_shares(self) -> npt.NDArray[np.float32] | None:
+        """For each arc from v to w, the part of M¹(w) that is v's own; 1 where w has no neighbours.
+
+        None on an undirected network without weights, where it is scales[0] of w.
+        """
+        if self.weights is None and not self.directed:
+            return None
         indptr, indices = self.arcs.indptr, self.arcs.indices
         shares = np.empty(len(indices), dtype=np.float32)
 

@@ -16,7 +16,7 @@ from manela.kernels.layout import LANES, Table, allocate
 from manela.kernels.reference import FILTER, MIDDLE, POWER, SCALE
 
 _ROOM = 1 << 25
-"""Bytes beside the vectors for each of five tables that are filtered together; more take longer to run out of cache."""
+"""Bytes beside the vectors for each of four tables that are filtered together; more take longer to run out of cache."""
 
 
 def smooth(table: Table, neighbours: Neighbours, strengths: npt.NDArray[np.float64]) -> None:
@@ -28,9 +28,12 @@ def smooth(table: Table, neighbours: Neighbours, strengths: npt.NDArray[np.float
     loops = np.divide(strengths, degrees, out=np.zeros(len(degrees)), where=joined)
     inverse = np.divide(1.0, strengths + loops, out=np.zeros(len(degrees)), where=joined)
     filter_columns = _Filter(neighbours, inverse, (loops * inverse).astype(np.float32))
+    alone = np.flatnonzero(~joined)
+    kept = table[alone]
     width = max(1, _ROOM // (4 * LANES * len(table))) * LANES
     for first in range(0, table.shape[1], width):
         filter_columns(table[:, first : first + width])
+    table[alone] = kept
     sizes = np.where(joined, degrees**POWER, 0.0)
     sizes *= SCALE / (math.fsum(sizes) / np.count_nonzero(joined))
     neighbours.threads.share(lambda first, last: rows.resize(table, sizes, first, last), neighbours.borders)
@@ -48,18 +51,19 @@ class _Filter:
         """Filter columns, shape (n, a multiple of 16), in place."""
         if not self._room or self._room[0].shape != columns.shape:
             self._room = []
-            self._room = [allocate(*columns.shape) for _ in range(5)]
-        before, now, after, product, filtered = self._room
+            self._room = [allocate(*columns.shape) for _ in range(4)]
+        before, now, after, product = self._room
         weights = [np.float32(weight) for weight in FILTER]
         before[:] = columns
-        np.multiply(before, weights[0] - np.float32(1.0), out=filtered)
+        columns *= weights[0] - np.float32(1.0)
         self._shift(before, product)
-        self._step(product, 0.5, before, -1.0, before, 0.0, weights[1], now, filtered)
+        self._step(product, 0.5, before, -1.0, before, 0.0, weights[1], now, columns)
         for weight in weights[2:]:
             self._shift(now, product)
-            self._step(product, 1.0, now, -2.0, before, -1.0, weight, after, filtered)
+            self._step(product, 1.0, now, -2.0, before, -1.0, weight, after, columns)
             before, now, after = now, after, before
-        self._each(kernels.gather, filtered, self._own, columns)
+        after[:] = columns
+        self._each(kernels.gather, after, self._own, columns)
 
     def _shift(self, source: Table, target: Table) -> None:
         """target ← (L − μI)·source."""

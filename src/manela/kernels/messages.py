@@ -38,10 +38,11 @@ def advance(
     Reads and writes own[nodes], (n, m) with m a multiple of 16, and reads what others show, (s·n, m). `counts` are the
     iterations of each node, at least 1, largest first. `hops` is how many hops away each target of an iteration is,
     less one. Iteration j moves away from the first `amount` rows of negatives[j mod blocks], (blocks, rows, m);
-    transposed, (blocks, m, columns), is the same with columns padded to a multiple of 16. `returns` is the part of a
-    neighbour's mean that is the node's own, for each arc, and scales[h − 1] what sums for M^h are multiplied by, for
-    each node. Writes into made the update pairs of each node. Ends early, with some nodes moved and some not, once
-    stop[0] is not 0.
+    transposed, (blocks, m, columns), is the same with columns padded to a multiple of 16.
+
+    `returns` is the part of a neighbour's mean that is the node's own, for each arc; None where that is scales[0] of
+    the neighbour. scales[h − 1] is what sums for M^h are multiplied by, for each node. Writes into made the update
+    pairs of each node. Ends early, with some nodes moved and some not, once stop[0] is not 0.
     """
     indptr, indices, thresholds, aliases = arcs
     n, m, targets = len(own), own.shape[1], len(hops)
@@ -130,7 +131,9 @@ def draw(
         rows[1 + j] = hops[j] * n + indices[chosen[j]]
     largest = np.float32(0.0)
     for j in range(targets):
-        shares[1 + j] = returns[chosen[j]] if hops[j] == 1 else np.float32(0.0)
+        shares[1 + j] = np.float32(0.0)
+        if hops[j] == 1:
+            shares[1 + j] = read_own_share(returns, scales, chosen[j], indices[chosen[j]])
         largest = max(largest, shares[1 + j])
     used = targets
     if largest > MOST_OWN or hops[targets - 1] > 1:
@@ -141,6 +144,14 @@ def draw(
     for j in range(used + 1):
         prefetch_reads(shown, rows[j])
     return used
+
+
+@njit(nogil=True)
+def read_own_share(returns, scales, arc, other):
+    """The part of the mean of `other`, to which an arc leads, that is the asker's own."""
+    if returns is None:
+        return np.float32(scales[0, other])
+    return returns[arc]
 
 
 @njit(nogil=True)
