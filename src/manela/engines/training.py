@@ -30,6 +30,8 @@ _REPORT_EVERY = 0.5
 _CALIBRATION = 0.05
 """Share of a running time that is spent on finding out how fast this machine is, and that is kept in reserve."""
 _LONGEST_CALIBRATION = 2.0
+_LONGEST_STOP = 5.0
+"""Seconds that a run which is to stop may take to finish its round; with more, Ctrl-C takes as long."""
 _SMOOTHING = 0.1
 """Share of a running time that is kept for smoothing; with less, a run may end late."""
 
@@ -142,14 +144,25 @@ class _Loop:
                 raise
 
     def _wait_for_stop(self, rounds: Future[None]) -> BaseException | None:
-        """Stop after this round, so that it can be saved; at once if nothing is saved, or if asked a second time."""
+        """Stop after this round, so that it can be saved.
+
+        At once if nothing is saved, if the round takes too long, or if asked a second time; what was saved last counts
+        then.
+        """
         self.engine.stop(keep=self.checkpoint is not None)
         try:
+            return rounds.exception(timeout=_LONGEST_STOP)
+        except TimeoutError:
+            self._abandon()
             return rounds.exception()
         except BaseException:
-            self.checkpoint = None
-            self.engine.stop(keep=False)
+            self._abandon()
             raise
+
+    def _abandon(self) -> None:
+        """End at once, and save nothing of the round that was begun."""
+        self.checkpoint = None
+        self.engine.stop(keep=False)
 
     def _let_fall(self) -> None:
         """Let the learning rate fall from now on, if vectors have grown or if it is time."""
