@@ -10,6 +10,7 @@ NAMES = (
     "startup",
     "quality",
     "frontier",
+    "messages",
     "speed",
     "memory",
     "scaling",

@@ -161,7 +161,7 @@ def first_calls() -> None:
         "from manela import Graph, Manela\n"
         "rng = np.random.default_rng(0)\n"
         "graph = Graph.from_edges(*rng.integers(10_000, size=(2, 300_000)))\n"
-        "Manela(engine='gpu', pairs=1_000_000).fit(graph)\n"
+        "Manela.paper(engine='gpu', pairs=1_000_000).fit(graph)\n"
         "print(time.perf_counter() - begun)"
     )
     with table("a new process: imports, a network of 10,000 nodes, 1 M pairs", "seconds") as rows, \
@@ -190,9 +190,9 @@ def networks() -> None:
                 parameters = {"ratios": ratios, "engine": "gpu", "snapshot": snapshot}
                 scores = []
                 for seed in (0, 1, 2) if snapshot == "float32" else (0,):
-                    model = Manela(**parameters, random_state=seed).fit(graph)
+                    model = Manela.paper(**parameters, random_state=seed).fit(graph)
                     scores.append(classify(model.embedding_, labels).micro.mean())
-                fits = [timed(partial(Manela(**parameters).fit, graph)) for _ in range(TURNS)]
+                fits = [timed(partial(Manela.paper(**parameters).fit, graph)) for _ in range(TURNS)]
                 rounds = [run(graph, settings(**parameters))[2] for _ in range(TURNS)]
                 pairs = count_pairs(graph, settings(**parameters)) / np.median(rounds) / 1e6
                 rows.row(
@@ -238,7 +238,7 @@ def large(copy: float) -> None:
             begun = time.perf_counter()
             graph = load_graph(path)
             loaded = time.perf_counter()
-            model = Manela(engine="gpu", snapshot=snapshot).fit(graph)
+            model = Manela.paper(engine="gpu", snapshot=snapshot).fit(graph)
             ended = time.perf_counter()
             assert np.isfinite(model.embedding_).all()
             rows.row(

@@ -21,8 +21,8 @@ def main() -> None:
             late = np.random.default_rng(seed).random(graph.number_of_nodes) < 0.1
             kept = np.flatnonzero(~late)
             early = Graph.from_scipy(graph.to_scipy()[kept][:, kept], nodes=kept.tolist())
-            full = Manela(ratios=(0.7, 0.3), random_state=seed).fit(graph)
-            grown = Manela(ratios=(0.7, 0.3), random_state=seed).fit(early)
+            full = Manela(random_state=seed).fit(graph)
+            grown = Manela(random_state=seed).fit(early)
             for label, model in (("full", full), ("partial_fit", grown.partial_fit(graph))):
                 rows.row(
                     f"{late.sum():,} (seed {seed})",

@@ -34,6 +34,36 @@ def stochastic_block_model(
     return Graph.from_arcs(rows[chosen], columns[chosen], None, np.arange(nodes)), community
 
 
+def planted_partition(
+    nodes: int, communities: int, inside: int, outside: int, seed: int = 0
+) -> tuple[Graph, npt.NDArray[np.int64]]:
+    """A sparse network with communities: each node draws some edges to its own, and some to any node.
+
+    Takes time and room in proportion to the edges, where `stochastic_block_model` looks at every pair.
+
+    Returns
+    -------
+    graph : Graph
+        Ids are 0 … nodes - 1; duplicates and self-loops are dropped.
+    communities : array of int, shape (nodes,)
+    """
+    if nodes < 2 or communities < 1 or inside < 0 or outside < 0 or inside + outside == 0:
+        raise ParameterError(
+            "nodes must be at least 2, communities at least 1, and inside and outside not negative and not both 0, "
+            f"got {nodes}, {communities}, {inside} and {outside}."
+        )
+    random = np.random.default_rng(seed)
+    community = random.integers(communities, size=nodes)
+    members = np.argsort(community, kind="stable")
+    begins = np.searchsorted(community[members], np.arange(communities + 1))
+    sizes = begins[community + 1] - begins[community]
+    near, far = np.repeat(np.arange(nodes), inside), np.repeat(np.arange(nodes), outside)
+    own = members[begins[community[near]] + (random.random(len(near)) * sizes[near]).astype(np.int64)]
+    other = random.integers(nodes, size=len(far))
+    sources, targets = np.concatenate((near, far)), np.concatenate((own, other))
+    return Graph.from_arcs(sources, targets, None, np.arange(nodes)), community
+
+
 def draw_random(nodes: int, edges: int, seed: int = 0) -> Graph:
     """A uniformly random network of about this many edges (duplicates and self-loops are dropped)."""
     random = np.random.default_rng(seed)
