@@ -9,6 +9,7 @@ from pathlib import Path
 NAMES = (
     "startup",
     "quality",
+    "defaults",
     "frontier",
     "messages",
     "speed",
