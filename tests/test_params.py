@@ -6,7 +6,18 @@ import pytest
 
 from manela import Manela
 from manela.errors import ParameterError
-from manela.params import LEARNING, PAIRS_PER_NODE, PARAMETERS, RUNNING, Settings, check_all, check_walks, count_jobs
+from manela.params import (
+    LEARNING,
+    PAIRS_PER_NODE,
+    PAPER,
+    PARAMETERS,
+    PRESETS,
+    RUNNING,
+    Settings,
+    check_all,
+    check_walks,
+    count_jobs,
+)
 
 DEFAULTS = {name: parameter.default for name, parameter in PARAMETERS.items()}
 
@@ -36,6 +47,14 @@ DEFAULTS = {name: parameter.default for name, parameter in PARAMETERS.items()}
         ("random_state", "seed"),
         ("n_jobs", 0),
         ("engine", "abacus"),
+        ("exchange", "letters"),
+        ("negative_source", "stars"),
+        ("frequency", -0.1),
+        ("frequency", math.nan),
+        ("start", "zero"),
+        ("smooth", 1),
+        ("patience", 0.0),
+        ("patience", math.inf),
     ],
 )
 def test_a_value_that_breaks_its_rule_is_refused_with_name_rule_and_value(name, value):
@@ -64,6 +83,28 @@ def test_targets_by_hop_are_rounded_to_the_nearest():
     assert check_all({**DEFAULTS, "ratios": (0.33, 0.33, 0.34)}).targets_by_hop == (7, 7, 7)
     assert check_all({**DEFAULTS, "ratios": (1.0,)}).targets_by_hop == (20,)
     assert check_all({**DEFAULTS, "ratios": np.array([0.7, 0.3])}).targets_by_hop == (14, 6)
+
+
+def test_by_default_targets_are_one_and_two_hops_away_and_by_messages_with_contexts_one():
+    assert check_all({}).ratios == (0.5, 0.5)
+    assert check_all({"context": True}).ratios == (1.0,)
+    assert check_all({**PAPER, "context": True}).ratios == (0.5, 0.5)
+    assert check_all({"context": True, "ratios": (0.7, 0.3)}).ratios == (0.7, 0.3)
+
+
+def test_vectors_with_contexts_are_never_smoothed():
+    assert check_all({}).smooths
+    assert not check_all({"smooth": False}).smooths
+    assert not check_all({"context": True}).smooths
+    assert not check_all(PAPER).smooths
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_settings_with_a_name_are_an_estimator_of_that_name(name):
+    preset = PRESETS[name]
+    model = getattr(Manela, name)(dimensions=7)
+    assert model.get_params() == {**Manela().get_params(), **preset, "dimensions": 7}
+    assert check_all({**DEFAULTS, **preset}) != check_all(DEFAULTS)
 
 
 def test_identity_leaves_out_what_the_vectors_do_not_depend_on():

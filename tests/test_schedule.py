@@ -5,13 +5,17 @@ from scipy.stats import chisquare
 from manela.datasets.generators import stochastic_block_model
 from manela.errors import ParameterError
 from manela.graph import Graph
-from manela.params import PARAMETERS, check_all
-from manela.schedule import FINAL_RATE, count_pairs, plan
+from manela.params import PAPER, PARAMETERS, check_all
+from manela.schedule import FINAL_RATE, PAIRS_PER_ROUND, count_pairs, has_budget, plan
+
+
+def by_messages(**parameters):
+    defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
+    return check_all({**defaults, **parameters})
 
 
 def settings(**parameters):
-    defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
-    return check_all({**defaults, **parameters})
+    return by_messages(**{**PAPER, **parameters})
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +74,111 @@ def test_a_large_network_has_more_rounds():
     assert plan(small, settings(), 100).rounds == 300
     assert plan(large, settings(), 100).rounds == 1000
     assert plan(large, settings(rounds=7), 100).rounds == 7
+
+
+@pytest.mark.parametrize("frequency", [0.0, 0.25, 0.5, 1.0, 2.0])
+def test_iterations_are_in_proportion_to_a_power_of_strength(frequency):
+    graph = Graph.from_edges([0, 1, 2, 0], [1, 2, 3, 3], [1.0, 2.0, 5.0, 4.0], nodes=range(5))
+    for wanted in (by_messages(frequency=frequency), settings(frequency=frequency)):
+        schedule = plan(graph, wanted, 20_000)
+        expected = np.append(np.array([5.0, 3.0, 7.0, 9.0]) ** frequency, 0.0)
+        np.testing.assert_allclose(schedule.iterations / schedule.iterations.sum(), expected / expected.sum())
+        assert schedule.iterations.sum() * 20 == pytest.approx(20_000)
+        assert total(schedule)[4] == 0  # a node without neighbours does nothing, also where all do the same
+
+
+def test_by_messages_the_rate_stays_for_half_of_a_known_number_of_rounds(graph):
+    schedule = plan(graph, by_messages(rounds=12, learning_rate=0.1), 1000)
+    rates = [schedule.rate(t) for t in range(12)]
+    assert rates[:7] == [0.1] * 7
+    assert rates[-1] == pytest.approx(0.1 * FINAL_RATE)
+    np.testing.assert_allclose(np.diff(rates)[6:], np.diff(rates)[6])
+    assert plan(graph, by_messages(rounds=1), 1000).rate(0) == 0.025
+
+
+def test_a_rate_that_falls_earlier_ends_a_run_earlier_only_if_its_length_is_not_given(graph):
+    fixed = plan(graph, by_messages(rounds=12), 1000).fall(2)
+    assert (fixed.rounds, fixed.falls_at) == (12, 2)
+    assert fixed.rate(2) == 0.025 > fixed.rate(3)
+    free = plan(graph, by_messages(), None)
+    fallen = free.fall(5)
+    assert fallen.rounds == 5 + free.falling < free.rounds
+    rates = [fallen.rate(t) for t in range(fallen.rounds)]
+    assert rates[:6] == [0.025] * 6
+    assert rates[-1] == pytest.approx(0.025 * FINAL_RATE)
+    np.testing.assert_allclose(np.diff(rates)[5:], np.diff(rates)[5])
+    for number in range(fallen.rounds):  # what nodes do does not depend on when the rate falls
+        np.testing.assert_array_equal(fallen.counts(number), free.counts(number))
+
+
+def test_while_the_rate_does_not_fall_the_rounds_are_those_if_it_fell_now(graph):
+    free = plan(graph, by_messages(), None)
+    assert free.expect_rounds(0) == free.falling
+    assert free.expect_rounds(3) == 3 + free.falling
+    assert free.expect_rounds(10**6) == free.rounds
+    assert plan(graph, by_messages(rounds=12), 1000).expect_rounds(3) == 12
+
+
+def ring(neighbours):
+    """400 nodes with as many neighbours each."""
+    nodes = np.arange(400)
+    ends = [(nodes, (nodes + step) % 400) for step in range(1, neighbours // 2 + 1)]
+    return Graph.from_edges(*(np.concatenate(side) for side in zip(*ends, strict=True)))
+
+
+def test_a_dense_network_learns_longer():
+    lengths = [plan(ring(degree), by_messages(), None).falling for degree in (2, 20, 60, 100, 300, 390)]
+    assert lengths == sorted(lengths)
+    assert len(set(lengths)) >= 3
+    assert lengths[-1] == lengths[-2]
+    isolated = Graph.from_edges([0], [1], nodes=range(1000))
+    assert plan(isolated, by_messages(), None).falling == lengths[0]
+
+
+def test_patience_learns_longer_and_more_so_on_dense_networks():
+    sparse, dense = (
+        [plan(ring(degree), by_messages(patience=patience), None).falling for patience in (0.01, 0.5, 1.0, 4.0, 16.0)]
+        for degree in (2, 100)
+    )
+    assert sparse == sorted(sparse)
+    assert dense == sorted(dense)
+    assert min(sparse) >= 1
+    assert dense[3] == pytest.approx(4 * dense[2], rel=0.05)
+    assert sparse[3] == pytest.approx(2 * sparse[2], rel=0.05)
+    budget = by_messages(rounds=7, patience=4.0)
+    assert plan(ring(2), budget, count_pairs(ring(2), budget)).rounds == 7  # a budget is a budget
+
+
+def test_by_messages_a_round_without_budget_has_the_same_work(graph):
+    schedule = plan(graph, by_messages(), None)
+    work = [20 * int(schedule.counts(t).sum()) for t in range(30)]
+    np.testing.assert_allclose(work, PAIRS_PER_ROUND * 300, rtol=0.15)
+    assert np.mean(work) == pytest.approx(PAIRS_PER_ROUND * 300, rel=0.01)
+
+
+def test_by_messages_budgets_say_the_same_in_other_words(graph):
+    assert count_pairs(graph, by_messages(pairs=123)) == 123
+    assert count_pairs(graph, by_messages(rounds=7)) == 7 * PAIRS_PER_ROUND * 300
+    assert count_pairs(graph, by_messages(updates=3.0)) == count_pairs(graph, settings(updates=3.0))
+    usual = count_pairs(graph, by_messages())
+    assert usual % (PAIRS_PER_ROUND * 300) == 0
+    free = plan(graph, by_messages(), None)
+    assert free.falling < usual / (PAIRS_PER_ROUND * 300) < free.rounds
+    rounds = plan(graph, by_messages(), 10 * PAIRS_PER_ROUND * 300 + 1).rounds
+    assert rounds == 11
+    assert plan(graph, by_messages(), 1).rounds == 1
+    assert plan(graph, by_messages(rounds=3), 10**6).rounds == 3
+
+
+def test_only_by_messages_and_without_a_budget_is_the_length_open():
+    assert not has_budget(by_messages())
+    assert has_budget(settings())
+    for budget in ({"pairs": 5}, {"updates": 1.0}, {"rounds": 3}, {"max_seconds": 1.0}):
+        assert has_budget(by_messages(**budget))
+
+
+def test_a_share_scales_the_iterations_of_each_node(graph):
+    share = np.linspace(0.0, 1.0, 300)
+    for wanted, pairs in ((by_messages(), None), (by_messages(), 10_000), (settings(), 10_000)):
+        whole, part = plan(graph, wanted, pairs), plan(graph, wanted, pairs, share)
+        np.testing.assert_allclose(part.iterations, share * whole.iterations)

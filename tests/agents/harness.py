@@ -25,7 +25,7 @@ def draw_graph(seed, nodes=40, edges=110, weighted=False):
 
 def make_terms(lock_step=False, weighted=False, **parameters):
     own = {name: parameters.pop(name) for name in ("half", "pool", "patience", "largest_norm") if name in parameters}
-    settings = check_all({**Manela().get_params(), "dimensions": 8, "rounds": 5, "pairs": 5_000, **parameters})
+    settings = check_all({**Manela.paper().get_params(), "dimensions": 8, "rounds": 5, "pairs": 5_000, **parameters})
     return Terms(settings, lock_step=lock_step, weighted=weighted, **own)
 
 

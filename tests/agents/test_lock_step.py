@@ -19,7 +19,7 @@ def test_any_number_of_hosts_gives_the_bits_of_the_cpu_engine(parts, ratios, wei
     parameters = {
         "dimensions": 20, "ratios": ratios, "context": context, "pairs": 20_000, "rounds": 8, "random_state": 5
     }  # fmt: skip
-    whole = Manela(**parameters).fit(graph)
+    whole = Manela.paper(**parameters).fit(graph)
     hosts, numbers = split_over(graph, parts, make_terms(True, weighted, **parameters))
     asyncio.run(learn(connect(hosts)))
     found = gather(hosts, numbers)

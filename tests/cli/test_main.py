@@ -9,8 +9,11 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
+from manela import Manela
 from manela.embedding import Embedding
 from manela.formats.embeddings import read_embedding, write_embedding
+from manela.params import PAPER
+from manela.schedule import PAIRS_PER_ROUND
 
 QUICK = ("--dimensions", "8", "--pairs", "20000", "--rounds", "20")
 
@@ -44,6 +47,32 @@ def test_the_same_command_writes_the_same_bytes_for_any_number_of_threads(manela
     assert vectors[0] == vectors[1] == vectors[2]
 
 
+@pytest.mark.parametrize(
+    "flags", [["--paper"], ["--exchange", "walks", "--frequency", "1", "--start", "random", "--no-smooth"]]
+)
+def test_the_papers_settings_are_one_flag_or_four(manela, edges, tmp_path, flags):
+    done = manela("embed", edges, "-o", tmp_path / "out.npz", *QUICK, *flags)
+    assert (done.returncode, done.stderr) == (0, "")
+    embedding = read_embedding(tmp_path / "out.npz")
+    expected = Manela.paper(dimensions=8, pairs=20_000, rounds=20).fit(edges)
+    np.testing.assert_array_equal(embedding.vectors, expected.embedding_)
+    assert {name: embedding.provenance["parameters"][name] for name in PAPER} == PAPER
+
+
+def test_with_the_papers_settings_others_can_be_given(manela, edges, tmp_path):
+    done = manela("embed", edges, "-o", tmp_path / "out.npz", *QUICK, "--paper", "--smooth", "--frequency", "0.5")
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = Manela.paper(dimensions=8, pairs=20_000, rounds=20, smooth=True, frequency=0.5).fit(edges)
+    np.testing.assert_array_equal(read_embedding(tmp_path / "out.npz").vectors, expected.embedding_)
+
+
+def test_by_default_the_command_learns_what_the_estimator_does(manela, edges, tmp_path):
+    assert manela("embed", edges, "-o", tmp_path / "out.npz", "--dimensions", 8).returncode == 0
+    np.testing.assert_array_equal(
+        read_embedding(tmp_path / "out.npz").vectors, Manela(dimensions=8).fit(edges).embedding_
+    )
+
+
 def test_similar_lists_ids_and_cosines(manela, tmp_path):
     vectors = np.array([[1, 0], [1, 0.1], [0, 1]], dtype=np.float32)
     for name, ids in (("s.npz", np.array(["a", "b", "c"], dtype=object)), ("i.txt", np.array([10, 20, 30]))):
@@ -58,7 +87,8 @@ def test_info_tells_size_and_what_a_run_would_take(manela, edges):
     facts = json.loads(done.stdout)
     assert facts["nodes"] == 40
     assert facts["components"] == 1
-    assert facts["update pairs"] == 40 * 7450
+    assert facts["update pairs"] % (40 * PAIRS_PER_ROUND) == 0
+    assert json.loads(manela("info", edges, "--paper", "--json").stdout)["update pairs"] == 40 * 7450
     assert facts["estimated seconds"] > 0
     assert facts["estimated peak memory, MB"] > 0
     text = manela("info", edges).stdout
@@ -206,6 +236,9 @@ FILES = {
         (["good.txt", "--resume"], ["--resume needs --checkpoint"]),
         (["good.txt", "--learning-rate", "1e38"], ["stopped being finite", "learning_rate", "1e+38"]),
         (["good.txt", "--engine", "abacus"], ["engine must be one of", "'abacus'"]),
+        (["good.txt", "--exchange", "letters"], ["exchange must be one of", "'letters'"]),
+        (["good.txt", "--engine", "ray"], ["exchange must be 'walks' with engine 'ray'", "--paper"]),
+        (["good.txt", "--frequency", "3"], ["frequency must be", "got 3"]),
         (["spaces.csv", "-o", "out.txt"], ["out.txt", "white space", "'New York'"]),
         (["good.txt", "-o", "good.txt"], ["good.txt", "would be overwritten"]),
         (["good.txt", "--checkpoint", "/proc"], ["/proc", "cannot be written"]),

@@ -23,7 +23,7 @@ from manela.engines.state import begin
 from manela.errors import ClusterError, MissingExtraError, ParameterError
 from manela.formats.embeddings import read_embedding
 from manela.graph import Graph
-from manela.params import PARAMETERS, check_all
+from manela.params import PAPER, PARAMETERS, check_all
 from manela.schedule import plan
 
 pytestmark = pytest.mark.filterwarnings(
@@ -45,7 +45,18 @@ def test_without_a_cluster_ray_starts_on_this_machine_and_ends(manela, tmp_path)
     file.write_text("a,b\nb,c\nc,a\n")
     environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
     done = manela(
-        "embed", file, "-o", tmp_path / "out.npz", "--engine", "ray", "--pairs", 1000, "--rounds", 5, env=environment
+        "embed",
+        file,
+        "-o",
+        tmp_path / "out.npz",
+        "--paper",
+        "--engine",
+        "ray",
+        "--pairs",
+        1000,
+        "--rounds",
+        5,
+        env=environment,
     )
     assert done.returncode == 0, done.stderr
     assert len(read_embedding(tmp_path / "out.npz").nodes) == 3
@@ -75,13 +86,13 @@ def connected(ray_cluster):
 
 def settings(**parameters):
     defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
-    return check_all({**defaults, **PARAMETERS_OF_RUN, "engine": "ray", **parameters})
+    return check_all({**defaults, **PAPER, **PARAMETERS_OF_RUN, "engine": "ray", **parameters})
 
 
 @pytest.mark.parametrize(("workers", "context"), [(1, False), (2, True), (3, False), (5, False)])
 def test_any_number_of_workers_gives_the_bits_of_the_cpu_engine(connected, graph, workers, context):
-    one = Manela(**PARAMETERS_OF_RUN, context=context, engine="cpu").fit(graph)
-    model = Manela(**PARAMETERS_OF_RUN, context=context, engine="ray", workers=workers).fit(graph)
+    one = Manela.paper(**PARAMETERS_OF_RUN, context=context, engine="cpu").fit(graph)
+    model = Manela.paper(**PARAMETERS_OF_RUN, context=context, engine="ray", workers=workers).fit(graph)
     np.testing.assert_array_equal(model.embedding_, one.embedding_)
     if context:
         np.testing.assert_array_equal(model.context_, one.context_)
@@ -135,17 +146,17 @@ def test_a_long_round_is_stopped_soon(connected, graph):
 
 
 def test_half_precision_on_the_wire_is_near(connected, graph):
-    exact = Manela(**PARAMETERS_OF_RUN, engine="cpu").fit(graph).embedding_
-    near = Manela(**PARAMETERS_OF_RUN, engine="ray", workers=2, snapshot="float16").fit(graph).embedding_
+    exact = Manela.paper(**PARAMETERS_OF_RUN, engine="cpu").fit(graph).embedding_
+    near = Manela.paper(**PARAMETERS_OF_RUN, engine="ray", workers=2, snapshot="float16").fit(graph).embedding_
     assert 0 < np.abs(near - exact).max() < 0.01 * np.abs(exact).max()
     with pytest.raises(ParameterError, match="snapshot must be float32 or float16 with engine 'ray', got 'bfloat16'"):
-        Manela(engine="ray", snapshot="bfloat16").fit(graph)
+        Manela.paper(engine="ray", snapshot="bfloat16").fit(graph)
 
 
 @pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:goes on with")
 def test_a_run_goes_on_with_the_same_bits_when_workers_and_nodes_are_killed(connected, graph):
     wanted = settings(workers=3, n_jobs=1)
-    whole = Manela(**PARAMETERS_OF_RUN, engine="cpu").fit(graph)
+    whole = Manela.paper(**PARAMETERS_OF_RUN, engine="cpu").fit(graph)
     extra = connected.add_node(num_cpus=1, object_store_memory=80 * 2**20)
     connected.wait_for_nodes()
     state = begin(graph.number_of_nodes, 20, False, 0)
@@ -184,9 +195,11 @@ def test_a_worker_killed_while_vectors_are_handed_out_changes_nothing(connected,
         return read(self, first, last)
 
     monkeypatch.setattr(RayEngine, "_read_state", read_and_kill)
-    model = Manela(**PARAMETERS_OF_RUN, engine="ray", workers=2, n_jobs=1).fit(graph)
+    model = Manela.paper(**PARAMETERS_OF_RUN, engine="ray", workers=2, n_jobs=1).fit(graph)
     assert len(calls) > 3
-    np.testing.assert_array_equal(model.embedding_, Manela(**PARAMETERS_OF_RUN, engine="cpu").fit(graph).embedding_)
+    np.testing.assert_array_equal(
+        model.embedding_, Manela.paper(**PARAMETERS_OF_RUN, engine="cpu").fit(graph).embedding_
+    )
 
 
 @pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:goes on with")
@@ -201,14 +214,16 @@ def test_workers_that_are_all_lost_after_the_last_round_do_not_take_the_result_w
         return look(self)
 
     monkeypatch.setattr(RayEngine, "is_finite", lose_all)
-    model = Manela(**PARAMETERS_OF_RUN, engine="ray", workers=1, n_jobs=1).fit(graph)
+    model = Manela.paper(**PARAMETERS_OF_RUN, engine="ray", workers=1, n_jobs=1).fit(graph)
     assert lost
-    np.testing.assert_array_equal(model.embedding_, Manela(**PARAMETERS_OF_RUN, engine="cpu").fit(graph).embedding_)
+    np.testing.assert_array_equal(
+        model.embedding_, Manela.paper(**PARAMETERS_OF_RUN, engine="cpu").fit(graph).embedding_
+    )
 
 
 def test_what_does_not_fit_a_cluster_is_said(connected, graph):
     with pytest.raises(ClusterError, match=r"99 workers with 1 thread each do not fit: .* room for"):
-        Manela(engine="ray", workers=99).fit(graph)
+        Manela.paper(engine="ray", workers=99).fit(graph)
     assert share_out([{"CPU": 8.0}, {"CPU": 4.0}], None, None) == (2, 4)
     assert share_out([{"CPU": 8.0}, {"CPU": 4.0}], 3, None) == (3, 4)
     assert share_out([{"CPU": 8.0}, {"CPU": 4.0}], None, 2) == (6, 2)
@@ -221,20 +236,20 @@ def test_what_does_not_fit_a_cluster_is_said(connected, graph):
         check_store([{"object_store_memory": 3e7}, {"object_store_memory": 1e7}], 20_000_000)
     large = Graph.from_edges(range(60_000), [*range(1, 60_000), 0])
     with pytest.raises(ClusterError, match="object store must hold"):
-        Manela(engine="ray", dimensions=256, rounds=10).fit(large)
+        Manela.paper(engine="ray", dimensions=256, rounds=10).fit(large)
     wait_until_nothing_is_left()
 
 
 def test_without_the_extra_the_install_command_is_named(graph, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"engine 'ray' needs ray, .* pip install 'manela\[cluster\]'"):
-        Manela(engine="ray").fit(graph)
+        Manela.paper(engine="ray").fit(graph)
 
 
 def test_an_address_where_nobody_is_ends_the_command_in_one_line(manela, tmp_path):
     file = tmp_path / "graph.csv"
     file.write_text("a,b\nb,c\n")
-    done = manela("embed", file, "-o", tmp_path / "out.npz", "--engine", "ray", "--address", "127.0.0.1:1")
+    done = manela("embed", file, "-o", tmp_path / "out.npz", "--paper", "--engine", "ray", "--address", "127.0.0.1:1")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("error: no Ray cluster answers at 127.0.0.1:1")
     assert "Traceback" not in done.stderr
@@ -247,7 +262,7 @@ def test_a_driver_that_is_stopped_or_killed_leaves_nothing_and_can_be_resumed(co
     file.write_text("".join(f"{a},{b}\n" for a, b in zip(sources, graph.indices, strict=True) if a < b))
     arguments = ["embed", file, "-o", out, "--dimensions", "16", "--pairs", "3000000", "--rounds", "400",
                  "--checkpoint", folder, "--checkpoint-every", "0"]  # fmt: skip
-    command = [sys.executable, "-m", "manela", *map(str, arguments), "--engine", "ray", "--workers", "2",
+    command = [sys.executable, "-m", "manela", *map(str, arguments), "--paper", "--engine", "ray", "--workers", "2",
                "--address", connected.address]  # fmt: skip
     for number, resume in ((signal.SIGINT, []), (signal.SIGKILL, ["--resume"])):
         process = subprocess.Popen(
@@ -266,8 +281,8 @@ def test_a_driver_that_is_stopped_or_killed_leaves_nothing_and_can_be_resumed(co
         process.communicate(timeout=60)
         assert process.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL)
         wait_until_nothing_is_left()
-    done = manela(*arguments, "--resume", "--engine", "cpu")
+    done = manela(*arguments, "--resume", "--paper", "--engine", "cpu")
     assert done.returncode == 0, done.stderr
-    expected = Manela(dimensions=16, pairs=3_000_000, rounds=400).fit(file)
+    expected = Manela.paper(dimensions=16, pairs=3_000_000, rounds=400).fit(file)
     found = read_embedding(out)
     np.testing.assert_array_equal(found.vectors, expected.embedding_)

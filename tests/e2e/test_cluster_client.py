@@ -95,7 +95,7 @@ def file(tmp_path_factory):
 def start(file, address, environment, folder, *arguments):
     """The command, which takes Ctrl-C even where the tests do not."""
     return subprocess.Popen(
-        [sys.executable, "-m", "manela", "embed", file, "-o", folder / "out.npz", "--engine", "ray",
+        [sys.executable, "-m", "manela", "embed", file, "-o", folder / "out.npz", "--paper", "--engine", "ray",
          "--address", address, *arguments],
         env=environment,
         stderr=subprocess.PIPE,
@@ -108,7 +108,7 @@ def test_from_outside_the_vectors_are_the_same(file, address, environment, tmp_p
     process = start(file, address, environment, tmp_path, *RUN)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 0, said
-    expected = Manela(dimensions=16, pairs=40_000, rounds=20).fit(file).embedding_
+    expected = Manela.paper(dimensions=16, pairs=40_000, rounds=20).fit(file).embedding_
     np.testing.assert_array_equal(read_embedding(tmp_path / "out.npz").vectors, expected)
     wait_until(lambda: not running(b"ray::Part"))
 
@@ -147,7 +147,7 @@ def test_a_connection_lost_before_the_first_round_ends_in_one_line(file, address
         "cluster.check_store = lose\n"  # what is asked last before the network is sent
         "sys.exit(run(sys.argv[1:]))"
     )
-    command = [sys.executable, "-c", code, "embed", file, "-o", tmp_path / "out.npz", "--address", address]
+    command = [sys.executable, "-c", code, "embed", file, "-o", tmp_path / "out.npz", "--paper", "--address", address]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180)
     assert done.returncode == 2, done.stderr
     assert done.stderr == "error: the connection to the Ray cluster is lost; a run with a checkpoint can be resumed\n"

@@ -58,7 +58,7 @@ def no_process_left(federation):
 def test_daemons_in_lock_step_give_the_bits_of_one_process(blocks, tmp_path):
     graph, _ = blocks
     parameters = {"dimensions": 16, "ratios": (0.4, 0.3, 0.3), "pairs": 60_000, "rounds": 10, "context": True}
-    whole = Manela(**parameters, random_state=7).fit(graph)
+    whole = Manela.paper(**parameters, random_state=7).fit(graph)
     federation = federate(graph, tmp_path, 3, parameters=parameters, lock_step=True, seed=7)
     with federation.running():
         wait(federation)
@@ -168,7 +168,7 @@ def test_daemons_killed_at_random_moments_come_back_and_finish(blocks, tmp_path)
     assert all(status["round"] == status["rounds"] for status in statuses)
     found = federation.gather()
     assert np.isfinite(found.vectors).all()
-    undisturbed = Manela(dimensions=16, ratios=(0.7, 0.3), pairs=6_000_000, rounds=400).fit(graph)
+    undisturbed = Manela.paper(dimensions=16, ratios=(0.7, 0.3), pairs=6_000_000, rounds=400).fit(graph)
     disturbed, whole = (measure_separation(one, communities) for one in (found.vectors, undisturbed.embedding_))
     assert disturbed.accuracy > whole.accuracy - 0.02
     assert disturbed.silhouette > whole.silhouette - 0.1

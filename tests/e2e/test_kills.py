@@ -10,10 +10,12 @@ import time
 
 import pytest
 
-RUN = (
-    "embed", "sbm", "--dimensions", "24", "--pairs", "25000000", "--rounds", "120",
-    "--checkpoint", "run", "--checkpoint-every", "0",
-)  # fmt: skip
+RUN = ("embed", "sbm", "--dimensions", "24", "--checkpoint", "run", "--checkpoint-every", "0")
+LENGTHS = {
+    "messages": ("--pairs", "100000000", "--rounds", "480"),
+    "walks": ("--paper", "--pairs", "25000000", "--rounds", "120"),
+}
+"""Of runs of a few seconds in either edition."""
 
 
 def start(folder, *arguments, **options):
@@ -30,21 +32,27 @@ def wait_for(path, seconds=60):
         time.sleep(0.01)
 
 
+@pytest.fixture(scope="module", params=sorted(LENGTHS))
+def run(request):
+    """The arguments of a run."""
+    return (*RUN, *LENGTHS[request.param])
+
+
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
+def undisturbed(tmp_path_factory, run):
     folder = tmp_path_factory.mktemp("undisturbed")
-    process = start(folder, *RUN, "-o", "out.npz")
+    process = start(folder, *run, "-o", "out.npz")
     assert process.wait(120) == 0, process.stderr.read()
     process.communicate()
     return (folder / "out.npz").read_bytes()
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_run_that_was_killed_again_and_again_writes_the_same_bytes(undisturbed, tmp_path, seed):
+def test_a_run_that_was_killed_again_and_again_writes_the_same_bytes(run, undisturbed, tmp_path, seed):
     moments = random.Random(seed)
     kills = 0
     while kills < 4:
-        process = start(tmp_path, *RUN, "-o", "out.npz", "--resume", "--jobs", str(moments.randint(1, 3)))
+        process = start(tmp_path, *run, "-o", "out.npz", "--resume", "--jobs", str(moments.randint(1, 3)))
         if kills == 0:
             wait_for(tmp_path / "run" / "checkpoint.npz")
         try:
@@ -57,7 +65,7 @@ def test_a_run_that_was_killed_again_and_again_writes_the_same_bytes(undisturbed
             kills += 1
             assert not (tmp_path / "out.npz").exists() or (tmp_path / "out.npz").read_bytes() == undisturbed
     assert kills > 0
-    process = start(tmp_path, *RUN, "-o", "out.npz", "--resume")
+    process = start(tmp_path, *run, "-o", "out.npz", "--resume")
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     assert (tmp_path / "out.npz").read_bytes() == undisturbed
@@ -65,8 +73,8 @@ def test_a_run_that_was_killed_again_and_again_writes_the_same_bytes(undisturbed
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_stops_soon_saves_and_can_be_resumed(undisturbed, tmp_path, number, status):
-    process = start(tmp_path, *RUN, "-o", "out.npz")
+def test_a_signal_stops_soon_saves_and_can_be_resumed(run, undisturbed, tmp_path, number, status):
+    process = start(tmp_path, *run, "-o", "out.npz")
     wait_for(tmp_path / "run" / "checkpoint.npz")
     process.send_signal(number)
     begun = time.monotonic()
@@ -76,14 +84,15 @@ def test_a_signal_stops_soon_saves_and_can_be_resumed(undisturbed, tmp_path, num
     assert b"Traceback" not in errors
     assert b"--checkpoint run --resume" in errors
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["checkpoint.npz"]
-    process = start(tmp_path, *RUN, "-o", "out.npz", "--resume")
+    process = start(tmp_path, *run, "-o", "out.npz", "--resume")
     process.communicate(timeout=120)
     assert (tmp_path / "out.npz").read_bytes() == undisturbed
 
 
-def test_ctrl_c_in_an_endless_round_of_one_node_stops_soon_and_leaves_nothing(tmp_path):
+@pytest.mark.parametrize("edition", [[], ["--paper"]], ids=["messages", "walks"])
+def test_ctrl_c_in_an_endless_round_of_one_node_stops_soon_and_leaves_nothing(tmp_path, edition):
     (tmp_path / "star.txt").write_text("hub a\nhub b\n")
-    process = start(tmp_path, "embed", "star.txt", "-o", "out.npz", "--pairs", str(10**15))
+    process = start(tmp_path, "embed", "star.txt", "-o", "out.npz", "--pairs", str(10**15), "--rounds", "300", *edition)
     time.sleep(4)
     process.send_signal(signal.SIGINT)
     begun = time.monotonic()
@@ -97,7 +106,8 @@ def test_ctrl_c_in_an_endless_round_of_one_node_stops_soon_and_leaves_nothing(tm
 def test_a_terminal_sees_rounds_speed_time_left_rate_and_objective(tmp_path):
     master, slave = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "140"}
-    command = [sys.executable, "-m", "manela", "embed", "sbm", "-o", "out.npz", "--pairs", "4000000"]
+    command = [sys.executable, "-m", "manela", "embed", "sbm", "-o", "out.npz", "--pairs", "4000000",
+               "--rounds", "300"]  # fmt: skip
     process = subprocess.Popen(command, cwd=tmp_path, stdout=slave, stderr=slave, env=environment)
     os.close(slave)
     shown = b""

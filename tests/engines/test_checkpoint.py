@@ -1,11 +1,13 @@
 import numpy as np
 import pytest
 
+from manela import Manela
 from manela.datasets.generators import stochastic_block_model
+from manela.engines import checkpoint as checkpoints
 from manela.engines.checkpoint import Checkpoint
 from manela.engines.training import train
 from manela.errors import CheckpointError, OutputError
-from manela.params import PARAMETERS, check_all
+from manela.params import PAPER, PARAMETERS, check_all
 
 
 class Halt(Exception):
@@ -42,15 +44,109 @@ def interrupt(graph, folder, after=7, **parameters):
         train(graph, settings(**parameters), checkpoint=halt_at(after)(folder, every=0))
 
 
-@pytest.mark.parametrize("parameters", [{}, {"context": True}])
+@pytest.mark.parametrize("parameters", [PAPER, PAPER | {"context": True}, {}, {"context": True}])
 def test_a_resumed_run_has_the_same_bits(graph, tmp_path, parameters):
     whole = train(graph, settings(**parameters))
     interrupt(graph, tmp_path, **parameters)
     resumed = train(graph, settings(**parameters, n_jobs=1), checkpoint=Checkpoint(tmp_path, resume=True))
     assert resumed.state.round == 40
-    assert resumed.state.pairs == whole.state.pairs
-    for table, wanted in zip(resumed.state.tables, whole.state.tables, strict=True):
+    assert_same(resumed, whole)
+
+
+def assert_same(run, whole):
+    assert (run.state.round, run.state.pairs, run.state.falls_at) == (
+        whole.state.round, whole.state.pairs, whole.state.falls_at
+    )  # fmt: skip
+    assert (run.pairs, run.schedule.rounds) == (whole.pairs, whole.schedule.rounds)
+    for table, wanted in zip(run.state.tables, whole.state.tables, strict=True):
         np.testing.assert_array_equal(table, wanted)
+
+
+@pytest.mark.parametrize("context", [False, True])
+def test_a_run_whose_length_is_open_is_resumed_before_and_after_its_rate_began_to_fall(graph, tmp_path, context):
+    """Without a budget, the vectors say when the rate falls, and with that how many rounds there are."""
+    parameters = {"pairs": None, "rounds": None, "context": context}
+    whole = train(graph, settings(**parameters))
+    falls_at = whole.state.falls_at
+    assert 1 < falls_at < whole.state.round - 1
+    for after in (1, falls_at - 1, falls_at, falls_at + 1, whole.state.round - 1):
+        folder = tmp_path / str(after)
+        interrupt(graph, folder, after=after, **parameters)
+        saved = Checkpoint(folder, resume=True).load({**settings(**parameters).identity(), "graph": graph.digest})
+        assert saved[0].round == after
+        assert saved[0].falls_at == (falls_at if after > falls_at else None)
+        assert saved[1] is None
+        assert_same(train(graph, settings(**parameters), checkpoint=Checkpoint(folder, resume=True)), whole)
+
+
+def test_a_run_that_was_killed_again_and_again_has_the_same_bits(graph, tmp_path):
+    parameters = {"pairs": None, "rounds": None}
+    whole = train(graph, settings(**parameters))
+    interrupt(graph, tmp_path, after=1, **parameters)
+    for _ in range(1, whole.state.round - 1):
+        with pytest.raises(Halt):
+            train(graph, settings(**parameters), checkpoint=halt_at(1)(tmp_path, every=0, resume=True))
+    assert_same(train(graph, settings(**parameters), checkpoint=Checkpoint(tmp_path, resume=True)), whole)
+
+
+@pytest.mark.parametrize("edition", [PAPER, {}])
+def test_a_run_with_a_running_time_keeps_its_budget_when_it_is_resumed(graph, tmp_path, edition, monkeypatch):
+    """How many pairs fit into a time is measured once, and saved."""
+    monkeypatch.setattr("manela.engines.training._measure_budget", lambda *_: 300_000)
+    parameters = {**edition, "pairs": None, "rounds": 20, "max_seconds": 600.0}
+    whole = train(graph, settings(**parameters))
+    assert whole.pairs == 300_000
+    interrupt(graph, tmp_path, **parameters)
+    monkeypatch.setattr("manela.engines.training._measure_budget", lambda *_: 1 / 0)
+    assert_same(train(graph, settings(**parameters), checkpoint=Checkpoint(tmp_path, resume=True)), whole)
+
+
+def test_vectors_are_saved_before_they_are_smoothed(graph, tmp_path):
+    """A run that is resumed when it was done is smoothed once."""
+    whole = train(graph, settings(), checkpoint=Checkpoint(tmp_path))
+    again = train(graph, settings(), checkpoint=Checkpoint(tmp_path, resume=True))
+    assert_same(again, whole)
+    saved, _ = Checkpoint(tmp_path).load({**settings().identity(), "graph": graph.digest})
+    np.testing.assert_array_equal(saved.vectors, train(graph, settings(smooth=False)).state.vectors)
+    assert not np.array_equal(saved.vectors, whole.state.vectors)
+
+
+def test_a_checkpoint_of_another_version_is_refused_in_one_line(graph, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "VERSION", 1)
+    interrupt(graph, tmp_path)
+    monkeypatch.undo()
+    with pytest.raises(CheckpointError) as caught:
+        train(graph, settings(), checkpoint=Checkpoint(tmp_path, resume=True))
+    message = str(caught.value)
+    assert f"{tmp_path / 'checkpoint.npz'}: must be of version 2, got 1" in message
+    assert "remove the file to begin anew" in message
+    assert len(message.splitlines()) == 1
+
+
+def test_what_the_release_before_wrote_is_refused_in_one_line(graph, tmp_path):
+    """Its notes know neither `exchange` nor `falls_at`."""
+    import json
+
+    from manela.formats.arrays import read_arrays, write_arrays
+
+    interrupt(graph, tmp_path, **PAPER)
+    file = tmp_path / "checkpoint.npz"
+    arrays, notes = read_arrays(file, "run")
+    notes = json.loads(json.dumps(notes))
+    notes["version"] = 1
+    for name in ("exchange", "negative_source", "frequency", "start", "smooth"):
+        del notes["identity"][name]
+    del notes["falls_at"]
+    with file.open("wb") as out:
+        write_arrays(out, arrays, notes, "run")
+    with pytest.raises(CheckpointError, match="must be of version 2, got 1, which another version of manela wrote"):
+        train(graph, settings(**PAPER), checkpoint=Checkpoint(tmp_path, resume=True))
+
+
+def test_the_edition_is_part_of_what_a_run_is(graph, tmp_path):
+    interrupt(graph, tmp_path)
+    with pytest.raises(CheckpointError, match="exchange is walks and was messages; frequency is 1.0 and was 0.25"):
+        Manela.paper(dimensions=12, rounds=40, pairs=400_000).fit(graph, checkpoint=Checkpoint(tmp_path, resume=True))
 
 
 def test_resuming_with_nothing_saved_begins_anew(graph, tmp_path):

@@ -16,7 +16,7 @@ from manela.errors import CheckpointError, DeviceError, ManelaError, MissingExtr
 from manela.graph import Graph
 from manela.kernels import reference
 from manela.kernels.arcs import Arcs
-from manela.params import PARAMETERS, check_all
+from manela.params import PAPER, PARAMETERS, check_all
 from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import plan
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:1 of 13 nodes")
 
 def settings(**parameters):
     defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
-    return check_all({**defaults, "dimensions": 16, "window": 2, "rounds": 4, **parameters})
+    return check_all({**defaults, **PAPER, "dimensions": 16, "window": 2, "rounds": 4, **parameters})
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_a_snapshot_in_bfloat16_is_near(graph):
     difference = np.abs(exact.vectors - near.vectors).max()
     assert 0 < difference < 0.02 * moved
     with pytest.raises(ParameterError, match="snapshot must be float32 with engine 'cpu', got 'bfloat16'"):
-        Manela(snapshot="bfloat16", engine="cpu").fit(graph)
+        Manela.paper(snapshot="bfloat16", engine="cpu").fit(graph)
 
 
 class Stopped(Exception):
@@ -132,24 +132,24 @@ class StopsEarly(Checkpoint):
 
 def test_a_checkpoint_moves_between_engines(graph, tmp_path):
     parameters = {"dimensions": 16, "window": 2, "rounds": 4, "pairs": 400}
-    whole = Manela(**parameters, engine="cpu").fit(graph).embedding_
+    whole = Manela.paper(**parameters, engine="cpu").fit(graph).embedding_
 
     for first, second in (("gpu", "cpu"), ("cpu", "gpu")):
         folder = tmp_path / first
         with pytest.raises(Stopped):
-            Manela(**parameters, engine=first).fit(graph, checkpoint=StopsEarly(folder, every=0.0))
-        model = Manela(**parameters, engine=second).fit(graph, checkpoint=Checkpoint(folder, 60.0, resume=True))
+            Manela.paper(**parameters, engine=first).fit(graph, checkpoint=StopsEarly(folder, every=0.0))
+        model = Manela.paper(**parameters, engine=second).fit(graph, checkpoint=Checkpoint(folder, 60.0, resume=True))
         assert model.provenance_["engine"].startswith(second)
         np.testing.assert_allclose(model.embedding_, whole, rtol=1e-5, atol=1e-6)
         with pytest.raises(CheckpointError, match="snapshot is bfloat16 and was float32"):
-            Manela(**parameters, engine="gpu", snapshot="bfloat16").fit(
+            Manela.paper(**parameters, engine="gpu", snapshot="bfloat16").fit(
                 graph, checkpoint=Checkpoint(folder, 60.0, resume=True)
             )
 
 
 def test_what_a_gpu_cannot_do_is_said(graph):
     with pytest.raises(ParameterError, match="dimensions must be at most 4096 on a GPU, got 5000"):
-        Manela(dimensions=5000, engine="gpu").fit(graph)
+        Manela.paper(dimensions=5000, engine="gpu").fit(graph)
 
 
 def test_memory_is_counted_before_a_run():
@@ -166,7 +166,7 @@ def test_memory_is_counted_before_a_run():
 def test_without_the_extra_the_install_command_is_named(graph, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtraError, match=r"engine 'gpu' needs torch, .* pip install 'manela\[gpu\]'"):
-        Manela(engine="gpu").fit(graph)
+        Manela.paper(engine="gpu").fit(graph)
 
 
 def test_without_a_card_the_command_says_so_and_auto_goes_on(tmp_path):
@@ -177,7 +177,7 @@ def test_without_a_card_the_command_says_so_and_auto_goes_on(tmp_path):
     code = (
         "from manela.engines import selection\nprint(selection.has_gpu())\n"
         "selection._WORTH = 0.0\nfrom manela import Manela\n"
-        f"print(Manela(pairs=100).fit({str(file)!r}).provenance_['engine'])"
+        f"print(Manela.paper(pairs=100).fit({str(file)!r}).provenance_['engine'])"
     )
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True, timeout=120
@@ -185,7 +185,8 @@ def test_without_a_card_the_command_says_so_and_auto_goes_on(tmp_path):
     has_card, engine = found.stdout.split("\n")[:2]
     assert engine.startswith("gpu") == (has_card == "True")
     done = subprocess.run(
-        [sys.executable, "-m", "manela", "embed", str(file), "-o", str(out), "--engine", "gpu", "--pairs", "100"],
+        [sys.executable, "-m", "manela", "embed", str(file), "-o", str(out), "--paper", "--engine", "gpu",
+         "--pairs", "100"],
         capture_output=True, text=True, env=environment, check=False, timeout=120,
     )  # fmt: skip
     if has_card == "True":

@@ -12,13 +12,13 @@ from manela.engines.cpu import CpuEngine
 from manela.engines.part import Part, divide
 from manela.engines.state import begin
 from manela.graph import Graph
-from manela.params import PARAMETERS, check_all
+from manela.params import PAPER, PARAMETERS, check_all
 from manela.schedule import plan
 
 
 def settings(**parameters):
     defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
-    return check_all({**defaults, "dimensions": 20, "rounds": 5, "n_jobs": 1, **parameters})
+    return check_all({**defaults, **PAPER, "dimensions": 20, "rounds": 5, "n_jobs": 1, **parameters})
 
 
 @pytest.fixture(scope="module")

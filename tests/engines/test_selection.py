@@ -22,8 +22,27 @@ def test_workers_and_an_address_are_for_a_cluster(graph, engine, parameters):
 def test_auto_goes_where_workers_are_asked_for(graph, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match="engine 'ray' needs ray"):
-        Manela(workers=2).fit(graph)
+        Manela.paper(workers=2).fit(graph)
 
 
 def test_auto_leaves_small_work_to_processors(graph):
     assert Manela(pairs=100).fit(graph).provenance_["engine"] == "cpu"
+
+
+@pytest.mark.parametrize("parameters", [{"engine": "gpu"}, {"engine": "ray"}, {"workers": 2}, {"snapshot": "bfloat16"}])
+def test_messages_with_an_engine_that_has_walks_only_are_refused(graph, parameters):
+    engine = parameters.get("engine", "ray" if "workers" in parameters else "gpu")
+    with pytest.raises(
+        ParameterError, match=f"exchange must be 'walks' with engine '{engine}', got 'messages'"
+    ) as error:
+        Manela(exchange="messages", **parameters).fit(graph)
+    assert len(str(error.value).splitlines()) == 1
+    assert "Manela.paper" in str(error.value)
+
+
+@pytest.mark.parametrize("engine", ["auto", "cpu"])
+@pytest.mark.parametrize("exchange", ["messages", "walks"])
+def test_processors_run_both_editions(graph, engine, exchange):
+    model = Manela(exchange=exchange, engine=engine, pairs=100).fit(graph)
+    assert model.provenance_["engine"] == "cpu"
+    assert model.provenance_["parameters"]["exchange"] == exchange

@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 
 from manela.datasets.generators import stochastic_block_model
+from manela.engines.arcs import prepare_arcs
 from manela.engines.estimate import estimate
+from manela.engines.start import choose_size
+from manela.engines.state import begin
 from manela.engines.training import train
 from manela.errors import DivergenceError, ManelaWarning
 from manela.graph import Graph
-from manela.params import PARAMETERS, check_all
+from manela.kernels import reference
+from manela.params import PAPER, PARAMETERS, check_all
 
 
 def settings(**parameters):
@@ -18,28 +22,38 @@ def settings(**parameters):
     return check_all({**defaults, "dimensions": 16, "n_jobs": 2, **parameters})
 
 
+@pytest.fixture(params=["messages", "walks"])
+def edition(request):
+    """The parameters of each edition of the rounds."""
+    return PAPER if request.param == "walks" else {}
+
+
 @pytest.fixture(scope="module")
 def graph():
     return stochastic_block_model(nodes=200, seed=2)[0]
 
 
-def test_a_run_makes_the_pairs_that_were_asked_for_less_the_targets_that_were_dropped(graph):
-    run = train(graph, settings(pairs=100_000, rounds=20))
+def test_a_run_makes_the_pairs_that_were_asked_for_less_the_targets_that_were_dropped(graph, edition):
+    sources = np.repeat(np.arange(200), graph.degrees)
+    with_leaves = Graph.from_edges(np.append(sources, range(200, 220)), np.append(graph.indices, range(20)))
+    run = train(with_leaves, settings(**edition, pairs=100_000, rounds=20))
     assert run.state.round == 20
-    assert 90_000 < run.state.pairs < 100_000
-    none_dropped = train(graph, settings(pairs=100_000, rounds=20, ratios=(1.0,)))
+    planned = 20 * sum(int(run.schedule.counts(number).sum()) for number in range(20))
+    assert planned == pytest.approx(100_000, rel=0.01)
+    assert 0.9 * planned < run.state.pairs == run.updates.sum() < planned
+    none_dropped = train(graph, settings(**edition, pairs=100_000, rounds=20, ratios=(1.0,)))
     assert none_dropped.state.pairs == pytest.approx(100_000, rel=0.01)
 
 
-def test_the_same_seed_gives_the_same_bits_and_another_seed_others(graph):
-    one, two, other = (train(graph, settings(pairs=20_000, random_state=s)).state.vectors for s in (1, 1, 2))
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(graph, edition):
+    one, two, other = (train(graph, settings(**edition, pairs=20_000, random_state=s)).state.vectors for s in (1, 1, 2))
     np.testing.assert_array_equal(one, two)
     assert not np.array_equal(one, other)
 
 
-def test_progress_is_told_and_the_objective_grows(graph):
+def test_progress_is_told_and_the_objective_grows(graph, edition):
     told = []
-    train(graph, settings(pairs=3_000_000, rounds=200), reporter=told.append)
+    train(graph, settings(**edition, pairs=3_000_000, rounds=200), reporter=told.append)
     last = told[-1]
     assert (last.round, last.rounds) == (200, 200)
     assert last.seconds_left == 0
@@ -48,63 +62,154 @@ def test_progress_is_told_and_the_objective_grows(graph):
     assert last.objective > -6 * np.log(2) + 0.1
 
 
-def test_isolated_nodes_are_counted_in_a_warning():
+def test_isolated_nodes_are_counted_in_a_warning(edition):
     graph = Graph.from_edges([0, 1], [1, 2], nodes=range(5))
     with pytest.warns(ManelaWarning, match="2 of 5 nodes have no neighbour"):
-        train(graph, settings(pairs=100))
+        train(graph, settings(**edition, pairs=100))
 
 
-def test_vectors_that_stop_being_finite_end_the_run(graph):
+def test_vectors_that_stop_being_finite_end_the_run(graph, edition):
     with pytest.raises(DivergenceError, match=r"stopped being finite by round .* learning_rate must be smaller, got"):
-        train(graph, settings(learning_rate=1e38, rounds=3))
+        train(graph, settings(**edition, learning_rate=1e38, rounds=3))
 
 
-def test_a_running_time_is_kept_and_says_how_many_pairs_fitted(graph):
+@pytest.mark.filterwarnings("ignore:max_seconds was over")  # as it can be on a busy machine
+def test_a_running_time_is_kept_and_says_how_many_pairs_fitted(graph, edition):
     begun = time.perf_counter()
-    run = train(graph, settings(max_seconds=1.0))
+    run = train(graph, settings(**edition, max_seconds=1.0))
     assert time.perf_counter() - begun < 5
     assert run.pairs > 10_000
-    again = train(graph, settings(pairs=run.pairs))
+    again = train(graph, settings(**edition, pairs=run.pairs))
     if run.state.round == run.schedule.rounds:
         np.testing.assert_array_equal(run.state.vectors, again.state.vectors)
 
 
 @pytest.mark.parametrize("directed", [False, True])
-def test_directed_networks_are_learned_too(directed):
+def test_directed_networks_are_learned_too(directed, edition):
     graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0], directed=directed)
-    vectors = train(graph, settings(pairs=2_000)).state.vectors
+    vectors = train(graph, settings(**edition, pairs=2_000)).state.vectors
     assert np.isfinite(vectors).all()
 
 
 @pytest.mark.filterwarnings("ignore:max_seconds was over")  # as loading the kernels alone can take so long
-def test_speed_is_measured_also_where_every_target_is_dropped():
+def test_speed_is_measured_also_where_every_target_is_dropped(edition):
     graph = Graph.from_edges([0], [1])
-    run = train(graph, settings(max_seconds=0.2, ratios=(0.0, 1.0)))
+    run = train(graph, settings(**edition, max_seconds=0.2, ratios=(0.0, 1.0)))
     assert run.state.pairs == 0
-    assert estimate(graph, settings(pairs=1, ratios=(0.0, 1.0))).seconds >= 0
+    assert estimate(graph, settings(**edition, pairs=1, ratios=(0.0, 1.0))).seconds >= 0
 
 
-def test_no_thread_outlives_its_run(graph):
+def test_no_thread_outlives_its_run(graph, edition):
     before = threading.active_count()
-    train(graph, settings(pairs=10_000, n_jobs=3))
+    train(graph, settings(**edition, pairs=10_000, n_jobs=3))
     with pytest.raises(DivergenceError):
-        train(graph, settings(learning_rate=1e38, rounds=3))
+        train(graph, settings(**edition, learning_rate=1e38, rounds=3))
     assert threading.active_count() == before
 
 
-def test_an_error_in_the_reporter_ends_the_run(graph):
+def test_an_error_in_the_reporter_ends_the_run(graph, edition):
     def fail(_):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        train(graph, settings(pairs=10_000), reporter=fail)
+        train(graph, settings(**edition, pairs=10_000), reporter=fail)
 
 
-def test_the_estimate_is_of_this_run(graph):
-    wanted = settings(pairs=500_000)
+def test_the_estimate_is_of_this_run(graph, edition):
+    wanted = settings(**edition, pairs=500_000)
     reckoned = estimate(graph, wanted)
     assert reckoned.pairs == 500_000
     assert reckoned.seconds > 0
     tables = 2 * 4 * 16 * graph.number_of_nodes
     assert tables < reckoned.bytes < 20 * tables
     assert estimate(graph, replace(wanted, context=True)).bytes > reckoned.bytes
+
+
+def test_without_a_budget_the_rate_stays_until_vectors_have_grown_and_then_falls(graph):
+    told = []
+    run = train(graph, settings(), reporter=told.append)
+    falls_at = run.state.falls_at
+    assert 0 < falls_at < run.state.round == run.schedule.rounds == falls_at + run.schedule.falling
+    assert run.schedule.falls_at == falls_at
+    assert [run.schedule.rate(number) for number in (0, falls_at)] == [0.025] * 2
+    assert run.schedule.rate(run.schedule.rounds - 1) == pytest.approx(0.025e-4)
+    assert (told[-1].round, told[-1].rounds) == (run.schedule.rounds, run.schedule.rounds)
+    # the budget is what was planned of the rounds that came to be
+    planned = sum(wanted * 20 for wanted in run.schedule.iterations) * run.schedule.rounds
+    assert run.pairs == pytest.approx(planned)
+    assert run.state.pairs == pytest.approx(run.pairs, rel=0.05)
+
+
+def test_a_start_with_vectors_that_have_grown_lets_the_rate_fall_at_once(graph):
+    grown = train(graph, settings(smooth=False)).state
+    grown.tables[0] *= 2
+    grown.round, grown.falls_at = 0, None
+    run = train(graph, settings(smooth=False), start=grown)
+    assert run.state.falls_at == 0
+    assert run.state.round == run.schedule.falling
+
+
+def test_with_a_budget_the_rate_falls_by_the_middle_at_the_latest(graph):
+    slow = train(graph, settings(rounds=10, learning_rate=1e-6))
+    assert (slow.state.falls_at, slow.state.round) == (5, 10)
+    fast = train(graph, settings(rounds=60))
+    assert fast.state.falls_at < 30
+    assert fast.state.round == 60
+
+
+def test_twice_the_default_learning_rate_does_not_diverge(graph, edition):
+    vectors = train(graph, settings(**{**edition, "smooth": False}, rounds=60, learning_rate=0.05)).state.vectors
+    assert np.linalg.norm(vectors, axis=1).mean() < 5
+
+
+def test_vectors_that_never_grow_come_to_an_end(graph):
+    run = train(graph, settings(learning_rate=1e-9))
+    assert run.state.round == run.schedule.rounds == run.state.falls_at + run.schedule.falling
+
+
+def test_every_number_of_threads_gives_the_same_bits_from_start_to_smoothing(graph, edition):
+    runs = [train(graph, settings(**edition, rounds=6, n_jobs=jobs)) for jobs in (1, 2, 3)]
+    for run in runs[1:]:
+        np.testing.assert_array_equal(run.state.vectors, runs[0].state.vectors)
+        assert run.state.pairs == runs[0].state.pairs
+
+
+def test_vectors_are_smoothed_unless_they_are_not_to_be(graph):
+    raw, smoothed = (train(graph, settings(smooth=smooth)).state.vectors.copy() for smooth in (False, True))
+    arcs = prepare_arcs(graph)
+    np.testing.assert_allclose(smoothed, reference.smooth(raw.astype(np.float64), arcs, graph.weights), atol=1e-4)
+    norms = [np.linalg.norm(vectors, axis=1) / graph.degrees**reference.POWER for vectors in (raw, smoothed)]
+    assert np.ptp(norms[1]) < 1e-4 * norms[1].mean()
+    assert np.ptp(norms[0]) > 0.1 * norms[0].mean()
+
+
+def test_vectors_with_contexts_are_not_smoothed_and_start_at_random(graph):
+    one, other = (
+        train(graph, settings(context=True, rounds=5, smooth=smooth, start=start)).state
+        for smooth, start in ((True, "neighbours"), (False, "random"))
+    )
+    for table, same in zip(one.tables, other.tables, strict=True):
+        np.testing.assert_array_equal(table, same)
+
+
+def test_a_start_by_neighbours_is_where_a_run_begins(graph):
+    run = train(graph, settings(rounds=1, pairs=1, learning_rate=1e-30, smooth=False))
+    size = choose_size(graph.degrees.mean())
+    np.testing.assert_allclose(np.linalg.norm(run.state.vectors, axis=1), size, rtol=1e-4)
+    random = train(graph, settings(rounds=1, pairs=1, learning_rate=1e-30, smooth=False, start="random"))
+    np.testing.assert_allclose(random.state.vectors, begin(200, 16, False, 0).vectors, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:.*have no neighbour")
+def test_nodes_without_neighbours_have_their_random_vectors_at_the_end(edition):
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 0], nodes=range(5))
+    vectors = train(graph, settings(**edition)).state.vectors
+    np.testing.assert_array_equal(vectors[3:], begin(5, 16, False, 0).vectors[3:])
+
+
+def test_a_running_time_that_is_over_ends_a_run_with_a_warning(graph, edition, monkeypatch):
+    monkeypatch.setattr("manela.engines.training._measure_budget", lambda *_: 10**10)
+    with pytest.warns(ManelaWarning, match=r"max_seconds was over after \d+ of 100 rounds"):
+        run = train(graph, settings(**edition, max_seconds=0.2, rounds=100))
+    assert 0 < run.state.round < 100
+    assert np.isfinite(run.state.vectors).all()

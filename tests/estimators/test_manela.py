@@ -15,7 +15,8 @@ from manela.errors import FormatError, ManelaWarning, ParameterError, UnknownNod
 from manela.estimators.manela import start_from_neighbours
 from manela.evaluation.classification import classify
 from manela.evaluation.separation import measure_separation
-from manela.params import PARAMETERS
+from manela.kernels.reference import POWER
+from manela.params import PAPER, PARAMETERS
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +32,11 @@ def model(blocks):
 def test_parameters_and_defaults_are_those_of_the_table():
     given = Manela().get_params()
     assert given == {name: PARAMETERS[name].default for name in given}
+
+
+def test_the_papers_settings_have_one_word():
+    assert Manela.paper(negatives=3).get_params() == {**Manela().get_params(), **PAPER, "negatives": 3}
+    assert Manela.paper(smooth=True).smooth is True
 
 
 def test_init_only_assigns_and_fit_checks():
@@ -147,6 +153,58 @@ def test_partial_fit_keeps_the_places_of_old_nodes_and_gives_new_ones_theirs(blo
     cosines /= np.linalg.norm(before, axis=1) * np.linalg.norm(model.embedding_[:200], axis=1)
     assert np.median(cosines) > 0.9
     assert measure_separation(model.embedding_, communities).accuracy > 0.95
+
+
+@pytest.mark.parametrize("parameters", [{}, {"smooth": False}, {"context": True}])
+def test_by_messages_old_nodes_keep_their_places_and_a_new_one_lies_with_its_neighbours(blocks, parameters):
+    graph, communities = blocks
+    matrix = graph.to_scipy()
+    early = Graph.from_scipy(matrix[:239, :239])
+    model = Manela(dimensions=24, **parameters).fit(early)
+    before = normalise(model.embedding_)
+    model.partial_fit(graph)
+    after = normalise(model.embedding_)
+    assert np.median((before * after[:239]).sum(axis=1)) > 0.9
+    cosines = after[:239] @ after[239]
+    together = communities[:239] == communities[239]
+    assert cosines[together].mean() > cosines[~together].mean() + 0.3
+    assert model.provenance_["nodes_kept"] == 239
+    # the new node does what it would do in a full run, and each other a tenth of it
+    assert model.updates_[239] > 5 * np.median(model.updates_[:239])
+
+
+def normalise(vectors):
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_partial_fit_of_the_same_network_leaves_smoothed_vectors_where_they_are(blocks):
+    model = Manela(dimensions=24).fit(blocks[0])
+    before = normalise(model.embedding_)
+    norms = np.linalg.norm(model.embedding_, axis=1)
+    for _ in range(3):
+        model.partial_fit(blocks[0])
+    assert np.median((before * normalise(model.embedding_)).sum(axis=1)) > 0.9
+    np.testing.assert_allclose(np.linalg.norm(model.embedding_, axis=1), norms, rtol=1e-4)
+
+
+def test_rows_are_scaled_by_degree_unless_they_are_not_smoothed(blocks):
+    graph, _ = blocks
+    smoothed, raw, context = (
+        np.linalg.norm(Manela(dimensions=24, pairs=200_000, **more).fit(graph).embedding_, axis=1)
+        / graph.degrees**POWER
+        for more in ({}, {"smooth": False}, {"context": True})
+    )
+    assert np.ptp(smoothed) < 1e-4 * smoothed.mean()
+    assert np.ptp(raw) > 0.1 * raw.mean()
+    assert np.ptp(context) > 0.1 * context.mean()
+
+
+def test_provenance_says_how_long_a_run_was_and_when_its_rate_fell(blocks):
+    provenance = Manela(dimensions=8).fit(blocks[0]).provenance_
+    assert 0 <= provenance["rate_fell_at"] < provenance["rounds"] == provenance["rounds_done"]
+    assert provenance["parameters"]["exchange"] == "messages"
+    again = Manela(dimensions=8, random_state=0).fit(blocks[0]).provenance_
+    assert again == provenance
 
 
 def test_partial_fit_says_what_it_went_on_from(blocks):

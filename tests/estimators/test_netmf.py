@@ -55,7 +55,7 @@ def test_for_a_window_of_1_it_is_sparse_and_has_the_logarithm(graph):
 
 def test_from_all_eigenpairs_comes_the_matrix_without_its_negative_means_of_powers(graph):
     adjacency = graph.to_scipy()
-    settings = NetMFSettings(dimensions=8, window=2, negatives=1, rank=60, seed=0, jobs=1)
+    settings = NetMFSettings(dimensions=8, window=2, negatives=1, rank=60, seed=0, threads=1)
     strengths = adjacency.sum(axis=1)
     inverse = np.sqrt(invert(strengths))
     values, vectors = np.linalg.eigh(adjacency.toarray() * inverse[:, None] * inverse)

@@ -1,11 +1,9 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
 from manela.engines.arcs import prepare_arcs
-from manela.engines.cpu import cut
 from manela.graph import Graph
 from manela.kernels import cpu, reference
 from manela.kernels.layout import pad
@@ -36,21 +34,6 @@ def test_the_inner_loops_are_vector_instructions():
         lines = [line for line in assembly.splitlines() if "vfmadd" in line]
         assert sum("ymm" in line or "zmm" in line for line in lines) >= 16
         assert not any("ss\t" in line for line in lines)
-
-
-@pytest.mark.parametrize("jobs", [1, 2, 3, 16])
-def test_pieces_cover_all_work_once_and_the_last_are_short(jobs):
-    work = np.random.default_rng(0).integers(1, 50, size=5000)
-    borders = cut(work, jobs)
-    assert borders[0] == 0
-    assert borders[-1] == 5000
-    assert np.all(np.diff(borders) > 0)
-    sums = np.add.reduceat(work, borders[:-1])
-    if jobs > 1:
-        assert len(sums) > 2 * jobs
-        assert sums[-1] <= work.sum() / (16 * jobs)
-    assert cut(work[:0], jobs).tolist() == [0]
-    assert cut(np.array([10**13] * 3), jobs)[-1] == 3
 
 
 def test_padding_is_to_whole_registers():

@@ -5,8 +5,25 @@ import pytest
 from scipy.stats import chisquare
 
 from manela.graph import Graph
+from manela.kernels import moments
 from manela.kernels.arcs import Arcs
-from manela.kernels.reference import NOWHERE, advance, build_aliases, draw, sigmoid, walk
+from manela.kernels.reference import (
+    BLOCKS,
+    NOWHERE,
+    advance,
+    advance_by_messages,
+    average,
+    build_aliases,
+    draw,
+    draw_negatives,
+    draw_targets,
+    find_own_shares,
+    find_scales,
+    show,
+    sigmoid,
+    smooth,
+    walk,
+)
 from manela.randomness import derive
 
 
@@ -116,3 +133,134 @@ def test_with_context_each_table_moves_against_the_other_as_it_was():
     np.testing.assert_array_equal(new_psi, swapped_psi)
     assert not np.allclose(new_phi[:2], phi[:2])
     np.testing.assert_array_equal(new_phi[2], phi[2])
+
+
+def surroundings(graph, table, hops):
+    """What nodes draw targets from: what is shown, own shares and scales."""
+    arcs = arcs_of(graph)
+    scales = find_scales(arcs, graph.weights, hops)
+    return show(table, arcs, graph.weights, scales), find_own_shares(arcs, graph.weights, scales), scales
+
+
+@pytest.mark.parametrize("hop", [0, 1, 2, 3])
+def test_the_mean_of_targets_is_what_walks_would_find(graph, hop):
+    """A neighbour, and the mean over walks from it; at two hops over those that do not come straight back."""
+    node, m, drawn = int(np.argmax(graph.degrees)), 3, 30_000
+    table = np.random.default_rng(0).normal(size=(graph.number_of_nodes, m)).astype(np.float16).astype(np.float64)
+    by_hop = tuple(drawn * (h == hop) for h in range(hop + 1))
+    targets = draw_targets(node, 5, arcs_of(graph), by_hop, *surroundings(graph, table, hop + 1))
+    steps = step_probabilities(graph)
+    exact = np.zeros(m)
+    for other in np.flatnonzero(steps[node]):
+        ends = steps[other].copy() if hop == 1 else np.linalg.matrix_power(steps, hop)[other]
+        if hop == 1:
+            ends[node] = 0.0
+        assert ends.sum() > 0
+        exact += steps[node, other] * (ends / ends.sum()) @ table
+    assert len(targets) == drawn
+    # five standard errors, and what rounding to half precision leaves of a mean
+    np.testing.assert_allclose(targets.mean(axis=0), exact, atol=5 * targets.std() / np.sqrt(drawn) + 2e-3)
+
+
+def test_a_neighbour_of_one_neighbour_has_nothing_to_tell_at_two_hops_and_is_dropped():
+    chain = Graph.from_edges([0, 1], [1, 2])
+    table = np.eye(3)
+    shown, shares, scales = surroundings(chain, table, 3)
+    arcs = arcs_of(chain)
+    assert len(draw_targets(1, 9, arcs, (0, 6), shown, shares, scales)) == 0
+    np.testing.assert_array_equal(draw_targets(0, 9, arcs, (0, 6), shown, shares, scales), [[0, 0, 1]] * 6)
+    assert len(draw_targets(1, 9, arcs, (2, 6), shown, shares, scales)) == 2
+    # at three hops a mean holds what it holds: from 0 by 1 to 0 or 2, and back to 1
+    np.testing.assert_array_equal(draw_targets(0, 9, arcs, (0, 0, 4), shown, shares, scales), [[0, 1, 0]] * 4)
+
+
+def test_the_own_part_of_a_mean_is_taken_away():
+    star = Graph.from_edges([0, 0, 0], [1, 2, 3], [4.0, 2.0, 2.0])
+    table = np.random.default_rng(1).normal(size=(4, 5)).astype(np.float16).astype(np.float64)
+    targets = draw_targets(1, 3, arcs_of(star), (0, 4), *surroundings(star, table, 2))
+    np.testing.assert_allclose(targets, np.tile((table[2] + table[3]) / 2, (4, 1)), atol=4e-3)
+
+
+def test_a_way_that_ends_has_no_targets_and_counts_for_nothing_in_means():
+    graph = Graph.from_edges([0, 0, 1, 3], [1, 2, 3, 0], directed=True)  # 2 has no way on
+    arcs = arcs_of(graph)
+    table = np.eye(4)
+    shown, shares, scales = surroundings(graph, table, 4)
+    assert [scale.tolist() for scale in scales] == [[0.5, 1, 0, 1], [1, 1, 0, 1], [1, 1, 0, 1]]
+    np.testing.assert_array_equal(shown[2][0], [0, 0, 0, 1])  # by 1 only
+    assert 0 < len(draw_targets(0, 1, arcs, (0, 40), shown, shares, scales)) < 40
+    np.testing.assert_array_equal(
+        np.unique(draw_targets(0, 1, arcs, (0, 40), shown, shares, scales), axis=0), [[0, 0, 0, 1]]
+    )
+    assert len(draw_targets(0, 1, arcs, (40,), shown, shares, scales)) == 40
+
+
+def test_common_negatives_are_of_uniformly_drawn_nodes_or_have_the_moments():
+    table = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float16).astype(np.float64)
+    nodes = draw_negatives(table, 7, BLOCKS, 300, "nodes")
+    assert nodes.shape == (BLOCKS, 300, 4)
+    which = np.argmin(((nodes[:, :, None] - table) ** 2).sum(axis=3), axis=2)
+    np.testing.assert_array_equal(table[which], nodes)
+    assert chisquare(np.bincount(which.reshape(-1), minlength=20)).pvalue > 1e-3
+    drawn = draw_negatives(table, 7, BLOCKS, 300, "moments")
+    mean, lower = moments.factor(moments.measure(table))
+    np.testing.assert_allclose(drawn.mean(axis=(0, 1)), mean, atol=0.06)
+    np.testing.assert_allclose(np.cov(drawn.reshape(-1, 4).T), lower @ lower.T, atol=0.1)
+
+
+@pytest.mark.parametrize("source", ["nodes", "moments"])
+def test_without_negatives_there_are_none(source):
+    assert draw_negatives(np.eye(3), 7, 2, 0, source).shape == (2, 0, 3)
+
+
+def test_one_iteration_by_messages_is_the_equation():
+    graph = Graph.from_edges([0, 1], [1, 2])
+    arcs = arcs_of(graph)
+    table = np.array([[0.5, 0.25], [0.25, -0.125], [-0.25, 0.5]])
+    negatives = draw_negatives(table, 3, 1, 3 * 4, "nodes")
+    moved = advance_by_messages([table], arcs, None, np.array([0, 1, 0]), 17, 0.5, (2, 2), [negatives])[0]
+    targets = draw_targets(1, int(derive(derive(17, 1), 0)), arcs, (2, 2), *surroundings(graph, table, 2))
+    x, change = table[1], np.zeros(2)
+    assert len(targets) == 2  # of four: neither end of the chain knows anybody else
+    for target in targets:
+        change += (1 - sigmoid(x @ target)) * target
+    for negative in negatives[0]:
+        change -= 0.5 * sigmoid(x @ negative) * negative
+    np.testing.assert_allclose(moved[1], x + 0.5 * change)
+    np.testing.assert_array_equal(moved[[0, 2]], table[[0, 2]])
+
+
+def test_by_messages_each_table_moves_against_the_other_as_it_was():
+    graph = Graph.from_edges([0, 1, 0], [1, 2, 2])
+    arcs, counts = arcs_of(graph), np.array([1, 2, 0])
+    phi, psi = np.random.default_rng(0).normal(size=(2, 3, 4))
+    of_phi, of_psi = (draw_negatives(table, 3, 2, 8, "nodes") for table in (phi, psi))
+    one = advance_by_messages([phi, psi], arcs, None, counts, 5, 0.1, (3, 1), [of_psi, of_phi])
+    two = advance_by_messages([psi, phi], arcs, None, counts, 5, 0.1, (3, 1), [of_phi, of_psi])
+    for first, second in zip(one, reversed(two), strict=True):
+        np.testing.assert_array_equal(first, second)
+    assert not np.allclose(one[0][:2], phi[:2])
+    np.testing.assert_array_equal(one[0][2], phi[2])
+
+
+def test_the_filter_is_the_exponential_of_the_papers_laplacian():
+    """By eigenvectors, on a network with loops of each node's mean weight."""
+    rng = np.random.default_rng(2)
+    graph = Graph.from_edges(rng.integers(25, size=80), rng.integers(25, size=80), rng.uniform(0.5, 2, 80))
+    table = rng.normal(size=(25, 6))
+    adjacency = graph.to_scipy().toarray()
+    adjacency += np.diag(adjacency.sum(axis=1) / graph.degrees)
+    walks = adjacency / adjacency.sum(axis=1, keepdims=True)
+    values, vectors = np.linalg.eig(np.eye(25) - walks)
+    z = 0.5 * (values - 0.2) ** 2 - 1.0
+    exact = adjacency @ (vectors * (np.exp(-0.5 * z) - 1.0)) @ np.linalg.solve(vectors, table)
+    found = smooth(table, arcs_of(graph), graph.weights)
+    directions = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (found, exact.real)]
+    np.testing.assert_allclose(*directions, atol=2e-3)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1).mean(), 2.0)
+
+
+def test_a_mean_is_weighted(graph):
+    table = np.random.default_rng(0).normal(size=(graph.number_of_nodes, 3))
+    (scale,) = find_scales(arcs_of(graph), graph.weights, 2)
+    np.testing.assert_allclose(average(table, arcs_of(graph), graph.weights, scale), step_probabilities(graph) @ table)
