@@ -6,7 +6,15 @@ from manela.datasets.generators import stochastic_block_model
 from manela.errors import ParameterError
 from manela.graph import Graph
 from manela.params import PAPER, PARAMETERS, check_all
-from manela.schedule import FINAL_RATE, PAIRS_PER_ROUND, count_pairs, has_budget, plan
+from manela.schedule import (
+    FINAL_RATE,
+    MOST_PAIRS_PER_ROUND,
+    STEADY,
+    count_pairs,
+    count_pairs_per_round,
+    has_budget,
+    plan,
+)
 
 
 def by_messages(**parameters):
@@ -152,19 +160,31 @@ def test_patience_learns_longer_and_more_so_on_dense_networks():
 def test_by_messages_a_round_without_budget_has_the_same_work(graph):
     schedule = plan(graph, by_messages(), None)
     work = [20 * int(schedule.counts(t).sum()) for t in range(30)]
-    np.testing.assert_allclose(work, PAIRS_PER_ROUND * 300, rtol=0.15)
-    assert np.mean(work) == pytest.approx(PAIRS_PER_ROUND * 300, rel=0.01)
+    a_round = count_pairs_per_round(by_messages()) * 300
+    np.testing.assert_allclose(work, a_round, rtol=0.15)
+    assert np.mean(work) == pytest.approx(a_round, rel=0.01)
+
+
+@pytest.mark.parametrize(("rate", "negatives"), [(0.025, 5), (0.05, 5), (0.025, 20), (0.4, 50)])
+def test_by_messages_a_round_pushes_the_common_mean_back_by_less_than_twice_itself(rate, negatives):
+    pairs = count_pairs_per_round(by_messages(learning_rate=rate, negatives=negatives))
+    assert 1 <= pairs <= MOST_PAIRS_PER_ROUND
+    assert pairs == 1 or pairs * rate * (negatives - 1) / 2 <= STEADY + 1e-6 < 2
+
+
+def test_by_messages_without_negatives_a_round_has_the_most_pairs():
+    assert count_pairs_per_round(by_messages(negatives=0)) == MOST_PAIRS_PER_ROUND
 
 
 def test_by_messages_budgets_say_the_same_in_other_words(graph):
     assert count_pairs(graph, by_messages(pairs=123)) == 123
-    assert count_pairs(graph, by_messages(rounds=7)) == 7 * PAIRS_PER_ROUND * 300
+    a_round = count_pairs_per_round(by_messages()) * 300
+    assert count_pairs(graph, by_messages(rounds=7)) == 7 * a_round
     assert count_pairs(graph, by_messages(updates=3.0)) == count_pairs(graph, settings(updates=3.0))
     usual = count_pairs(graph, by_messages())
-    assert usual % (PAIRS_PER_ROUND * 300) == 0
     free = plan(graph, by_messages(), None)
-    assert free.falling < usual / (PAIRS_PER_ROUND * 300) < free.rounds
-    rounds = plan(graph, by_messages(), 10 * PAIRS_PER_ROUND * 300 + 1).rounds
+    assert free.falling < usual / a_round < free.rounds
+    rounds = plan(graph, by_messages(), round(10 * a_round) + 1).rounds
     assert rounds == 11
     assert plan(graph, by_messages(), 1).rounds == 1
     assert plan(graph, by_messages(rounds=3), 10**6).rounds == 3

@@ -20,16 +20,22 @@ FINAL_RATE = 1e-4
 """What is left of the learning rate in the last round."""
 GROWN = 1.0
 """By messages, how far vectors lie from their mean when the learning rate begins to fall; later is learned too much."""
-PAIRS_PER_ROUND = 50
+STEADY = 1.5
+"""By messages, by how much of itself a round may push back what all vectors have in common.
+
+All nodes are pushed by the same negatives, which are a round old. From 2 on the mean of all vectors swings further with
+every round; a smaller one makes more rounds of the same work.
+"""
+MOST_PAIRS_PER_ROUND = 60
 """By messages, update pairs a node in a round; with more, what a node reads of others is older."""
 
 _MANY_NODES = 100_000
-_LONGEST_GROWTH = 100
-"""Rounds after which the learning rate falls in any case."""
-_USUAL_GROWTH = 8
-"""Rounds that vectors take to grow on most networks, to reckon with."""
-_ROUNDS_PER_NEIGHBOUR, _FEWEST_ROUNDS, _MOST_ROUNDS = 0.25, 16, 40
-"""Of the falling rate: more rounds for dense networks, where there is more to learn before it is learned too much."""
+_LONGEST_GROWTH = 3000
+"""Pairs a node after which the learning rate falls in any case."""
+_USUAL_GROWTH = 400
+"""Pairs a node until vectors have grown on most networks, to reckon with."""
+_PAIRS_PER_NEIGHBOUR, _FEWEST_PAIRS, _MOST_PAIRS = 10.5, 720, 1800
+"""Pairs a node while the rate falls: more on dense networks, where there is more to learn before it is too much."""
 # with patience these grow by its first power, by its root, and by its first power: sparse networks gain less by it
 
 
@@ -105,12 +111,12 @@ def plan(graph: Graph, settings: Settings, pairs: int | None, share: npt.NDArray
         rounds = settings.rounds or default_rounds(graph.number_of_nodes)
         schedule = spread(weights, total, numbers, settings, pairs or PAIRS_PER_NODE * len(weights), rounds)
     elif pairs is None:
-        falling = choose_falling(graph, settings.patience)
-        rounds = _LONGEST_GROWTH + falling
-        schedule = spread(weights, total, numbers, settings, PAIRS_PER_ROUND * len(weights), rounds)
-        schedule = replace(schedule, falls_at=_LONGEST_GROWTH, falling=falling, spread_over=1)
+        a_round = count_pairs_per_round(settings)
+        falling, growing = math.ceil(choose_falling(graph, settings) / a_round), math.ceil(_LONGEST_GROWTH / a_round)
+        schedule = spread(weights, total, numbers, settings, round(a_round * len(weights)), growing + falling)
+        schedule = replace(schedule, falls_at=growing, falling=falling, spread_over=1)
     else:
-        rounds = settings.rounds or max(1, math.ceil(pairs / (PAIRS_PER_ROUND * len(weights))))
+        rounds = settings.rounds or max(1, math.ceil(pairs / (count_pairs_per_round(settings) * len(weights))))
         schedule = replace(spread(weights, total, numbers, settings, pairs, rounds), falls_at=rounds // 2)
     if share is not None:
         schedule.iterations[:] *= share
@@ -126,11 +132,26 @@ def weigh_nodes(graph: Graph, settings: Settings) -> npt.NDArray[np.float64]:
     return weights
 
 
-def choose_falling(graph: Graph, patience: float) -> int:
-    """Rounds in which the learning rate falls, by the mean degree of nodes that have neighbours."""
+def count_pairs_per_round(settings: Settings) -> float:
+    """By messages, update pairs a node in a round: few enough that the mean of all vectors stays where it is.
+
+    It is pushed back by α·(κ − 1)/2 of itself for each pair, as half of what is pushed away comes back from targets.
+
+    Examples
+    --------
+    >>> from manela.params import check_all
+    >>> count_pairs_per_round(check_all({})), count_pairs_per_round(check_all({"learning_rate": 0.05}))
+    (30.0, 15.0)
+    """
+    push = settings.learning_rate * max(1, settings.negatives - 1) / 2
+    return max(1.0, min(float(MOST_PAIRS_PER_ROUND), round(STEADY / push, 6)))
+
+
+def choose_falling(graph: Graph, settings: Settings) -> float:
+    """Pairs a node while the learning rate falls, by the mean degree of nodes that have neighbours."""
     degree = len(graph.indices) / max(1, int(np.count_nonzero(graph.degrees)))
-    fewest = _FEWEST_ROUNDS * math.sqrt(patience)
-    return max(1, round(min(_MOST_ROUNDS * patience, max(fewest, _ROUNDS_PER_NEIGHBOUR * patience * degree))))
+    fewest, patience = _FEWEST_PAIRS * math.sqrt(settings.patience), settings.patience
+    return min(_MOST_PAIRS * patience, max(fewest, _PAIRS_PER_NEIGHBOUR * patience * degree))
 
 
 def spread(
@@ -175,5 +196,6 @@ def count_pairs(graph: Graph, settings: Settings) -> int:
         return max(1, round(pairs))
     if settings.exchange == "walks":
         return PAIRS_PER_NODE * graph.number_of_nodes
-    rounds = settings.rounds or _USUAL_GROWTH + choose_falling(graph, settings.patience)
-    return PAIRS_PER_ROUND * graph.number_of_nodes * rounds
+    if settings.rounds is not None:
+        return round(count_pairs_per_round(settings) * graph.number_of_nodes * settings.rounds)
+    return round((_USUAL_GROWTH + choose_falling(graph, settings)) * graph.number_of_nodes)

@@ -124,6 +124,7 @@ class MessageEngine:
         self._move(one, np.ones(1, dtype=np.int64), 0, 0.0, negatives)  # compiles
         begun = time.perf_counter()
         self._show()
+        self._draw_negatives(0, schedule)
         preparing = time.perf_counter() - begun
         a_round = max(1, int(schedule.counts(0).sum()) * len(self._targets))
         size = len(self.updates)
@@ -179,7 +180,7 @@ class MessageEngine:
                 negatives = _widen(shown[scale_to(keys, size).astype(np.int64)])
             else:
                 negatives = moments.draw(self._measure_moments(shown[:size]), keys.reshape(-1))
-                negatives = negatives.reshape(blocks, amount, -1)
+                negatives = negatives.reshape(blocks, amount, negatives.shape[1])
             transposed = np.zeros((blocks, negatives.shape[2], max(LANES, -(-amount // LANES) * LANES)), np.float32)
             transposed[:, :, :amount] = negatives.transpose(0, 2, 1)
             drawn.append((negatives, transposed))

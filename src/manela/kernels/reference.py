@@ -232,7 +232,7 @@ def draw_negatives(table: Floats, key: int, blocks: int, amount: int, source: st
     if source == "nodes":
         return shown[scale_to(keys, len(table)).astype(np.int64)]
     drawn = moments.draw(moments.measure(shown), keys.reshape(-1))
-    return drawn.astype(table.dtype).reshape(blocks, amount, -1)
+    return drawn.astype(table.dtype).reshape(blocks, amount, table.shape[1])
 
 
 def start_by_neighbours(

@@ -287,6 +287,9 @@ def average_row(typing_context, table, offset, neighbours, weights, first, last,
                 if weighted:
                     # scaled in double precision: weights may be far outside the range of single precision
                     weight = builder.fmul(builder.load(builder.gep(data, [arc])), arguments[6])
+                    # a share is at most 1; more has an arc to a dead end, whose row is zero, beside a lighter one
+                    one = ir.Constant(ir.DoubleType(), 1.0)
+                    weight = builder.select(builder.fcmp_ordered("<", weight, one), weight, one)
                     weight = splat(builder, builder.fptrunc(weight, _FLOAT), _VECTOR)
                 else:
                     weight = ir.Constant(_VECTOR, [1.0] * _WIDTH)
