@@ -13,7 +13,7 @@ from numba import njit
 
 from manela.kernels.draws import derive
 from manela.kernels.reference import MOST_OWN
-from manela.kernels.simd import scale_to
+from manela.kernels.simd import prefetch_row, scale_to
 from manela.kernels.tiles import (
     GROUP,
     TILE,
@@ -69,6 +69,9 @@ def advance(
                 nodes, counts, later, later_iteration, n, shown, indptr, indices, thresholds, aliases, returns, scales,
                 hops, key, chosen, rows[then], shares[then], used[then],
             )  # fmt: skip
+        if later != tile:
+            for i in range(later, min(later + TILE, len(nodes))):
+                prefetch_row(own, nodes[i])
         size = min(TILE, len(nodes) - tile)
         if iteration == 0:
             for i in range(size):
