@@ -16,8 +16,9 @@ from manela.datasets.loading import load_graph
 from manela.engines.cluster import RayEngine
 from manela.engines.cpu import CpuEngine
 from manela.engines.state import begin
-from manela.params import PARAMETERS, Settings, check_all
+from manela.params import PARAMETERS
 from manela.schedule import count_pairs, plan
+from manela.settings import Settings, check_all
 
 NODES, EDGES = 300_000, 1_500_000
 ROUNDS = {"BlogCatalog": 300, "300,000 nodes": 60}

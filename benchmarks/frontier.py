@@ -19,9 +19,9 @@ from manela.datasets.loading import load_graph
 from manela.evaluation.classification import classify
 from manela.evaluation.experiments import BIASES, FIRST_RATIO
 from manela.graph import Graph
-from manela.params import check_all
 from manela.reports.plots import plot_frontier
 from manela.schedule import count_pairs
+from manela.settings import check_all
 
 TURNS, SHUFFLES = 3, 4
 BUDGETS = (0.1, 0.2, 0.5, 2.0, 5.0, 10.0)
@@ -37,7 +37,7 @@ def main() -> None:
             labels = scipy.io.loadmat(fetch(find(network)))["group"]
             methods = list_methods(network, graph)
             for _, _, kind, parameters in methods:
-                kind(**parameters, random_state=0).fit(graph)  # compiles
+                kind(**parameters | {"dimensions": 16}, random_state=0).fit(make_ring(graph.is_weighted))  # compiles
             seconds: dict[str, list[float]] = {label: [] for label, *_ in methods}
             scores: dict[str, list[float]] = {label: [] for label, *_ in methods}
             for turn in range(TURNS):
@@ -72,6 +72,7 @@ def list_methods(network: str, graph: Graph) -> list[tuple[str, str, Any, dict[s
     methods.insert(3, ("MANELA, default settings", "MANELA", Manela, two))
     paper = {"exchange": "walks", "ratios": (first, round(1 - first, 10))}
     methods += [
+        ("MANELA, thorough", "MANELA, thorough", Manela.thorough, two),
         ("MANELA, the paper's settings", "MANELA, the paper's", Manela.paper, {**paper, **two}),
         ("DeepWalk", "DeepWalk", DeepWalk, two),
         ("node2vec", "node2vec", Node2Vec, {"p": p, "q": q, **two}),
@@ -79,3 +80,10 @@ def list_methods(network: str, graph: Graph) -> list[tuple[str, str, Any, dict[s
         ("NetMF", "NetMF", NetMF, {"window": 1 if network == "wikipedia" else 10, **two}),
     ]
     return methods
+
+
+def make_ring(weighted: bool) -> Graph:
+    """A small network."""
+    nodes = np.arange(100)
+    weights = np.random.default_rng(0).uniform(1, 2, 100) if weighted else None
+    return Graph.from_arcs(nodes, np.roll(nodes, 1), weights, nodes)

@@ -28,9 +28,10 @@ from manela.errors import DatasetError
 from manela.evaluation.classification import classify
 from manela.kernels import reference
 from manela.kernels.arcs import Arcs
-from manela.params import PARAMETERS, Settings, check_all
+from manela.params import PARAMETERS
 from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import Schedule, count_pairs, plan
+from manela.settings import Settings, check_all
 
 TURNS = 5
 NODES, EDGES = 1_140_000, 4_950_000

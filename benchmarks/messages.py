@@ -11,8 +11,9 @@ from manela.datasets.loading import load_graph
 from manela.engines.selection import open_engine
 from manela.engines.state import begin
 from manela.graph import Graph
-from manela.params import PAPER, check_all
+from manela.params import PAPER
 from manela.schedule import Schedule, plan
+from manela.settings import check_all
 
 TURNS = 7
 LARGE_TURNS = 3

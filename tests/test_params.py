@@ -6,18 +6,8 @@ import pytest
 
 from manela import Manela
 from manela.errors import ParameterError
-from manela.params import (
-    LEARNING,
-    PAIRS_PER_NODE,
-    PAPER,
-    PARAMETERS,
-    PRESETS,
-    RUNNING,
-    Settings,
-    check_all,
-    check_walks,
-    count_jobs,
-)
+from manela.params import LEARNING, PAIRS_PER_NODE, PAPER, PARAMETERS, PRESETS, RUNNING, count_jobs
+from manela.settings import Settings, check_all, check_walks
 
 DEFAULTS = {name: parameter.default for name, parameter in PARAMETERS.items()}
 
@@ -77,6 +67,13 @@ def test_two_budgets_are_refused():
 def test_ratios_of_which_all_round_to_nothing_are_refused():
     with pytest.raises(ParameterError, match="at least one target"):
         check_all({**DEFAULTS, "window": 1, "ratios": (0.2,) * 5})
+
+
+def test_common_negatives_that_would_fill_the_memory_are_refused():
+    check_all({"dimensions": 65536})
+    check_all({"window": 10_000, "negatives": 1000, "exchange": "walks"})
+    with pytest.raises(ParameterError, match=r"at most 8,388,608, got 2,560,000,000"):
+        check_all({"window": 10_000, "negatives": 1000})
 
 
 def test_targets_by_hop_are_rounded_to_the_nearest():

@@ -5,7 +5,7 @@ from scipy.stats import chisquare
 from manela.datasets.generators import stochastic_block_model
 from manela.errors import ParameterError
 from manela.graph import Graph
-from manela.params import PAPER, PARAMETERS, check_all
+from manela.params import PAPER, PARAMETERS
 from manela.schedule import (
     FINAL_RATE,
     MOST_PAIRS_PER_ROUND,
@@ -15,6 +15,7 @@ from manela.schedule import (
     has_budget,
     plan,
 )
+from manela.settings import check_all
 
 
 def by_messages(**parameters):

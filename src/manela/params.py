@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -309,97 +309,6 @@ PRESETS: dict[str, dict[str, Any]] = {"paper": PAPER, "thorough": THOROUGH}
 PARAMETERS: dict[str, Parameter] = {**LEARNING, **RUNNING, **WALKING, **FACTORISING}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Checked parameters of a run; `threads` is how many to use, `requested_threads` how many the user asked for."""
-
-    dimensions: int
-    window: int
-    ratios: tuple[float, ...]
-    negatives: int
-    learning_rate: float
-    exchange: str
-    negative_source: str
-    frequency: float
-    start: str
-    smooth: bool
-    context: bool
-    pairs: int | None
-    updates: float | None
-    max_seconds: float | None
-    rounds: int | None
-    patience: float
-    seed: int
-    requested_threads: int | None
-    engine: str
-    snapshot: str
-    workers: int | None
-    address: str | None
-    threads: int
-
-    @property
-    def targets_by_hop(self) -> tuple[int, ...]:
-        """Targets of an iteration 1, 2, … s hops away: 2w·r, rounded to the nearest."""
-        return tuple(math.floor(2 * self.window * ratio + 0.5) for ratio in self.ratios)
-
-    @property
-    def smooths(self) -> bool:
-        """Whether vectors are smoothed at the end, which would harm those that are learned with context vectors."""
-        return self.smooth and not self.context
-
-    def identity(self) -> dict[str, Any]:
-        """The parameters on which the vectors depend, with the seed drawn."""
-        return {
-            name: getattr(self, parameter.setting or name)
-            for name, parameter in (LEARNING | RUNNING).items()
-            if parameter.decides_vectors
-        }
-
-    def parameters(self) -> dict[str, Any]:
-        """The parameters of the estimator that learns the same vectors, as JSON has them."""
-        return {**self.identity(), "ratios": list(self.ratios)}
-
-
-@dataclass(frozen=True, kw_only=True)
-class WalkSettings:
-    """Checked parameters of a run of skip-gram over walks."""
-
-    dimensions: int
-    walks: int
-    walk_length: int
-    window: int
-    negatives: int
-    learning_rate: float
-    p: float
-    q: float
-    seed: int
-    threads: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProNESettings:
-    """Checked parameters of a run of ProNE."""
-
-    dimensions: int
-    order: int
-    theta: float
-    mu: float
-    seed: int
-    threads: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetMFSettings:
-    """Checked parameters of a run of NetMF."""
-
-    dimensions: int
-    window: int
-    negatives: int
-    rank: int | None
-    seed: int
-    threads: int
-
-
 def default(name: str) -> Any:
     """The default of a parameter."""
     return PARAMETERS[name].default
@@ -412,74 +321,9 @@ def check(name: str, value: Any) -> None:
         raise ParameterError(f"{name} must be {parameter.rule}, got {value!r}.")
 
 
-def check_all(values: Mapping[str, Any]) -> Settings:
-    """Check the parameters of an estimator, one by one and together; those that are not given have their defaults.
-
-    Examples
-    --------
-    >>> check_all({"ratios": (0.7, 0.3)}).targets_by_hop
-    (14, 6)
-    """
-    resolved = _resolve(values, Settings)
-    if resolved["ratios"] is None:
-        # a mean over the neighbours of neighbours blurs who has alike neighbours
-        alone = resolved["exchange"] == "messages" and resolved["context"]
-        resolved["ratios"] = (1.0,) if alone else DEFAULT_RATIOS
-    settings = Settings(**resolved)
-    if not math.isclose(sum(settings.ratios), 1.0, abs_tol=1e-6):
-        total = sum(settings.ratios)
-        raise ParameterError(f"ratios must sum to 1, got {_show(settings.ratios)} which sums to {total:.6g}.")
-    budgets = {name: values.get(name) for name in ("pairs", "updates", "max_seconds") if values.get(name) is not None}
-    if len(budgets) > 1:
-        given = " and ".join(f"{name}={value}" for name, value in budgets.items())
-        raise ParameterError(f"give at most one of pairs, updates and max_seconds, got {given}.")
-    if sum(settings.targets_by_hop) == 0:
-        raise ParameterError(
-            f"window and ratios must give at least one target, got window {settings.window}, "
-            f"ratios {_show(settings.ratios)}, of which every share of 2w rounds to 0."
-        )
-    return settings
-
-
-def check_walks(values: Mapping[str, Any]) -> WalkSettings:
-    """Check the parameters of an estimator that walks; those that are not given have their defaults."""
-    return WalkSettings(**_resolve(values, WalkSettings))
-
-
-def check_prone(values: Mapping[str, Any]) -> ProNESettings:
-    """Check the parameters of ProNE; those that are not given have their defaults."""
-    return ProNESettings(**_resolve(values, ProNESettings))
-
-
-def check_netmf(values: Mapping[str, Any]) -> NetMFSettings:
-    """Check the parameters of NetMF, which divides by the number of negatives."""
-    settings = NetMFSettings(**_resolve(values, NetMFSettings))
-    if settings.negatives == 0:
-        raise ParameterError("negatives must be at least 1 for NetMF, got 0.")
-    return settings
-
-
-def _resolve(values: Mapping[str, Any], kind: type) -> dict[str, Any]:
-    """The settings of a kind that parameters stand for, each checked; the number of threads is settled here."""
-    for name in PARAMETERS:
-        if name in values:
-            check(name, values[name])
-    wanted = {field.name for field in fields(kind)}
-    settings = {
-        parameter.setting or name: parameter.convert(values.get(name, parameter.default))
-        for name, parameter in PARAMETERS.items()
-        if (parameter.setting or name) in wanted
-    }
-    return {**settings, "threads": count_jobs(values.get("n_jobs", default("n_jobs")))}
-
-
 def count_jobs(n_jobs: int | None) -> int:
     """The number of threads that `n_jobs` stands for."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if n_jobs is None:
         return cores
     return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
-
-
-def _show(ratios: tuple[float, ...]) -> str:
-    return "(" + ", ".join(f"{r:g}" for r in ratios) + ")"

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import ParameterError
-from manela.params import MOST_PAIRS, PAIRS_PER_NODE, Settings
+from manela.params import MOST_PAIRS, PAIRS_PER_NODE
 from manela.randomness import draw_phases
+from manela.settings import Settings
 
 if TYPE_CHECKING:  # a host has no Graph, and should not pay for SciPy
     from manela.graph import Graph
@@ -139,7 +140,7 @@ def count_pairs_per_round(settings: Settings) -> float:
 
     Examples
     --------
-    >>> from manela.params import check_all
+    >>> from manela.settings import check_all
     >>> count_pairs_per_round(check_all({})), count_pairs_per_round(check_all({"learning_rate": 0.05}))
     (30.0, 15.0)
     """

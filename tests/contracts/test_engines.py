@@ -20,9 +20,10 @@ from manela.engines.state import begin
 from manela.graph import Graph
 from manela.kernels import messages, reference
 from manela.kernels.arcs import Arcs
-from manela.params import PAPER, PARAMETERS, check_all
+from manela.params import PAPER, PARAMETERS
 from manela.randomness import NEGATIVES, ROUNDS, derive, derive_key
 from manela.schedule import plan
+from manela.settings import check_all
 
 WALKING = {"cpu": CpuEngine, "gpu": GpuEngine}
 ENGINES = {**WALKING, "messages": MessageEngine}

@@ -23,8 +23,9 @@ from manela.engines.state import begin
 from manela.errors import ClusterError, MissingExtraError, ParameterError
 from manela.formats.embeddings import read_embedding
 from manela.graph import Graph
-from manela.params import PAPER, PARAMETERS, check_all
+from manela.params import PAPER, PARAMETERS
 from manela.schedule import plan
+from manela.settings import check_all
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"

@@ -7,7 +7,9 @@ from manela.engines import checkpoint as checkpoints
 from manela.engines.checkpoint import Checkpoint
 from manela.engines.training import train
 from manela.errors import CheckpointError, OutputError
-from manela.params import PAPER, PARAMETERS, check_all
+from manela.formats.arrays import read_arrays, write_arrays
+from manela.params import PAPER, PARAMETERS
+from manela.settings import check_all
 
 
 class Halt(Exception):
@@ -22,6 +24,10 @@ def settings(**parameters):
 @pytest.fixture(scope="module")
 def graph():
     return stochastic_block_model(nodes=150, seed=2)[0]
+
+
+def identify(graph, **parameters):
+    return {**settings(**parameters).identity(), "graph": graph.digest}
 
 
 def halt_at(number):
@@ -72,7 +78,7 @@ def test_a_run_whose_length_is_open_is_resumed_before_and_after_its_rate_began_t
     for after in (1, falls_at - 1, falls_at, falls_at + 1, whole.state.round - 1):
         folder = tmp_path / str(after)
         interrupt(graph, folder, after=after, **parameters)
-        saved = Checkpoint(folder, resume=True).load({**settings(**parameters).identity(), "graph": graph.digest})
+        saved = Checkpoint(folder, resume=True).load(identify(graph, **parameters), 150)
         assert saved[0].round == after
         assert saved[0].falls_at == (falls_at if after > falls_at else None)
         assert saved[1] is None
@@ -106,7 +112,7 @@ def test_vectors_are_saved_before_they_are_smoothed(graph, tmp_path):
     whole = train(graph, settings(), checkpoint=Checkpoint(tmp_path))
     again = train(graph, settings(), checkpoint=Checkpoint(tmp_path, resume=True))
     assert_same(again, whole)
-    saved, _ = Checkpoint(tmp_path).load({**settings().identity(), "graph": graph.digest})
+    saved, _ = Checkpoint(tmp_path).load(identify(graph), 150)
     np.testing.assert_array_equal(saved.vectors, train(graph, settings(smooth=False)).state.vectors)
     assert not np.array_equal(saved.vectors, whole.state.vectors)
 
@@ -125,14 +131,9 @@ def test_a_checkpoint_of_another_version_is_refused_in_one_line(graph, tmp_path,
 
 def test_what_the_release_before_wrote_is_refused_in_one_line(graph, tmp_path):
     """Its notes know neither `exchange` nor `falls_at`."""
-    import json
-
-    from manela.formats.arrays import read_arrays, write_arrays
-
     interrupt(graph, tmp_path, **PAPER)
     file = tmp_path / "checkpoint.npz"
     arrays, notes = read_arrays(file, "run")
-    notes = json.loads(json.dumps(notes))
     notes["version"] = 1
     for name in ("exchange", "negative_source", "frequency", "start", "smooth"):
         del notes["identity"][name]
@@ -193,6 +194,32 @@ def test_a_damaged_checkpoint_is_refused_with_its_file(graph, tmp_path, damage):
     file.write_bytes({"cut": data[: len(data) // 2], "flip": data, "empty": b"", "other": b"x" * 99}[damage])
     with pytest.raises(CheckpointError, match=r"checkpoint\.npz: is damaged"):
         train(graph, settings(), checkpoint=Checkpoint(tmp_path, resume=True))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"falls_at": 8}, {"falls_at": -1}, {"falls_at": "soon"}, {"round": -1}, {"made": -5}, {"pairs": "many"}],
+    ids=str,
+)
+def test_a_checkpoint_that_contradicts_itself_is_refused(graph, tmp_path, damage):
+    rewrite(graph, tmp_path, damage)
+    with pytest.raises(CheckpointError, match=r"checkpoint\.npz: is damaged"):
+        train(graph, settings(), checkpoint=Checkpoint(tmp_path, resume=True))
+
+
+def test_a_checkpoint_with_vectors_of_another_shape_is_refused(graph, tmp_path):
+    rewrite(graph, tmp_path, {}, {"vectors": np.zeros((149, 12), np.float32)})
+    with pytest.raises(CheckpointError, match=r"damaged.*\(149, 12\), not \(150, 12\)"):
+        train(graph, settings(), checkpoint=Checkpoint(tmp_path, resume=True))
+
+
+def rewrite(graph, folder, notes, arrays=None):
+    """A checkpoint after round 7 with other notes or arrays."""
+    interrupt(graph, folder)
+    file = folder / "checkpoint.npz"
+    old_arrays, old_notes = read_arrays(file, "run")
+    with file.open("wb") as out:
+        write_arrays(out, old_arrays | (arrays or {}), {**old_notes, **notes}, "run")
 
 
 def test_a_folder_that_cannot_be_made_is_refused(graph, tmp_path):

@@ -16,9 +16,10 @@ from manela.errors import CheckpointError, DeviceError, ManelaError, MissingExtr
 from manela.graph import Graph
 from manela.kernels import reference
 from manela.kernels.arcs import Arcs
-from manela.params import PAPER, PARAMETERS, check_all
+from manela.params import PAPER, PARAMETERS
 from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import plan
+from manela.settings import check_all
 
 pytestmark = pytest.mark.filterwarnings("ignore:1 of 13 nodes")
 

@@ -12,8 +12,9 @@ from manela.engines.cpu import CpuEngine
 from manela.engines.part import Part, divide
 from manela.engines.state import begin
 from manela.graph import Graph
-from manela.params import PAPER, PARAMETERS, check_all
+from manela.params import PAPER, PARAMETERS
 from manela.schedule import plan
+from manela.settings import check_all
 
 
 def settings(**parameters):

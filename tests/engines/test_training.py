@@ -14,7 +14,8 @@ from manela.engines.training import train
 from manela.errors import DivergenceError, ManelaWarning
 from manela.graph import Graph
 from manela.kernels import reference
-from manela.params import PAPER, PARAMETERS, check_all
+from manela.params import PAPER, PARAMETERS
+from manela.settings import check_all
 
 
 def settings(**parameters):

@@ -15,6 +15,7 @@ from manela.errors import FormatError, ManelaWarning, ParameterError, UnknownNod
 from manela.estimators.manela import start_from_neighbours
 from manela.evaluation.classification import classify
 from manela.evaluation.separation import measure_separation
+from manela.formats.arrays import read_arrays, write_arrays
 from manela.kernels.reference import POWER
 from manela.params import PAPER, PARAMETERS
 
@@ -123,6 +124,16 @@ def test_load_refuses_what_does_not_say_the_parameters(model, tmp_path):
     model.save(tmp_path / "m.txt")
     with pytest.raises(FormatError, match="does not say the parameters"):
         Manela.load(tmp_path / "m.txt")
+
+
+def test_load_names_the_parameters_that_another_version_had(model, tmp_path):
+    model.save(tmp_path / "m.npz")
+    arrays, notes = read_arrays(tmp_path / "m.npz", "provenance")
+    notes |= {"version": "0.1.0", "parameters": {**notes["parameters"], "apply": "sum"}}
+    with (tmp_path / "old.npz").open("wb") as file:
+        write_arrays(file, arrays, notes, "provenance")
+    with pytest.raises(FormatError, match=r"does not know \(apply\), as manela 0\.1\.0 wrote it; read it as a"):
+        Manela.load(tmp_path / "old.npz")
 
 
 def test_fits_a_file_a_matrix_and_a_name(tmp_path):

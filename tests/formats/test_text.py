@@ -158,7 +158,7 @@ def test_a_bad_line_of_csv_is_named(write, text, line, rule):
         (b"# only a comment\n", "g.txt", "at least two nodes"),
         (b"a a\n", "g.txt", "at least two nodes"),
         (b"a b\x00\n", "g.txt", "must be text"),
-        (gzip.compress(b"a b\n" * 1000)[:-20], "g.cut.gz", "format"),
+        (gzip.compress(b"a b\n" * 1000, mtime=0)[:-20], "g.cut.gz", "format"),
     ],
 )
 def test_a_bad_file_is_named(write, data, name, rule):

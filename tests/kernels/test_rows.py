@@ -60,7 +60,7 @@ def test_rows_get_their_norm_and_those_of_zeros_or_without_size_stay(table):
     np.testing.assert_allclose(cosines, 1.0, rtol=1e-6)
 
 
-@pytest.mark.parametrize("size", [1e-20, 1e18])
+@pytest.mark.parametrize("size", [1e-44, 1e-39, 1e-20, 1e18])
 def test_rows_of_any_size_get_their_norm(size):
     table = np.full((1, 16), size, np.float32)
     rows.resize(table, np.ones(1), 0, 1)

@@ -13,7 +13,8 @@ from manela.agents.limits import Rates
 from manela.agents.neighbourhood import check_host_name
 from manela.agents.terms import Terms
 from manela.errors import AgentError, ParameterError
-from manela.params import DEFAULT_RATIOS, PAPER, PARAMETERS, check, check_all
+from manela.params import DEFAULT_RATIOS, PAPER, PARAMETERS, check
+from manela.settings import check_all
 
 FILE = "agent.toml"
 

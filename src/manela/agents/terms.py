@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from manela.params import Settings
+from manela.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Any
 
 from manela.embedding import Embedding
 from manela.graph import Graph
-from manela.params import Settings
 from manela.progress import Progress
+from manela.settings import Settings
 
 
 class RunDisplay:

@@ -72,7 +72,7 @@ def _embed(
     from manela.datasets.loading import load_graph
     from manela.errors import ManelaWarning
     from manela.formats.embeddings import check_output
-    from manela.params import check_all
+    from manela.settings import check_all
 
     if quiet:
         warnings.simplefilter("ignore", ManelaWarning)

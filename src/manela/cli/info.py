@@ -41,7 +41,7 @@ def info(
 
     from manela.cli.display import estimate_facts, facts_of, print_facts, report_download
     from manela.datasets.loading import load_graph
-    from manela.params import check_all
+    from manela.settings import check_all
 
     settings = check_all({**learning, **running})
     network = load_graph(

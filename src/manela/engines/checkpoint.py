@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from manela.engines.state import State
 from manela.errors import CheckpointError, FormatError, OutputError
@@ -65,7 +66,7 @@ class Checkpoint:
         with replace_file(self.file) as file:
             write_arrays(file, arrays, notes, _NOTES)
 
-    def load(self, identity: Mapping[str, Any]) -> tuple[State, int | None] | None:
+    def load(self, identity: Mapping[str, Any], nodes: int) -> tuple[State, int | None] | None:
         """The state saved and the update pairs of its whole run, if these are known; None if nothing was saved yet."""
         if not self.file.exists():
             return None
@@ -80,10 +81,12 @@ class Checkpoint:
             self._compare(saved, identity)
             names = ["vectors", "context"] if identity["context"] else ["vectors"]
             falls_at = None if notes["falls_at"] is None else int(notes["falls_at"])
-            state = State([], arrays["vectors"].shape[1], int(notes["round"]), int(notes["made"]), falls_at)
+            state = State([], int(identity["dimensions"]), int(notes["round"]), int(notes["made"]), falls_at)
+            if not 0 <= (falls_at or 0) <= state.round or state.pairs < 0:
+                raise ValueError(f"round {state.round}, rate falls at {falls_at}, {state.pairs} pairs")
             for name in names:
-                table = allocate(*arrays[name].shape)
-                table[:, : state.dimensions] = arrays.pop(name)
+                table = allocate(nodes, state.dimensions)
+                table[:, : state.dimensions] = _check_shape(arrays.pop(name), (nodes, state.dimensions))
                 state.tables.append(table)
             return state, None if notes["pairs"] is None else int(notes["pairs"])
         except FormatError as error:
@@ -103,6 +106,12 @@ class Checkpoint:
         ]
         if differing:
             raise CheckpointError(f"{self.file}: belongs to another run: {'; '.join(differing)}")
+
+
+def _check_shape(table: npt.NDArray[Any], shape: tuple[int, int]) -> npt.NDArray[Any]:
+    if table.shape != shape:
+        raise ValueError(f"vectors of shape {table.shape}, not {shape}")
+    return table
 
 
 def _plain(value: Any) -> Any:

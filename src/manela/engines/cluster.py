@@ -23,8 +23,8 @@ from manela.engines.state import State
 from manela.errors import ClusterError, ManelaWarning, import_extra
 from manela.graph import Graph
 from manela.kernels.layout import Table
-from manela.params import Settings
 from manela.schedule import Schedule, count_pairs, default_rounds
+from manela.settings import Settings
 
 Found = TypeVar("Found")
 

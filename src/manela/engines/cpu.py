@@ -13,9 +13,9 @@ from manela.engines.threads import Integers, Threads
 from manela.graph import Graph
 from manela.kernels import cpu as kernels
 from manela.kernels.layout import Table, allocate
-from manela.params import Settings
 from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import Schedule
+from manela.settings import Settings
 
 _LONGEST_TRIAL = 100
 _PAIRS_OF_TRIAL = 200_000

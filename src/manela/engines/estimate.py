@@ -10,8 +10,8 @@ from manela.engines.training import measure_speed
 from manela.graph import Graph
 from manela.kernels.layout import pad
 from manela.kernels.reference import BLOCKS
-from manela.params import Settings
 from manela.schedule import Schedule, count_pairs, plan
+from manela.settings import Settings
 
 _TRIAL = 0.5
 

@@ -20,9 +20,10 @@ from manela.engines.state import State
 from manela.errors import DeviceError, ParameterError, import_extra
 from manela.graph import Graph
 from manela.kernels.layout import Table
-from manela.params import MOST_GPU_DIMENSIONS, Settings
+from manela.params import MOST_GPU_DIMENSIONS
 from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import Schedule, count_pairs, default_rounds
+from manela.settings import Settings
 
 _LONG = 3.0
 """Iterations a round from which a node's chain may be long enough for many warps."""

@@ -18,9 +18,9 @@ from manela.kernels import moments
 from manela.kernels.half import from_half
 from manela.kernels.layout import LANES, Table
 from manela.kernels.reference import BLOCKS
-from manela.params import Settings
 from manela.randomness import NEGATIVES, ROUNDS, derive, derive_key, scale_to
 from manela.schedule import GROWN, Schedule
+from manela.settings import Settings
 
 _NODES_AT_ONCE = 1 << 17
 """Nodes whose iterations are counted and moved together; more take more room beside the vectors."""

@@ -72,17 +72,15 @@ class Neighbours:
             kernels.average(source, offset, self.arcs, self.weights, scale, target, place, first, last)
 
         self.threads.share(average, self.borders)
-        if place and target.dtype == np.float32:
-            _round_to_half(target[place : place + len(scale)])
 
     def show(self, table: Table, shown: Shown, hops: int) -> None:
         """Write what agents show of themselves into the rows h·n + v of shown: Φ, M¹, … M^(hops − 1)."""
         n = len(table)
         self.threads.share(lambda first, last: kernels.show(table, shown, first, last), self.borders)
-        if shown.dtype == np.float32:
-            _round_to_half(shown[:n])
+        _round_to_half(shown[:n])
         for hop in range(1, hops):
             self.average(shown, shown, self.scales[min(hop, len(self.scales)) - 1], (hop - 1) * n, hop * n)
+            _round_to_half(shown[hop * n : (hop + 1) * n])
 
     def find_own_shares(self) -> npt.NDArray[np.float32] | None:
         """For each arc from v to w, the part of M¹(w) that is v's own; 1 where w has no neighbours.
@@ -107,6 +105,9 @@ def allocate_shown(rows: int, dimensions: int) -> Shown:
 
 
 def _round_to_half(rows: Shown) -> None:
+    """Round rows that are not halves already."""
+    if rows.dtype != np.float32:
+        return
     with np.errstate(over="ignore"):
         rows[:] = rows.astype(np.float16)
 

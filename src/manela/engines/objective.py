@@ -9,8 +9,8 @@ from manela.engines.arcs import Arcs
 from manela.engines.selection import Engine
 from manela.graph import Graph
 from manela.kernels.reference import draw
-from manela.params import Settings
 from manela.randomness import OBJECTIVE, derive, derive_key, scale_to
+from manela.settings import Settings
 
 _SAMPLE = 64
 

@@ -15,8 +15,8 @@ from manela.engines.state import State
 from manela.kernels.half import from_half, to_half
 from manela.kernels.layout import Table, allocate
 from manela.pages import drop_pages
-from manela.params import Settings
 from manela.schedule import Schedule
+from manela.settings import Settings
 
 Integers = npt.NDArray[np.int64]
 Moved = tuple[Integers, Integers, list[Any]]

@@ -18,8 +18,9 @@ from manela.engines.state import State
 from manela.errors import DeviceError, ManelaWarning, ParameterError
 from manela.graph import Graph
 from manela.kernels.layout import Table
-from manela.params import MOST_GPU_DIMENSIONS, Settings
+from manela.params import MOST_GPU_DIMENSIONS
 from manela.schedule import Schedule, count_pairs
+from manela.settings import Settings
 
 _SPEED_OF_A_CORE = 5e6
 """Update pairs of 128 dimensions a second, roughly."""

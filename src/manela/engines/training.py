@@ -22,9 +22,9 @@ from manela.engines.state import State, begin
 from manela.engines.threads import Threads
 from manela.errors import DivergenceError, ManelaWarning
 from manela.graph import Graph
-from manela.params import Settings
 from manela.progress import Progress, Reporter
 from manela.schedule import Schedule, count_pairs, has_budget, plan, weigh_nodes
+from manela.settings import Settings
 
 _REPORT_EVERY = 0.5
 _CALIBRATION = 0.05
@@ -70,7 +70,7 @@ def train(
         checkpoint.prepare()
     begun = time.perf_counter()
     identity = {**settings.identity(), "graph": graph.digest} if checkpoint is not None else {}
-    saved = checkpoint.load(identity) if checkpoint is not None else None
+    saved = checkpoint.load(identity, graph.number_of_nodes) if checkpoint is not None else None
     _warn_of_isolated(graph)
     with Threads(settings.threads) as threads:
         neighbours = Neighbours.of(graph, prepare_arcs(graph), len(settings.targets_by_hop), threads)
@@ -93,8 +93,9 @@ def train(
             made = engine.updates if saved is None else None
         if settings.smooths:
             smooth(state.tables[0], neighbours, graph.strengths)
-    budget = pairs if pairs is not None else count_scheduled(loop.schedule, settings)
-    if pairs is not None:
+    if pairs is None:
+        budget = count_scheduled(loop.schedule, settings)
+    else:
         budget = round(pairs * _mean_share(graph, settings, share))
     return Run(state, settings, loop.schedule, budget, made, engine.name)
 

@@ -17,9 +17,9 @@ from manela.graph import Graph
 from manela.kernels import skipgram
 from manela.kernels.cpu import build_aliases
 from manela.kernels.layout import Table, allocate
-from manela.params import WalkSettings
 from manela.progress import Progress, Reporter
 from manela.randomness import ORDERS, VECTORS, WALKS, derive, derive_key, draw_vectors
+from manela.settings import WalkSettings
 
 Nodes = npt.NDArray[np.int64]
 

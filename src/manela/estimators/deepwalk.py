@@ -9,8 +9,9 @@ from manela.datasets.loading import load_graph
 from manela.embedding import Embedding
 from manela.engines.walks import train_walks
 from manela.estimators.embedder import Embedder
-from manela.params import check_walks, default
+from manela.params import default
 from manela.progress import Reporter
+from manela.settings import check_walks
 
 
 class DeepWalk(Embedder):

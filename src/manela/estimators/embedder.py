@@ -86,8 +86,14 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         embedding = read_embedding(Path(path))
         parameters = embedding.provenance.get("parameters")
         named = embedding.provenance.get("method") == cls.method
-        if not named or not isinstance(parameters, dict) or not set(parameters) <= set(cls._get_param_names()):
+        if not named or not isinstance(parameters, dict):
             raise FormatError(f"{path}: does not say the parameters of a {cls.__name__}; read it as a manela.Embedding")
+        unknown = sorted(set(parameters) - set(cls._get_param_names()))
+        if unknown:
+            raise FormatError(
+                f"{path}: has parameters that {cls.__name__} does not know ({', '.join(map(str, unknown))}), as "
+                f"manela {embedding.provenance.get('version')} wrote it; read it as a manela.Embedding"
+            )
         model = cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()})
         return model._set_fitted(embedding, None)
 

@@ -17,8 +17,9 @@ from manela.engines.training import Run, train
 from manela.errors import ParameterError
 from manela.estimators.embedder import Embedder, Vectors
 from manela.graph import Graph
-from manela.params import PAPER, THOROUGH, Settings, check_all, default
+from manela.params import PAPER, THOROUGH, default
 from manela.progress import Reporter
+from manela.settings import Settings, check_all
 
 
 class Manela(Embedder):

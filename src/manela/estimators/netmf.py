@@ -19,8 +19,9 @@ from manela.errors import GraphError
 from manela.estimators.embedder import Embedder
 from manela.estimators.factorisation import Parts, factorise, pad_columns, symmetric_adjacency
 from manela.graph import Graph
-from manela.params import NetMFSettings, check_netmf, default
+from manela.params import default
 from manela.progress import Reporter
+from manela.settings import NetMFSettings, check_netmf
 
 Numbers = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float32]

@@ -18,8 +18,9 @@ from manela.embedding import Embedding
 from manela.engines.products import ThreadedMatrix
 from manela.estimators.embedder import Embedder
 from manela.estimators.factorisation import Parts, factorise, normalise_rows, pad_columns, symmetric_adjacency
-from manela.params import check_prone, default
+from manela.params import default
 from manela.progress import Reporter
+from manela.settings import check_prone
 
 Vectors = npt.NDArray[np.float32]
 

@@ -16,8 +16,9 @@ from manela.estimators.manela import Manela
 from manela.evaluation.classification import classify
 from manela.evaluation.links import hide_edges, rank_links, sample_nodes, score_vectors
 from manela.graph import Graph
-from manela.params import check_all, count_jobs
+from manela.params import count_jobs
 from manela.schedule import count_pairs
+from manela.settings import check_all
 
 _SMALLEST_SHARE = 0.1
 _GROWTH = 3.0

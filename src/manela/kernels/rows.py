@@ -43,6 +43,6 @@ def resize(table, sizes, first, last):
             for k in range(table.shape[1]):
                 squares += np.float64(table[row, k]) * np.float64(table[row, k])
             if squares > 0.0:
-                factor = np.float32(sizes[row] / np.sqrt(squares))
+                factor = sizes[row] / np.sqrt(squares)  # of a very short row, more than a float32 holds
                 for k in range(table.shape[1]):
-                    table[row, k] *= factor
+                    table[row, k] = np.float32(np.float64(table[row, k]) * factor)
