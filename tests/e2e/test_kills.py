@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -93,7 +94,7 @@ def test_a_signal_stops_soon_saves_and_can_be_resumed(run, undisturbed, tmp_path
 def test_ctrl_c_in_an_endless_round_of_one_node_stops_soon_and_leaves_nothing(tmp_path, edition):
     (tmp_path / "star.txt").write_text("hub a\nhub b\n")
     process = start(tmp_path, "embed", "star.txt", "-o", "out.npz", "--pairs", str(10**15), "--rounds", "300", *edition)
-    time.sleep(4)
+    wait_for_work(process)
     process.send_signal(signal.SIGINT)
     begun = time.monotonic()
     _, errors = process.communicate(timeout=30)
@@ -101,6 +102,29 @@ def test_ctrl_c_in_an_endless_round_of_one_node_stops_soon_and_leaves_nothing(tm
     assert process.returncode == 130
     assert b"Traceback" not in errors
     assert [path.name for path in tmp_path.iterdir()] == ["star.txt"]
+
+
+def test_ctrl_c_does_not_wait_for_the_end_of_an_endless_round_to_save_it(tmp_path):
+    (tmp_path / "star.txt").write_text("hub a\nhub b\n")
+    endless = ("--pairs", str(10**15), "--rounds", "300", "--checkpoint", "run")
+    process = start(tmp_path, "embed", "star.txt", "-o", "out.npz", *endless)
+    wait_for_work(process)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert b"Traceback" not in errors
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["star.txt"]
+
+
+def wait_for_work(process, seconds=4.0):
+    """Wait until a process has worked for some seconds on a processor: it has started, and compiled what it needs."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    used = 0.0
+    while used < seconds:
+        assert process.poll() is None, process.stderr.read()
+        user, system = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        used = (int(user) + int(system)) / ticks
+        time.sleep(0.01)
 
 
 def test_a_terminal_sees_rounds_speed_time_left_rate_and_objective(tmp_path):
