@@ -73,6 +73,8 @@ def list_methods(network: str, graph: Graph) -> list[tuple[str, str, Any, dict[s
     paper = {"exchange": "walks", "ratios": (first, round(1 - first, 10))}
     methods += [
         ("MANELA, thorough", "MANELA, thorough", Manela.thorough, two),
+        ("MANELA, context vectors", "MANELA, context vectors", Manela, {"context": True, **two}),
+        ("MANELA, thorough, context vectors", "MANELA, context vectors", Manela.thorough, {"context": True, **two}),
         ("MANELA, the paper's settings", "MANELA, the paper's", Manela.paper, {**paper, **two}),
         ("DeepWalk", "DeepWalk", DeepWalk, two),
         ("node2vec", "node2vec", Node2Vec, {"p": p, "q": q, **two}),

@@ -1,17 +1,19 @@
-"""The GPU engine on one card: checked against the reference, then timed beside a copy from device to device.
+"""The GPU engines on one card: checked against the reference, then timed beside a copy from device to device.
 
-Needs an NVIDIA GPU and the extra `gpu`. The large network is made here; the paper's are taken from MANELA_DATA.
+Needs an NVIDIA GPU and the extra `gpu`. The large networks are made here; the paper's are taken from MANELA_DATA.
 """
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import scipy.io
@@ -19,41 +21,46 @@ import torch
 import triton
 
 from benchmarks.table import spread, table
-from manela import Graph, Manela
+from manela import Graph, Manela, ManelaWarning
 from manela.datasets.catalogue import fetch, find
 from manela.datasets.loading import load_graph
-from manela.engines.gpu import GpuEngine
+from manela.engines.gpu.messages import GpuMessageEngine
+from manela.engines.gpu.walks import GpuWalkEngine
 from manela.engines.state import begin
 from manela.errors import DatasetError
 from manela.evaluation.classification import classify
 from manela.kernels import reference
 from manela.kernels.arcs import Arcs
-from manela.params import PARAMETERS
-from manela.randomness import ROUNDS, derive, derive_key
+from manela.params import PAPER
+from manela.randomness import NEGATIVES, ROUNDS, derive, derive_key
 from manela.schedule import Schedule, count_pairs, plan
 from manela.settings import Settings, check_all
 
 TURNS = 5
 NODES, EDGES = 1_140_000, 4_950_000
-ROUNDS_TIMED = 100
+SCALE, RMAT_EDGES = 23, 100_000_000
+PRECISIONS = ("float16", "bfloat16", "tf32", "tf32x3")
+NETWORKS = ("blogcatalog", "ppi", "wikipedia")
+ENGINES = {"messages": GpuMessageEngine, "walks": GpuWalkEngine}
 
 
 def main() -> None:
     if not torch.cuda.is_available():
         print("not run: it needs an NVIDIA GPU, and torch finds none")
         return
+    warnings.simplefilter("ignore", ManelaWarning)
     copy = copy_speed()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, Triton {triton.__version__}; ", end="")
     print(f"a copy from device to device reads and writes {copy / 1e12:.2f} TB a second\n")
     check()
-    beyond()
     first_calls()
-    networks()
-    large(copy)
-
-
-def settings(**parameters: Any) -> Settings:
-    return check_all({**{name: one.default for name, one in PARAMETERS.items()}, **parameters})
+    compare()
+    ends = draw_power_law(NODES, EDGES)
+    graph = Graph.from_edges(*ends, nodes=range(NODES))
+    print(f"{graph.number_of_nodes:,} nodes, {graph.number_of_edges:,} edges, largest degree {graph.degrees.max():,}\n")
+    choose_precision(graph)
+    large(graph, ends, copy)
+    rmat()
 
 
 def copy_speed() -> float:
@@ -80,50 +87,28 @@ def check() -> None:
         ("weights, m = 100, context vectors, 3 hops", True,
          {"dimensions": 100, "context": True, "ratios": (0.4, 0.3, 0.3)}),
         ("m = 16, no negatives, 1 hop", False, {"dimensions": 16, "negatives": 0, "ratios": (1.0,)}),
+        ("moments", False, {"negative_source": "moments"}),
         ("m = 256, 60 targets", False, {"dimensions": 256, "window": 30}),
-        ("m = 512", False, {"dimensions": 512}),
         ("m = 1024", True, {"dimensions": 1024}),
     ]  # fmt: skip
-    heads = ("checked: 300 nodes, 6 rounds", "largest difference from the reference", "of", "same bits again")
+    heads = ("checked: 300 nodes, 6 rounds", "by", "largest difference from the reference", "of", "same bits again")
     with table(*heads) as rows:
         for name, weighted, parameters in runs:
             graph = Graph.from_edges(*ends, rng.uniform(0.1, 9.0, 2000) if weighted else None)
-            wanted = settings(**parameters, rounds=6, pairs=60_000)
-            found, again = (run(graph, wanted)[0].state.tables for _ in range(2))
-            expected = by_reference(graph, wanted)
-            m = wanted.dimensions
-            off = max(float(np.abs(a[:, :m] - b).max()) for a, b in zip(found, expected, strict=True))
-            assert off < 1e-5, off
-            same = all(np.array_equal(a, b) for a, b in zip(found, again, strict=True))
-            assert same
-            rows.row(name, f"{off:.1e}", f"{max(float(np.abs(b).max()) for b in expected):.2f}", "yes")
+            for exchange, edition in (("messages", {}), ("walks", PAPER)):
+                if exchange == "walks" and name == "moments":
+                    continue
+                wanted = check_all({**edition, **parameters, "rounds": 6, "pairs": 60_000})
+                found, again = (run(graph, wanted)[0].state.tables for _ in range(2))
+                expected = by_reference(graph, wanted)
+                m = wanted.dimensions
+                off = max(float(np.abs(a[:, :m] - b).max()) for a, b in zip(found, expected, strict=True))
+                most = max(float(np.abs(b).max()) for b in expected)
+                assert off < (1e-5 if exchange == "walks" else 2e-3 * most), off
+                same = all(np.array_equal(a, b) for a, b in zip(found, again, strict=True))
+                assert same
+                rows.row(name, exchange, f"{off:.1e}", f"{most:.2f}", "yes")
     print()
-
-
-def beyond() -> None:
-    """A network of more than 2³¹ arcs: everyone knows everyone."""
-    nodes = 47_000
-    others = np.arange(nodes - 1, dtype=np.int32)
-    indices = np.empty((nodes, nodes - 1), dtype=np.int32)
-    for node in range(nodes):
-        np.add(others, others >= node, out=indices[node], casting="unsafe")
-    indptr = np.arange(nodes + 1, dtype=np.int64) * (nodes - 1)
-    graph = Graph(indptr, indices.reshape(-1), None, np.arange(nodes))
-    wanted = settings(rounds=1, pairs=20 * nodes)
-    engine, _, _ = run(graph, wanted)
-    arcs, key = Arcs(indptr, graph.indices), int(derive(derive_key(wanted.seed, ROUNDS), 0))
-    rows = engine._rows.cpu().numpy()[: nodes * 120].reshape(-1, 120)
-    batch = engine._batch
-    assert batch is not None
-    slots = np.flatnonzero(batch.nodes.cpu().numpy() >= nodes - 100)
-    for slot in slots:
-        node, first = int(batch.nodes[slot]), int(batch.ends[slot])
-        drawn, _ = reference.draw(
-            node, int(derive(derive(key, node), 0)), arcs, wanted.targets_by_hop, wanted.negatives
-        )
-        found = rows[first][rows[first] >= 0]
-        assert np.array_equal(found, drawn), node
-    print(f"{len(graph.indices):,} arcs: {len(slots)} iterations of the last 100 nodes are drawn as by the reference\n")
 
 
 def by_reference(graph: Graph, wanted: Settings) -> list[Any]:
@@ -134,17 +119,27 @@ def by_reference(graph: Graph, wanted: Settings) -> list[Any]:
     schedule = plan(graph, wanted, count_pairs(graph, wanted))
     for number in range(schedule.rounds):
         key = int(derive(derive_key(wanted.seed, ROUNDS), number))
-        tables = reference.advance(
-            tables, arcs, schedule.counts(number), key, schedule.rate(number), wanted.targets_by_hop, wanted.negatives
+        counts, rate = schedule.counts(number), schedule.rate(number)
+        if wanted.exchange == "walks":
+            tables = reference.advance(tables, arcs, counts, key, rate, wanted.targets_by_hop, wanted.negatives)
+            continue
+        negative_key = int(derive(derive_key(wanted.seed, NEGATIVES), number))
+        amount, blocks = wanted.negatives * sum(wanted.targets_by_hop), min(reference.BLOCKS, int(counts.max()))
+        negatives = [
+            reference.draw_negatives(table, negative_key, blocks, amount, wanted.negative_source)
+            for table in reversed(tables)
+        ]
+        tables = reference.advance_by_messages(
+            tables, arcs, graph.weights, counts, key, rate, wanted.targets_by_hop, negatives
         )
     return list(tables)
 
 
-def run(graph: Graph, wanted: Settings, rounds: int | None = None) -> tuple[GpuEngine, Schedule, float]:
-    """Some rounds, or all, and the seconds that they took once vectors and arcs were on the card."""
+def run(graph: Graph, wanted: Settings, rounds: int | None = None) -> tuple[Any, Schedule, float]:
+    """Some rounds from random vectors, or all, and the seconds that they took once vectors were on the card."""
     schedule = plan(graph, wanted, count_pairs(graph, wanted))
     state = begin(graph.number_of_nodes, wanted.dimensions, wanted.context, wanted.seed)
-    with GpuEngine(graph, wanted, state) as engine:
+    with ENGINES[wanted.exchange](graph, wanted, state) as engine:
         torch.cuda.synchronize()
         begun = time.perf_counter()
         while state.round < (rounds or schedule.rounds):
@@ -162,10 +157,10 @@ def first_calls() -> None:
         "from manela import Graph, Manela\n"
         "rng = np.random.default_rng(0)\n"
         "graph = Graph.from_edges(*rng.integers(10_000, size=(2, 300_000)))\n"
-        "Manela.paper(engine='gpu', pairs=1_000_000).fit(graph)\n"
+        "Manela(engine='gpu').fit(graph)\n"
         "print(time.perf_counter() - begun)"
     )
-    with table("a new process: imports, a network of 10,000 nodes, 1 M pairs", "seconds") as rows, \
+    with table("a new process: imports, and a default fit of a network of 10,000 nodes", "seconds") as rows, \
             tempfile.TemporaryDirectory() as folder:  # fmt: skip
         for name in ("Triton's kernels compiled", "found in its cache"):
             environment = {**os.environ, "TRITON_CACHE_DIR": folder}
@@ -175,32 +170,64 @@ def first_calls() -> None:
     print()
 
 
-def networks() -> None:
+def compare() -> None:
+    """Whole fits of the paper's networks on the card, and the same on processors."""
     with table(
-        "default budget, kernels warm; median (least to most)", "fit, s", "of it rounds, s", "M pairs/s of rounds",
-        "micro-F1 at 50 %, seeds from 0 on",
+        "default settings", "fit, s; median (least to most)", "rounds", "micro-F1 at 50 %, mean of seeds 0, 1, 2",
+        "the CPU engine's", "difference",
     ) as rows:  # fmt: skip
-        for name, ratios in (("blogcatalog", (0.7, 0.3)), ("wikipedia", (0.3, 0.7))):
+        for name in NETWORKS:
             try:
-                graph = load_graph(name, unweighted=True)
+                graph, labels = load(name)
             except DatasetError:
-                rows.row(name, "not here", "", "", "")
+                rows.row(name, "not here", "", "", "", "")
                 continue
-            labels = scipy.io.loadmat(fetch(find(name)))["group"]
-            for snapshot in ("float32", "bfloat16"):
-                parameters = {"ratios": ratios, "engine": "gpu", "snapshot": snapshot}
-                scores = []
-                for seed in (0, 1, 2) if snapshot == "float32" else (0,):
-                    model = Manela.paper(**parameters, random_state=seed).fit(graph)
-                    scores.append(classify(model.embedding_, labels).micro.mean())
-                fits = [timed(partial(Manela.paper(**parameters).fit, graph)) for _ in range(TURNS)]
-                rounds = [run(graph, settings(**parameters))[2] for _ in range(TURNS)]
-                pairs = count_pairs(graph, settings(**parameters)) / np.median(rounds) / 1e6
-                rows.row(
-                    f"{name}, {snapshot}", spread(fits, ".3f"), spread(rounds, ".3f"), f"{pairs:.0f}",
-                    ", ".join(f"{score:.4f}" for score in scores),
-                )  # fmt: skip
+            scores = {engine: score(graph, labels, engine=engine) for engine in ("gpu", "cpu")}
+            fits = [timed(lambda: Manela(engine="gpu").fit(graph)) for _ in range(TURNS)]  # noqa: B023
+            rounds = Manela(engine="gpu").fit(graph).provenance_["rounds"]
+            difference = scores["gpu"] - scores["cpu"]
+            assert abs(difference) < 0.003, difference
+            rows.row(
+                name, spread(fits, ".3f"), rounds, f"{scores['gpu']:.4f}", f"{scores['cpu']:.4f}", f"{difference:+.4f}"
+            )
     print()
+
+
+def load(name: str) -> tuple[Graph, Any]:
+    labels = scipy.io.loadmat(fetch(find(name)))["group"]
+    return load_graph(name, unweighted=name != "wikipedia"), labels
+
+
+def score(graph: Graph, labels: Any, **parameters: Any) -> float:
+    """Micro-F1 at 50 %, the mean of three seeds."""
+    fitted = [Manela(**parameters, random_state=seed).fit(graph).embedding_ for seed in range(3)]
+    return float(np.mean([classify(vectors, labels, jobs=os.cpu_count() or 1).micro.mean() for vectors in fitted]))
+
+
+def choose_precision(graph: Graph) -> None:
+    """What nodes and negatives are multiplied in."""
+    networks = {}
+    for name in NETWORKS:
+        try:
+            networks[name] = load(name)
+        except DatasetError:
+            continue
+    heads = ("products in", "M pairs/s of rounds, power law", *(f"micro-F1, {name}" for name in networks))
+    with table(*heads) as rows:
+        for precision in PRECISIONS:
+            with patch("manela.engines.gpu.messages.PRECISION", precision):
+                speed = measure_rounds(graph, check_all({}), 20)[0]
+                scores = [score(*network, engine="gpu") for network in networks.values()]
+            rows.row(precision, f"{speed / 1e6:,.0f}", *(f"{value:.4f}" for value in scores))
+    print()
+
+
+def measure_rounds(graph: Graph, wanted: Settings, rounds: int) -> tuple[float, Schedule]:
+    """Update pairs a second of some rounds, with what nodes show and all, once kernels are there."""
+    run(graph, wanted, 3)
+    _, schedule, seconds = run(graph, wanted, rounds)
+    iterations = sum(int(schedule.counts(number).sum()) for number in range(rounds))
+    return iterations * sum(wanted.targets_by_hop) / seconds, schedule
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -209,43 +236,71 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - begun
 
 
-def large(copy: float) -> None:
-    sources, targets = draw_power_law(NODES, EDGES)
-    graph = Graph.from_edges(sources, targets, nodes=range(NODES))
-    print(f"{graph.number_of_nodes:,} nodes, {graph.number_of_edges:,} edges, largest degree {graph.degrees.max():,}\n")
-    with table(
-        f"power law, m = 128, {ROUNDS_TIMED} of 1,000 rounds", "M pairs/s", "GB/s by 512 bytes a vector read",
-        "of the copy's", "GB/s as they are",
-    ) as rows:  # fmt: skip
-        for snapshot, size in (("float32", 512), ("bfloat16", 256)):
-            wanted = settings(engine="gpu", snapshot=snapshot)
-            run(graph, wanted, 3)
-            engine, schedule, seconds = run(graph, wanted, ROUNDS_TIMED)
-            iterations = sum(int(schedule.counts(number).sum()) for number in range(0, ROUNDS_TIMED, 10)) * 10
-            pairs = iterations * sum(wanted.targets_by_hop)
-            vectors = pairs * (1 + wanted.negatives)
-            rows.row(
-                snapshot, f"{pairs / seconds / 1e6:,.0f}", f"{512 * vectors / seconds / 1e9:,.0f}",
-                f"{512 * vectors / seconds / copy:.0%}", f"{size * vectors / seconds / 1e9:,.0f}",
-            )  # fmt: skip
-            del engine
+def large(graph: Graph, ends: tuple[Any, Any], copy: float) -> None:
+    """Rounds of a large network, and the whole way from its edges as text to vectors in a file."""
+    with table("power law, m = 128, rounds", "M pairs/s", "GB/s of rows read", "of the copy's") as rows:
+        for name, rounds, parameters, size in (
+            ("by messages", 40, {}, 256),
+            ("by walks", 100, PAPER, 512 * 6),
+            ("by walks, bfloat16", 100, {**PAPER, "snapshot": "bfloat16"}, 256 * 6),
+        ):  # fmt: skip
+            speed, _ = measure_rounds(graph, check_all(parameters), rounds)
+            rows.row(name, f"{speed / 1e6:,.0f}", f"{speed * size / 1e9:,.0f}", f"{speed * size / copy:.0%}")
     print()
-    with table("power law, the whole default budget", "load, s", "fit, s", "together, s") as rows, \
-            tempfile.TemporaryDirectory() as folder:  # fmt: skip
+    with table(
+        "power law, edge list as text to vectors in a file, default settings", "load, s", "fit, s", "save, s",
+        "together, s",
+    ) as rows, tempfile.TemporaryDirectory() as folder:  # fmt: skip
         path = Path(folder) / "edges.txt"
-        np.savetxt(path, np.stack((sources, targets), axis=1), fmt="%d")
-        load_graph(path)
-        for snapshot in ("float32", "bfloat16"):
-            begun = time.perf_counter()
+        np.savetxt(path, np.stack(ends, axis=1), fmt="%d")
+        for turn in ("first turn", "second turn"):
+            moments = [time.perf_counter()]
             graph = load_graph(path)
-            loaded = time.perf_counter()
-            model = Manela.paper(engine="gpu", snapshot=snapshot).fit(graph)
-            ended = time.perf_counter()
+            moments.append(time.perf_counter())
+            model = Manela(engine="gpu").fit(graph)
+            moments.append(time.perf_counter())
+            model.save(Path(folder) / f"{turn}.npz")
+            moments.append(time.perf_counter())
             assert np.isfinite(model.embedding_).all()
-            rows.row(
-                f"edge list as text, {snapshot}", f"{loaded - begun:.1f}", f"{ended - loaded:.1f}",
-                f"{ended - begun:.1f}",
-            )  # fmt: skip
+            rows.row(turn, *(f"{value:.2f}" for value in np.diff(moments)), f"{moments[-1] - moments[0]:.2f}")
+    print()
+
+
+def rmat() -> None:
+    """A network of 100 million edges (R-MAT, 0.57 / 0.19 / 0.19 / 0.05), made on the card."""
+    begun = time.perf_counter()
+    sources, targets = draw_rmat(SCALE, RMAT_EDGES)
+    drawn = time.perf_counter()
+    graph = Graph.from_edges(sources, targets, nodes=range(1 << SCALE))
+    del sources, targets
+    built = time.perf_counter()
+    torch.cuda.reset_peak_memory_stats()
+    model = Manela(engine="gpu").fit(graph)
+    ended = time.perf_counter()
+    assert np.isfinite(model.embedding_).all()
+    facts = model.provenance_
+    with table("R-MAT, default settings", "") as rows:
+        rows.row("nodes, of these with neighbours", f"{graph.number_of_nodes:,}, {np.count_nonzero(graph.degrees):,}")
+        rows.row("edges, largest degree", f"{graph.number_of_edges:,}, {graph.degrees.max():,}")
+        rows.row("drawing the edges, s", f"{drawn - begun:.1f}")
+        rows.row("making the network of them, s", f"{built - drawn:.1f}")
+        rows.row("fit, s", f"{ended - built:.1f}")
+        rows.row("rounds, update pairs", f"{facts['rounds']}, {facts['pairs_made']:,}")
+        rows.row("memory of the card, GB", f"{torch.cuda.max_memory_allocated() / 1e9:.1f}")
+        rows.row("memory of the process, GB", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.1f}")
+
+
+def draw_rmat(scale: int, edges: int) -> tuple[Any, Any]:
+    """Ends of edges: at every level a quadrant of the matrix is drawn, and names are mixed at the end."""
+    generator = torch.Generator("cuda").manual_seed(0)
+    sources = torch.zeros(edges, dtype=torch.int32, device="cuda")
+    targets = torch.zeros(edges, dtype=torch.int32, device="cuda")
+    for _ in range(scale):
+        drawn = torch.rand(edges, generator=generator, device="cuda")
+        sources = 2 * sources + (drawn >= 0.76)
+        targets = 2 * targets + (((drawn >= 0.57) & (drawn < 0.76)) | (drawn >= 0.95))
+    names = torch.randperm(1 << scale, generator=generator, device="cuda", dtype=torch.int32)
+    return names[sources].cpu().numpy(), names[targets].cpu().numpy()
 
 
 def draw_power_law(nodes: int, edges: int) -> tuple[Any, Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -72,7 +73,7 @@ class Schedule:
 
     def counts(self, number: int, nodes: slice = slice(None)) -> npt.NDArray[np.int64]:
         """k_t(v), the iterations of each node in this round, or of some nodes."""
-        return self._begun(number + 1, nodes) - self._begun(number, nodes)
+        return self._count_begun(number + 1, nodes) - self._count_begun(number, nodes)
 
     @property
     def most_iterations(self) -> int:
@@ -93,10 +94,23 @@ class Schedule:
         """About how many rounds there will be, if the rate does not fall yet in this one."""
         return self.rounds if self.falling is None else min(self.rounds, number + self.falling)
 
-    def _begun(self, number: int, nodes: slice) -> npt.NDArray[np.int64]:
+    def map(self, convert: Callable[[Any], Any]) -> Schedule:
+        """The same with the arrays of nodes converted: sent to a card, say, or put into another order."""
+        return replace(self, iterations=convert(self.iterations), phases=convert(self.phases))
+
+    def begun(self, number: Any, nodes: slice = slice(None)) -> Any:
+        """The iterations that each node has begun before a round, and a part of one; those that are whole count.
+
+        `number` may be a column of rounds. Arrays of NumPy and tensors are computed alike, with the same bits.
+        """
         begun = self.iterations[nodes] * number
-        begun /= self.spread_over or self.rounds
+        # by a plain number torch multiplies with its inverse, which rounds otherwise
+        begun /= self.iterations[:1] * 0.0 + (self.spread_over or self.rounds)
         begun += self.phases[nodes]
+        return begun
+
+    def _count_begun(self, number: int, nodes: slice) -> npt.NDArray[np.int64]:
+        begun: npt.NDArray[np.float64] = self.begun(number, nodes)
         return np.floor(begun, out=begun).astype(np.int64)
 
 

@@ -48,6 +48,11 @@ class Settings:
         return tuple(math.floor(2 * self.window * ratio + 0.5) for ratio in self.ratios)
 
     @property
+    def starts_by_neighbours(self) -> bool:
+        """Whether the first vectors come from sweeps over neighbours, which say nothing of context vectors."""
+        return self.start == "neighbours" and not self.context
+
+    @property
     def smooths(self) -> bool:
         """Whether vectors are smoothed at the end, which would harm those that are learned with context vectors."""
         return self.smooth and not self.context

@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 
 from manela import Manela
-from manela.engines import gpu
+from manela.datasets.generators import stochastic_block_model
 from manela.engines.checkpoint import Checkpoint
-from manela.engines.gpu import GpuEngine, check_room, count_bytes
+from manela.engines.gpu import planning, walks
+from manela.engines.gpu.card import check_room
+from manela.engines.gpu.messages import GpuMessageEngine
+from manela.engines.gpu.walks import GpuWalkEngine
+from manela.engines.memory import count_gpu_bytes
 from manela.engines.state import begin
 from manela.errors import CheckpointError, DeviceError, ManelaError, MissingExtraError, ParameterError
 from manela.graph import Graph
@@ -41,7 +45,7 @@ def run(graph, wanted, pairs=400, rounds=4):
     state = begin(graph.number_of_nodes, wanted.dimensions, wanted.context, wanted.seed)
     for table in state.tables:
         table *= 2 * wanted.dimensions
-    with GpuEngine(graph, wanted, state) as engine:
+    with GpuWalkEngine(graph, wanted, state) as engine:
         schedule = plan(graph, wanted, pairs)
         for _ in range(rounds):
             assert engine.advance(schedule)
@@ -57,9 +61,9 @@ def test_targets_and_negatives_are_those_of_the_reference(ratios, weighted):
     graph = Graph.from_edges(*ends, rng.uniform(0.1, 9, 40) if weighted else None, nodes=range(21))
     wanted = settings(ratios=ratios, negatives=3, random_state=2**64 - 1)
     schedule = plan(graph, wanted, 400)
-    with GpuEngine(graph, wanted, begin(21, 16, False, 0)) as engine:
+    with GpuWalkEngine(graph, wanted, begin(21, 16, False, 0)) as engine:
         engine.advance(schedule)
-        batch = engine._batch
+        batch = engine._find_batch(schedule, 0)
         drawn = engine._rows.cpu().numpy()[: batch.iterations[-1] * 16].reshape(-1, 4, 4)
         nodes, ends_of, rounds = (part.cpu().numpy() for part in (batch.nodes, batch.ends, batch.rounds))
     aliases = reference.build_aliases(graph.indptr, graph.weights) if weighted else ()
@@ -76,7 +80,7 @@ def test_targets_and_negatives_are_those_of_the_reference(ratios, weighted):
 def test_iterations_of_nodes_are_those_of_the_schedule(graph):
     wanted = settings(rounds=7)
     schedule = plan(graph, wanted, 500)
-    with GpuEngine(graph, wanted, begin(13, 16, False, 0)) as engine:
+    with GpuWalkEngine(graph, wanted, begin(13, 16, False, 0)) as engine:
         for number in range(7):
             batch = engine._find_batch(schedule, number)
             at = number - batch.first
@@ -89,13 +93,13 @@ def test_iterations_of_nodes_are_those_of_the_schedule(graph):
 def test_pieces_and_batches_of_any_size_give_the_same_bits(graph, monkeypatch):
     wanted = settings(dimensions=20)
     whole = run(graph, wanted)
-    monkeypatch.setattr(gpu, "_MOST_DRAWN", 24 * 12)
-    monkeypatch.setattr(gpu, "_MOST_PLANNED", 2 * 13)
+    monkeypatch.setattr(walks, "MOST_DRAWN", 24 * 12)
+    monkeypatch.setattr(planning, "MOST_PLANNED", 2 * 13)
     pieces = run(graph, wanted)
     np.testing.assert_array_equal(pieces.tables[0], whole.tables[0])
     assert pieces.pairs == whole.pairs > 0
     # the same chains by one warp and by many
-    monkeypatch.setattr(gpu, "_LONG", 1e9)
+    monkeypatch.setattr(planning, "_LONG", 1e9)
     np.testing.assert_allclose(run(graph, wanted).tables[0], whole.tables[0], rtol=1e-5, atol=1e-6)
 
 
@@ -131,6 +135,17 @@ class StopsEarly(Checkpoint):
             raise Stopped
 
 
+def test_by_messages_a_checkpoint_moves_between_engines(graph, tmp_path):
+    parameters = {"dimensions": 16, "window": 2, "rounds": 4, "pairs": 400}
+    whole = Manela(**parameters, engine="cpu").fit(graph).embedding_
+    for first, second in (("gpu", "cpu"), ("cpu", "gpu")):
+        folder = tmp_path / first
+        with pytest.raises(Stopped):
+            Manela(**parameters, engine=first).fit(graph, checkpoint=StopsEarly(folder, every=0.0))
+        model = Manela(**parameters, engine=second).fit(graph, checkpoint=Checkpoint(folder, 60.0, resume=True))
+        np.testing.assert_allclose(model.embedding_, whole, atol=0.02)
+
+
 def test_a_checkpoint_moves_between_engines(graph, tmp_path):
     parameters = {"dimensions": 16, "window": 2, "rounds": 4, "pairs": 400}
     whole = Manela.paper(**parameters, engine="cpu").fit(graph).embedding_
@@ -148,6 +163,54 @@ def test_a_checkpoint_moves_between_engines(graph, tmp_path):
             )
 
 
+def test_by_messages_a_whole_run_is_near_that_on_processors():
+    """From the start over neighbours, over the round in which vectors have grown, to the smoothed vectors."""
+    graph = stochastic_block_model(nodes=24, inside=0.9, between=0.2, seed=3)[0]
+    runs = [Manela(dimensions=8, pairs=24 * 600, engine=engine).fit(graph) for engine in ("cpu", "gpu")]
+    cpu, gpu = (model.provenance_ for model in runs)
+    assert (gpu["engine"], cpu["engine"]) == ("gpu, interpreted", "cpu")
+    for name in ("rounds", "rounds_done", "rate_fell_at", "pairs_made", "budget"):
+        assert cpu[name] == gpu[name]
+    assert 0 < gpu["rate_fell_at"] < gpu["rounds"] // 2
+    np.testing.assert_array_equal(runs[0].updates_, runs[1].updates_)
+    np.testing.assert_allclose(runs[0].embedding_, runs[1].embedding_, atol=0.02)
+    cosines = (runs[0].embedding_ * runs[1].embedding_).sum(axis=1) / (runs[0].embedding_ ** 2).sum(axis=1)
+    assert cosines.min() > 0.999
+
+
+def test_by_walks_a_start_over_neighbours_and_smoothing_are_those_on_processors(graph):
+    parameters = {"dimensions": 12, "exchange": "walks", "rounds": 3, "pairs": 400}
+    cpu, gpu = (Manela(**parameters, engine=engine).fit(graph).embedding_ for engine in ("cpu", "gpu"))
+    np.testing.assert_allclose(gpu, cpu, atol=1e-3)
+
+
+def test_products_in_half_precision_change_little(graph, monkeypatch):
+    exact = run_by_messages(graph, monkeypatch, "tf32x3")
+    moved = np.abs(exact - 32 * begin(13, 16, False, 0).vectors).max()
+    difference = np.abs(exact - run_by_messages(graph, monkeypatch, "float16")).max()
+    assert 0 < difference < 0.002 * moved
+
+
+def run_by_messages(graph, monkeypatch, precision):
+    monkeypatch.setattr("manela.engines.gpu.messages.PRECISION", precision)
+    wanted = check_all({"dimensions": 16, "window": 2, "rounds": 4, "pairs": 400})
+    state = begin(13, 16, False, 0)
+    state.tables[0] *= 32
+    with GpuMessageEngine(graph, wanted, state) as engine:
+        schedule = plan(graph, wanted, 400)
+        for _ in range(4):
+            assert engine.advance(schedule)
+        engine.collect()
+    return state.vectors
+
+
+@pytest.mark.parametrize("planned", [1, 2 * 13])
+def test_by_messages_rounds_are_planned_some_at_a_time(graph, monkeypatch, planned):
+    whole = run_by_messages(graph, monkeypatch, "float16")
+    monkeypatch.setattr("manela.engines.gpu.messages.MOST_PLANNED", planned)
+    np.testing.assert_array_equal(run_by_messages(graph, monkeypatch, "float16"), whole)
+
+
 def test_what_a_gpu_cannot_do_is_said(graph):
     with pytest.raises(ParameterError, match="dimensions must be at most 4096 on a GPU, got 5000"):
         Manela.paper(dimensions=5000, engine="gpu").fit(graph)
@@ -155,9 +218,7 @@ def test_what_a_gpu_cannot_do_is_said(graph):
 
 def test_memory_is_counted_before_a_run():
     graph = Graph.from_edges(range(1000), [*range(1, 1000), 0])
-    small, large = (
-        count_bytes(graph, settings(dimensions=m, rounds=300), begin(1000, m, False, 0)) for m in (16, 1024)
-    )
+    small, large = (count_gpu_bytes(graph, settings(dimensions=m, rounds=300)) for m in (16, 1024))
     assert 1000 * 1024 * 4 < large - small < 3 * 1000 * 1024 * 4
     check_room(10, 10, "gpu, a card")
     with pytest.raises(DeviceError, match=r"needs 3\.0 GB for this, and of gpu, a card 2\.0 GB are free"):

@@ -3,8 +3,10 @@ import sys
 import pytest
 
 from manela import Manela
+from manela.engines.selection import open_engine
 from manela.errors import MissingExtraError, ParameterError
 from manela.graph import Graph
+from manela.settings import check_all
 
 
 @pytest.fixture
@@ -29,9 +31,16 @@ def test_auto_leaves_small_work_to_processors(graph):
     assert Manela(pairs=100).fit(graph).provenance_["engine"] == "cpu"
 
 
-@pytest.mark.parametrize("parameters", [{"engine": "gpu"}, {"engine": "ray"}, {"workers": 2}, {"snapshot": "bfloat16"}])
+@pytest.mark.parametrize("snapshot", ["float16", "bfloat16"])
+@pytest.mark.parametrize("engine", ["auto", "cpu", "gpu", "ray"])
+def test_by_messages_a_snapshot_of_another_kind_is_refused(graph, snapshot, engine):
+    with pytest.raises(ParameterError, match=f"snapshot must be float32 by messages, got '{snapshot}'"):
+        open_engine(graph, check_all({"snapshot": snapshot, "engine": engine}))
+
+
+@pytest.mark.parametrize("parameters", [{"engine": "ray"}, {"workers": 2}])
 def test_messages_with_an_engine_that_has_walks_only_are_refused(graph, parameters):
-    engine = parameters.get("engine", "ray" if "workers" in parameters else "gpu")
+    engine = parameters.get("engine", "ray")
     with pytest.raises(
         ParameterError, match=f"exchange must be 'walks' with engine '{engine}', got 'messages'"
     ) as error:

@@ -127,6 +127,8 @@ def estimate_facts(graph: Graph, settings: Settings) -> dict[str, Any]:
         "threads": settings.threads,
         "estimated seconds": round(reckoned.seconds, 2),
         "estimated peak memory, MB": round(reckoned.bytes / 1e6, 2),
+        "… of a GPU, MB": round(reckoned.gpu_bytes / 1e6, 2),
+        "… of Ray's object store, MB": round(reckoned.store_bytes / 1e6, 2),
     }
 
 

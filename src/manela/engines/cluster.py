@@ -11,19 +11,25 @@ import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.arcs import Arcs, prepare_arcs
+from manela.engines.arcs import prepare_arcs
+from manela.engines.memory import count_store_bytes
+from manela.engines.neighbours import Neighbours
 from manela.engines.part import ASIDE, CONTROL, Part, Rows, divide
+from manela.engines.smoothing import smooth
+from manela.engines.start import start
 from manela.engines.state import State
+from manela.engines.threads import Threads
 from manela.errors import ClusterError, ManelaWarning, import_extra
 from manela.graph import Graph
 from manela.kernels.layout import Table
-from manela.schedule import Schedule, count_pairs, default_rounds
+from manela.schedule import Schedule
 from manela.settings import Settings
 
 Found = TypeVar("Found")
@@ -56,24 +62,25 @@ class RayEngine:
         Its round and pairs are right at all times, its tables after `collect`.
     """
 
-    def __init__(self, graph: Graph, settings: Settings, state: State) -> None:
+    def __init__(self, graph: Graph, settings: Settings, state: State | None = None) -> None:
         self._is_client = is_client(settings.address)
         if self._is_client:
             _bring_token()
         self._ray = import_extra("ray", "cluster", "engine 'ray'")
-        self.state, self._stopped = state, False
+        self.arcs, self._graph, self._threads = prepare_arcs(graph), graph, Threads(settings.threads)
+        self.state = state = state or start(graph, settings, lambda: self._neighbours)
+        self._stopped = False
         self._kept = (state.round, state.pairs)
         self._updates = np.zeros(graph.number_of_nodes, dtype=np.int64)
         self._pieces = 1
         self._schedule: Schedule | None = None
         self._workers: list[Any] = []
         self._losses = self._attempt = 0
-        self.arcs = prepare_arcs(graph)
         self._started = connect(self._ray, settings.address)
         try:
             found = machines(self._ray)
             self._wanted, threads = share_out(found, settings.workers, settings.requested_threads)
-            check_store(found, count_bytes(self.arcs, graph, settings, state))
+            check_store(found, count_store_bytes(graph, settings))
             self._settings = replace(settings, threads=threads)
             self._arcs = self._ray.put(self.arcs)
             self._hire()
@@ -82,15 +89,21 @@ class RayEngine:
             raise ClusterError(f"the Ray cluster does not take the network: {_last_line(error)}") from error
         except BaseException as error:
             self._leave()
+            self._threads.close()
             self._translate(error)
             raise
         self.name = f"ray, {_count(len(self._workers), 'worker')} with {_count(threads, 'thread')} each"
+
+    @cached_property
+    def _neighbours(self) -> Neighbours:
+        return Neighbours.of(self._graph, self.arcs, 1, self._threads)
 
     def __enter__(self) -> RayEngine:
         return self
 
     def __exit__(self, _: object, error: BaseException | None, trace: object, /) -> None:
         self._leave()
+        self._threads.close()
         self._translate(error)
 
     def _translate(self, error: BaseException | None) -> None:
@@ -185,9 +198,19 @@ class RayEngine:
         """Whether the learning rate may fall; by walks it always does."""
         return True
 
+    def settle(self) -> None:
+        """Fetch all vectors; if all workers are lost on the way, the state is that which was kept last."""
+        self.collect()
+
+    def smooth(self) -> None:
+        """Pass the vectors through the filter of the network, here; no rounds follow, so workers leave."""
+        self.collect()
+        self._leave()
+        smooth(self.state.tables[0], self._neighbours, self._graph.strengths)
+
     def collect(self) -> None:
-        """Bring the state's tables up to date."""
-        if self._schedule is None:
+        """Bring the state's tables up to date; they are once workers have left."""
+        if self._schedule is None or not self._workers:
             return
 
         def collect() -> None:
@@ -321,6 +344,7 @@ class RayEngine:
             self._arcs = self._sent = None
             if self._started:
                 self._ray.shutdown()
+            self._started = False
 
 
 def connect(ray: Any, address: str | None) -> bool:
@@ -411,16 +435,6 @@ def share_out(found: list[dict[str, float]], workers: int | None, threads: int |
             f"the cluster's machines have {', '.join(map(str, cores))} cores, room for {room}"
         )
     return workers, threads
-
-
-def count_bytes(arcs: Arcs, graph: Graph, settings: Settings, state: State) -> int:
-    """What a machine's object store holds at most: the arcs, and what moves in a round, for two rounds."""
-    nodes = graph.number_of_nodes
-    rounds = settings.rounds or default_rounds(nodes)
-    iterations = nodes if settings.max_seconds else count_pairs(graph, settings) / sum(settings.targets_by_hop) / rounds
-    row = sum(table.shape[1] * 4 for table in state.tables) + 16
-    mapped = sum(array.nbytes for array in arcs if array is not None)
-    return int(mapped + 16 * nodes + 2 * min(nodes, iterations) * row)
 
 
 def check_store(found: list[dict[str, float]], need: int) -> None:

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from manela.engines.arcs import prepare_arcs
 from manela.engines.neighbours import Neighbours, allocate_shown
-from manela.engines.start import measure_spread
+from manela.engines.smoothing import smooth
+from manela.engines.start import measure_spread, start
 from manela.engines.state import State
 from manela.engines.threads import Integers, Threads
 from manela.graph import Graph
@@ -42,17 +43,16 @@ class MessageEngine:
         Update pairs that each node has made with this engine.
     """
 
-    def __init__(self, network: Graph | Neighbours, settings: Settings, state: State) -> None:
-        self.name, self.state, self._settings = "cpu", state, settings
+    def __init__(self, graph: Graph, settings: Settings, state: State | None = None) -> None:
+        self.name, self._graph, self._settings = "cpu", graph, settings
         self._hops = len(settings.targets_by_hop)
-        self._threads = Threads(settings.threads) if isinstance(network, Graph) else network.threads
-        self._owns_threads = isinstance(network, Graph)
-        if isinstance(network, Graph):
-            network = Neighbours.of(network, prepare_arcs(network), self._hops, self._threads)
-        self._neighbours, self.arcs = network, network.arcs
+        self._threads = Threads(settings.threads)
+        self.arcs = prepare_arcs(graph)
+        self._neighbours = Neighbours.of(graph, self.arcs, self._hops, self._threads)
+        self.state = state = state or start(graph, settings, lambda: self._neighbours)
         self._targets = np.repeat(np.arange(self._hops), settings.targets_by_hop).astype(np.int64)
         self._amount = settings.negatives * len(self._targets)
-        self._own_shares = network.find_own_shares()
+        self._own_shares = self._neighbours.find_own_shares()
         size = len(state.tables[0])
         self._shown = [allocate_shown(self._hops * size, state.dimensions) for _ in state.tables]
         self._keys = derive_key(settings.seed, ROUNDS), derive_key(settings.seed, NEGATIVES)
@@ -67,10 +67,8 @@ class MessageEngine:
         self.close()
 
     def close(self) -> None:
-        """End the threads, and give back what was shown."""
-        self._shown, self._own_shares = [], None
-        if self._owns_threads:
-            self._threads.close()
+        """End the threads."""
+        self._threads.close()
 
     def stop(self, *, keep: bool = True) -> None:
         """End after the round that is being computed; or at once, if what it has moved is not kept."""
@@ -104,6 +102,14 @@ class MessageEngine:
     def pairs(self) -> int:
         """Update pairs made, with those that the state began with."""
         return self.state.pairs
+
+    def settle(self) -> None:
+        """Make sure of the rounds that were done; here they always are."""
+
+    def smooth(self) -> None:
+        """Pass the vectors through the filter of the network; no rounds follow."""
+        self._shown, self._own_shares = [], None  # smoothing needs the room
+        smooth(self.state.tables[0], self._neighbours, self._graph.strengths)
 
     def collect(self) -> None:
         """Bring the state up to date; here it always is."""

@@ -49,7 +49,7 @@ class Neighbours:
     @classmethod
     def of(cls, graph: Graph, arcs: Arcs, hops: int, threads: Threads) -> Neighbours:
         """Those of a graph, for means over up to `hops` hops."""
-        scales = _find_scales(graph, hops - 1 if graph.directed else 1)
+        scales = find_scales(graph, hops - 1 if graph.directed else 1)
         borders = threads.cut(graph.degrees + _WORK_OF_A_ROW)
         return cls(arcs, graph.weights, scales, threads, borders, graph.directed)
 
@@ -112,7 +112,7 @@ def _round_to_half(rows: Shown) -> None:
         rows[:] = rows.astype(np.float16)
 
 
-def _find_scales(graph: Graph, levels: int) -> npt.NDArray[np.float64]:
+def find_scales(graph: Graph, levels: int) -> npt.NDArray[np.float64]:
     """1/Σ weights over the neighbours from which a walk can go on, 0 where there are none."""
     n = graph.number_of_nodes
     scales = np.zeros((max(1, levels), n))

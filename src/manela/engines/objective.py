@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.arcs import Arcs
-from manela.engines.selection import Engine
+from manela.engines.engine import Engine
 from manela.graph import Graph
 from manela.kernels.reference import draw
 from manela.randomness import OBJECTIVE, derive, derive_key, scale_to

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.arcs import Arcs
-from manela.engines.cpu import CpuEngine
 from manela.engines.state import State
+from manela.engines.threads import Threads
+from manela.engines.walk_rounds import WalkRounds
 from manela.kernels.half import from_half, to_half
 from manela.kernels.layout import Table, allocate
 from manela.pages import drop_pages
@@ -50,16 +51,16 @@ class Part:
         self.sent = 0
         self._lock = threading.Lock()
         self._taken: dict[int, list[Moved]] = defaultdict(list)
-        self._engine: Any = None
+        self._rounds: Any = None
         self._attempt = self._touched = 0
 
     def begin(self, attempt: int, arcs: Arcs, schedule: Schedule, first: int, last: int) -> None:
         """Begin, or begin anew, with the nodes from `first` up to `last`; vectors come by `fill`, and then `ready`."""
         self.at = None
         nodes, m = len(schedule.iterations), self._settings.dimensions
-        if self._engine is None:
+        if self._rounds is None:
             state = State([allocate(nodes, m) for _ in range(1 + self._settings.context)], m)
-            self._engine = CpuEngine(arcs, self._settings, state)
+            self._rounds = WalkRounds(arcs, self._settings, state, Threads(self._settings.threads))
         self._schedule, self._first, self._last = schedule, first, last
         self._part = Schedule(
             schedule.iterations[first:last], schedule.phases[first:last], schedule.rounds, schedule.learning_rate
@@ -72,9 +73,9 @@ class Part:
     def fill(self, first: int, rows: Rows) -> None:
         """Take the vectors, and the update pairs, of the nodes from `first` on."""
         tables, updates = rows
-        for own, table in zip(self._engine.state.tables, tables, strict=True):
+        for own, table in zip(self._rounds.state.tables, tables, strict=True):
             own[first : first + len(table)] = table
-        self._engine.updates[first : first + len(updates)] = updates
+        self._rounds.updates[first : first + len(updates)] = updates
         self._touched += sum(table.nbytes for table in tables)
 
     def ready(self, at: tuple[int, int]) -> None:
@@ -83,7 +84,7 @@ class Part:
 
     def read(self, first: int, last: int) -> Rows:
         """The vectors, and the update pairs, of these nodes."""
-        return [table[first:last] for table in self._engine.state.tables], self._engine.updates[first:last]
+        return [table[first:last] for table in self._rounds.state.tables], self._rounds.updates[first:last]
 
     def compute(self, number: int, piece: int, pieces: int, alone: bool = False) -> Moved | None:
         """Where the nodes of one of the pieces go in a round; told to nobody if the worker is alone."""
@@ -91,14 +92,14 @@ class Part:
             counts = self._part.counts(number)
             self._nodes = self._first + np.flatnonzero(counts)
             self._counts = counts[counts > 0]
-            self._room, self._made = self._engine.reserve(len(self._nodes))
+            self._room, self._made = self._rounds.reserve(len(self._nodes))
             self._planned = number
         # the first pieces are the largest: the last of all is what others wait for
         shares = 1.0 - 0.5 ** np.arange(pieces + 1)
         borders = np.searchsorted(np.cumsum(self._counts), self._counts.sum() * shares / shares[-1]).tolist()
         a, b = borders[piece], len(self._nodes) if piece == pieces - 1 else borders[piece + 1]
         rows, made = [room[a:b] for room in self._room], self._made[a:b]
-        self._engine.move(self._nodes[a:b], self._counts[a:b], number, self._schedule.rate(number), rows, made)
+        self._rounds.move(self._nodes[a:b], self._counts[a:b], number, self._schedule.rate(number), rows, made)
         if alone:
             return None
         if self._settings.snapshot == "float16":
@@ -119,13 +120,13 @@ class Part:
         pairs, self.at = (self.at or (0, 0))[1], None
         with self._lock:
             taken = self._taken.pop(number, [])
-        self._engine.commit(self._nodes, self._made, self._room)
+        self._rounds.commit(self._nodes, self._made, self._room)
         made = int(self._made.sum())
         for nodes, theirs, rows in taken:
-            self._engine.commit(nodes, theirs, [self._widen(row) for row in rows])
+            self._rounds.commit(nodes, theirs, [self._widen(row) for row in rows])
             made += int(theirs.sum())
             self._touched += sum(row.nbytes for row in rows)
-        if self._touched > self._engine.state.tables[0].nbytes // _TIDY:
+        if self._touched > self._rounds.state.tables[0].nbytes // _TIDY:
             # pages of the object store count as this process's while they are mapped, whatever they hold by now
             drop_pages(lambda name: "plasma" in name, shared=True)
             self._touched = 0
@@ -134,8 +135,8 @@ class Part:
 
     def stop(self) -> None:
         """End what is being computed, within moments; nothing of the round counts."""
-        if self._engine is not None:
-            self._engine.stop()
+        if self._rounds is not None:
+            self._rounds.stop()
 
     # what is asked from outside
 
@@ -153,7 +154,7 @@ class Part:
 
     def rows(self, table: int, rows: Integers) -> Table:
         """Some rows of a table."""
-        found: Table = self._engine.rows(table, rows)
+        found: Table = self._rounds.state.rows(table, rows)
         return found
 
     def count_sent(self) -> int:
@@ -166,7 +167,7 @@ class Part:
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Update pairs a second of this worker."""
-        return float(self._engine.measure(schedule, seconds))
+        return float(self._rounds.measure(schedule, seconds))
 
     def _widen(self, rows: Any) -> Table:
         if rows.dtype == np.float32:

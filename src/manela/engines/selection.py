@@ -1,28 +1,22 @@
-"""Selection: what an engine is, and which one runs a job."""
+"""Selection: which engine runs a job."""
 
 from __future__ import annotations
 
 import warnings
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Protocol, Self
 
-import numpy as np
-import numpy.typing as npt
-
-from manela.engines.arcs import Arcs
 from manela.engines.cpu import CpuEngine
+from manela.engines.engine import Engine
 from manela.engines.messages import MessageEngine
-from manela.engines.neighbours import Neighbours
 from manela.engines.state import State
 from manela.errors import DeviceError, ManelaWarning, ParameterError
 from manela.graph import Graph
-from manela.kernels.layout import Table
 from manela.params import MOST_GPU_DIMENSIONS
-from manela.schedule import Schedule, count_pairs
+from manela.schedule import count_pairs
 from manela.settings import Settings
 
-_SPEED_OF_A_CORE = 5e6
+_SPEED_OF_A_CORE = {"walks": 5e6, "messages": 10e6}
 """Update pairs of 128 dimensions a second, roughly."""
 _WORTH = 20.0
 """Seconds of work on the processors from which on a GPU's start pays."""
@@ -31,69 +25,10 @@ _SNAPSHOTS = {"cpu": ("float32",), "gpu": ("float32", "bfloat16"), "ray": ("floa
 """How nodes can read each other's vectors with each engine."""
 
 
-class Engine(Protocol):
-    """Moves a state through the rounds; `stop` may be called from any thread and ends a round unfinished.
-
-    Attributes
-    ----------
-    name : str
-    state : State
-        Its round is right at all times, its tables and pairs after `collect`.
-    arcs : Arcs
-        Whom walks can step to.
-    """
-
-    name: str
-    state: State
-    arcs: Arcs
-
-    @property
-    def updates(self) -> npt.NDArray[np.int64]:
-        """Update pairs that each node has made with this engine."""
-        ...
-
-    @property
-    def pairs(self) -> int:
-        """Update pairs made, with those that the state began with."""
-        ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object, /) -> None: ...
-
-    def advance(self, schedule: Schedule) -> bool:
-        """Do the next round; False if it was stopped, and then nothing has moved."""
-        ...
-
-    def stop(self, *, keep: bool = True) -> None:
-        """End the round that is being computed, or before the next; `keep` is whether the state is used after that."""
-        ...
-
-    def has_grown(self) -> bool:
-        """Whether the vectors lie far enough apart for the learning rate to fall."""
-        ...
-
-    def collect(self) -> None:
-        """Bring the state up to date."""
-        ...
-
-    def rows(self, table: int, rows: npt.NDArray[np.int64]) -> Table:
-        """Some rows of a table as they are now, shape (len(rows), m)."""
-        ...
-
-    def is_finite(self) -> bool:
-        """Whether all vectors are."""
-        ...
-
-    def measure(self, schedule: Schedule, seconds: float) -> float:
-        """Update pairs a second, tried for about this long; moves nothing."""
-        ...
-
-
-def open_engine(graph: Graph, settings: Settings, state: State, neighbours: Neighbours | None = None) -> Engine:
+def open_engine(graph: Graph, settings: Settings, state: State | None = None) -> Engine:
     """The engine that was asked for, or with "auto" a GPU where there is one and the work is worth its start.
 
-    `neighbours` are those of the graph, where they are known already.
+    It goes on from the state, or begins one.
     """
     name = settings.engine
     on_cluster = settings.workers is not None or settings.address is not None
@@ -101,18 +36,7 @@ def open_engine(graph: Graph, settings: Settings, state: State, neighbours: Neig
         name = "ray"
     if on_cluster and name != "ray":
         raise ParameterError(f"workers and address are for engine 'ray', got engine '{name}'.")
-    if name == "auto" and settings.snapshot != "float32":
-        name = "ray" if settings.snapshot == "float16" else "gpu"
-    kinds = _SNAPSHOTS["cpu" if name == "auto" else name]
-    if settings.snapshot not in kinds:
-        raise ParameterError(f"snapshot must be {' or '.join(kinds)} with engine '{name}', got {settings.snapshot!r}.")
-    if settings.exchange == "messages":
-        if name not in ("auto", "cpu"):
-            raise ParameterError(
-                f"exchange must be 'walks' with engine '{name}', got 'messages', which so far runs with engine 'cpu': "
-                "give exchange='walks', or Manela.paper(…) (--paper), or another engine."
-            )
-        return MessageEngine(neighbours or graph, settings, state)
+    name = _check_snapshot(name, settings)
     if name == "ray":
         return _open_cluster(graph, settings, state)
     if name == "gpu":
@@ -125,7 +49,22 @@ def open_engine(graph: Graph, settings: Settings, state: State, neighbours: Neig
         else:
             warnings.warn(f"runs on {engine.name}", ManelaWarning, stacklevel=3)
             return engine
-    return CpuEngine(neighbours.arcs if neighbours is not None else graph, settings, state)
+    return (MessageEngine if settings.exchange == "messages" else CpuEngine)(graph, settings, state)
+
+
+def _check_snapshot(name: str, settings: Settings) -> str:
+    """The engine of this name, or with "auto" one that has the snapshot that was asked for; refuses one without."""
+    snapshot = settings.snapshot
+    if settings.exchange == "messages" and snapshot != "float32":
+        raise ParameterError(
+            f"snapshot must be float32 by messages, got {snapshot!r}: what nodes show is always in half precision."
+        )
+    if name == "auto" and snapshot != "float32":
+        name = "ray" if snapshot == "float16" else "gpu"
+    kinds = _SNAPSHOTS["cpu" if name == "auto" else name]
+    if snapshot not in kinds:
+        raise ParameterError(f"snapshot must be {' or '.join(kinds)} with engine '{name}', got {snapshot!r}.")
+    return name
 
 
 def has_gpu() -> bool:
@@ -140,18 +79,29 @@ def _is_worth_a_gpu(graph: Graph, settings: Settings) -> bool:
         return False
     seconds = settings.max_seconds
     if seconds is None:
-        speed = _SPEED_OF_A_CORE * settings.threads * 128 / (settings.dimensions * (1 + settings.context))
+        speed = (
+            _SPEED_OF_A_CORE[settings.exchange]
+            * settings.threads
+            * 128
+            / (settings.dimensions * (1 + settings.context))
+        )
         seconds = count_pairs(graph, settings) / speed
     return seconds > _WORTH and has_gpu()
 
 
-def _open_gpu(graph: Graph, settings: Settings, state: State) -> Engine:
-    from manela.engines.gpu import GpuEngine
+def _open_gpu(graph: Graph, settings: Settings, state: State | None) -> Engine:
+    from manela.engines.gpu.messages import GpuMessageEngine
+    from manela.engines.gpu.walks import GpuWalkEngine
 
-    return GpuEngine(graph, settings, state)
+    return (GpuMessageEngine if settings.exchange == "messages" else GpuWalkEngine)(graph, settings, state)
 
 
-def _open_cluster(graph: Graph, settings: Settings, state: State) -> Engine:
+def _open_cluster(graph: Graph, settings: Settings, state: State | None) -> Engine:
     from manela.engines.cluster import RayEngine
 
+    if settings.exchange == "messages":
+        raise ParameterError(
+            "exchange must be 'walks' with engine 'ray', got 'messages', which so far runs with engine 'cpu' or 'gpu': "
+            "give exchange='walks', or Manela.paper(…) (--paper), or another engine."
+        )
     return RayEngine(graph, settings, state)

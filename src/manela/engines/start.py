@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from manela.engines.neighbours import Neighbours, allocate_shown
+from manela.engines.state import State, begin
+from manela.graph import Graph
 from manela.kernels import messages, rows
 from manela.kernels.layout import Table
 from manela.kernels.moments import UNIT
 from manela.kernels.reference import SWEEPS
 from manela.randomness import VECTORS, draw_vectors
+from manela.settings import Settings
 
 _FULL_DEGREE = 64.0
 """From this mean degree on, rows start with norm 1: a mean over so many says something; a larger one starts smaller."""
 _LEAST_SIZE = 0.03
 """The norm that rows of the sparsest networks start with; what is noise in a larger one stays."""
+
+
+def start(graph: Graph, settings: Settings, find_neighbours: Callable[[], Neighbours]) -> State:
+    """The state before the first round, as the settings say."""
+    state = begin(graph.number_of_nodes, settings.dimensions, settings.context, settings.seed, settings.threads)
+    if settings.starts_by_neighbours:
+        start_by_neighbours(state.tables[0], find_neighbours(), settings.seed, settings.dimensions)
+    return state
 
 
 def choose_size(mean_degree: float) -> float:

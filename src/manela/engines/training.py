@@ -11,15 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.arcs import prepare_arcs
 from manela.engines.checkpoint import Checkpoint
-from manela.engines.neighbours import Neighbours
+from manela.engines.engine import Engine
 from manela.engines.objective import Objective
-from manela.engines.selection import Engine, open_engine
-from manela.engines.smoothing import smooth
-from manela.engines.start import start_by_neighbours
+from manela.engines.selection import open_engine
 from manela.engines.state import State, begin
-from manela.engines.threads import Threads
 from manela.errors import DivergenceError, ManelaWarning
 from manela.graph import Graph
 from manela.progress import Progress, Reporter
@@ -72,41 +68,30 @@ def train(
     identity = {**settings.identity(), "graph": graph.digest} if checkpoint is not None else {}
     saved = checkpoint.load(identity, graph.number_of_nodes) if checkpoint is not None else None
     _warn_of_isolated(graph)
-    with Threads(settings.threads) as threads:
-        neighbours = Neighbours.of(graph, prepare_arcs(graph), len(settings.targets_by_hop), threads)
-        state = saved[0] if saved else start or _begin(neighbours, settings)
-        with open_engine(graph, settings, state, neighbours) as engine:
-            pairs: int | None = None
-            if saved:
-                pairs = saved[1]
-            elif settings.max_seconds is not None:
-                pairs = round(_measure_budget(graph, settings, engine, begun) / _mean_share(graph, settings, share))
-            elif has_budget(settings):
-                pairs = count_pairs(graph, settings)
-            schedule = plan(graph, settings, pairs, share)
-            loop = _Loop(engine, schedule, settings, reporter, checkpoint, identity, pairs)
-            if settings.max_seconds is not None:
-                loop.deadline = begun + settings.max_seconds * (1 - _SMOOTHING * settings.smooths)
-            if reporter is not None:
-                loop.objective = Objective(graph, settings, engine.arcs)
-            loop.run()
-            made = engine.updates if saved is None else None
+    with open_engine(graph, settings, saved[0] if saved else start) as engine:
+        pairs: int | None = None
+        if saved:
+            pairs = saved[1]
+        elif settings.max_seconds is not None:
+            pairs = round(_measure_budget(graph, settings, engine, begun) / _mean_share(graph, settings, share))
+        elif has_budget(settings):
+            pairs = count_pairs(graph, settings)
+        schedule = plan(graph, settings, pairs, share)
+        loop = _Loop(engine, schedule, settings, reporter, checkpoint, identity, pairs)
+        if settings.max_seconds is not None:
+            loop.deadline = begun + settings.max_seconds * (1 - _SMOOTHING * settings.smooths)
+        if reporter is not None:
+            loop.objective = Objective(graph, settings, engine.arcs)
+        loop.run()
+        made = engine.updates if saved is None else None
         if settings.smooths:
-            smooth(state.tables[0], neighbours, graph.strengths)
+            engine.smooth()
+        engine.collect()
     if pairs is None:
         budget = count_scheduled(loop.schedule, settings)
     else:
         budget = round(pairs * _mean_share(graph, settings, share))
-    return Run(state, settings, loop.schedule, budget, made, engine.name)
-
-
-def _begin(neighbours: Neighbours, settings: Settings) -> State:
-    """The state before the first round."""
-    size = len(neighbours.arcs.indptr) - 1
-    state = begin(size, settings.dimensions, settings.context, settings.seed, settings.threads)
-    if settings.start == "neighbours" and not settings.context:
-        start_by_neighbours(state.tables[0], neighbours, settings.seed, settings.dimensions)
-    return state
+    return Run(engine.state, settings, loop.schedule, budget, made, engine.name)
 
 
 def count_scheduled(schedule: Schedule, settings: Settings) -> int:
@@ -184,8 +169,7 @@ class _Loop:
                 self._let_fall()
                 ended = not self.engine.advance(self.schedule) or self._look_after()
             self._check()
-            self.engine.collect()
-            # where all workers of a cluster were lost, collecting finds that rounds must be done again
+            self.engine.settle()
             ended = ended or state.round >= self.schedule.rounds
         if self.checkpoint is not None:
             self._save()

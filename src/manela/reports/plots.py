@@ -17,6 +17,7 @@ INK = "#010203"
 """The colour of text and axes: as good as black, and found again when a page wants its own."""
 _GREY = "#808080"
 _COLOURS = ("#2a6f97", "#e07a1f", "#3a8f5c", "#8e5aa8", "#b8323c", "#6b6b6b")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "h", "<", ">")
 
 
 def plot_communities(
@@ -208,11 +209,14 @@ def plot_frontier(networks: Mapping[str, Mapping[str, Sequence[tuple[float, floa
     for panel, (network, methods) in zip(np.atleast_1d(axes), networks.items(), strict=True):
         for place, (method, points) in enumerate(methods.items()):
             seconds, scores = zip(*sorted(points), strict=True)
-            panel.plot(seconds, scores, "o-", color=_COLOURS[place % len(_COLOURS)], markersize=5, label=method)
+            style = {"color": _COLOURS[place % len(_COLOURS)], "marker": _MARKERS[place % len(_MARKERS)]}
+            panel.plot(seconds, scores, linestyle="-", markersize=5, label=method, **style)
         panel.set(
             xscale="log", xlabel="seconds of the whole fit, two threads", ylabel="micro-F1 at 50 %", title=network
         )
-    _finish(np.atleast_1d(axes))
+    _finish(np.atleast_1d(axes), legend=False)
+    handles, labels = np.atleast_1d(axes)[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize="small")
     _save(figure, path)
 
 

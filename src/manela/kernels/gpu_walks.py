@@ -1,4 +1,4 @@
-"""The rounds on a GPU, compiled by Triton: `draw` draws the rows of many iterations, `absorb` moves nodes by them.
+"""Rounds by walks on a GPU, compiled by Triton: `draw` draws the rows of many iterations, `absorb` moves nodes by them.
 
 The definition is `reference`; read that first. Drawing needs no vectors, so it is done ahead, one lane for each target,
 and a long chain of iterations finds its rows ready. Moving is one program for each node: an iteration's rows are read
@@ -12,20 +12,7 @@ Numbers that differ from call to call are not to be specialised on: the engine c
 import triton
 import triton.language as tl
 
-from manela.randomness import FIRST_FACTOR, GOLDEN, SECOND_FACTOR
-
-_GOLDEN = tl.constexpr(GOLDEN)
-_FIRST_FACTOR = tl.constexpr(FIRST_FACTOR)
-_SECOND_FACTOR = tl.constexpr(SECOND_FACTOR)
-
-
-@triton.jit
-def _derive(key, number):
-    """The draw with this number under this key."""
-    z = key + _GOLDEN * (number.to(tl.uint64) + 1)
-    z = (z ^ (z >> 30)) * _FIRST_FACTOR
-    z = (z ^ (z >> 27)) * _SECOND_FACTOR
-    return z ^ (z >> 31)
+from manela.kernels.gpu_draws import choose, derive
 
 
 @triton.jit(do_not_specialize=["pairs", "first_iteration", "size"])
@@ -64,29 +51,24 @@ def draw(
     node = tl.load(nodes + slot, mask=here, other=0).to(tl.int64)
     number = first_iteration + iteration - tl.load(starts + slot, mask=here, other=0)
     key = tl.load(keys + tl.load(rounds + slot, mask=here, other=0), mask=here, other=0).to(tl.uint64, bitcast=True)
-    key = _derive(_derive(key, node), number)
-    walk = _derive(key, target * (1 + negatives))
+    key = derive(derive(key, node), number)
+    walk = derive(key, target * (1 + negatives))
     steps = tl.load(hops + target, mask=here, other=0)
     at = node
     for step in range(most_hops):
         goes = here & (step < steps) & (at >= 0)
         first = tl.load(indptr + at, mask=goes, other=0)
-        degree = (tl.load(indptr + at + 1, mask=goes, other=0) - first).to(tl.uint64)
-        drawn = _derive(walk, tl.full([BLOCK], step, tl.int64))
-        arc = tl.umulhi(drawn, degree).to(tl.int64)
+        degree = tl.load(indptr + at + 1, mask=goes, other=0) - first
         goes = goes & (degree > 0)
-        if WEIGHTED:
-            rest = ((drawn * degree) >> 32).to(tl.uint32)
-            limit = tl.load(thresholds + first + arc, mask=goes, other=0).to(tl.uint32, bitcast=True)
-            alias = tl.load(aliases + first + arc, mask=goes, other=0).to(tl.int64)
-            arc = tl.where(rest >= limit, alias, arc)
-        reached = tl.load(indices + first + arc, mask=goes, other=-1).to(tl.int64)
+        drawn = derive(walk, tl.full([BLOCK], step, tl.int64))
+        arc = choose(first, degree, drawn, thresholds, aliases, goes, WEIGHTED)
+        reached = tl.load(indices + arc, mask=goes, other=-1).to(tl.int64)
         at = tl.where(step < steps, reached, at)
     at = tl.where(at == node, -1, at)
     out = rows + place * (1 + negatives)
     tl.store(out, at.to(tl.int32), mask=here)
     for negative in range(negatives):
-        drawn = _derive(key, target * (1 + negatives) + 1 + negative)
+        drawn = derive(key, target * (1 + negatives) + 1 + negative)
         row = tl.umulhi(drawn, tl.full([BLOCK], 0, tl.uint64) + size.to(tl.uint64)).to(tl.int32)
         tl.store(out + 1 + negative, tl.where(at >= 0, row, -1), mask=here)
 

@@ -1,0 +1,1 @@
+"""The engines that run on one NVIDIA GPU."""

@@ -1,0 +1,108 @@
+"""What the engines on a GPU have in common: vectors on a card, and what others see of them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.engines.arcs import prepare_arcs
+from manela.engines.gpu.card import Card
+from manela.engines.gpu.neighbours import CardNeighbours, draw_first_vectors
+from manela.engines.memory import count_gpu_bytes
+from manela.engines.state import State
+from manela.graph import Graph
+from manela.kernels.layout import Table, allocate
+from manela.randomness import CONTEXTS, VECTORS
+from manela.settings import Settings
+
+
+class GpuEngine:
+    """Vectors on a card; `stop` may be called from any thread and ends between two rounds.
+
+    Attributes
+    ----------
+    name : str
+        With that of the card.
+    state : State
+        Its round is right at all times, its tables and pairs after `collect`.
+    """
+
+    def __init__(self, graph: Graph, settings: Settings, state: State | None = None) -> None:
+        self._card = card = Card()
+        card.check(settings.dimensions, count_gpu_bytes(graph, settings))
+        self.name, self._graph, self._settings, self._stopped = card.name, graph, settings, False
+        self.arcs = prepare_arcs(graph)
+        self._size = graph.number_of_nodes
+        with card.active():
+            if state is None:
+                tables = [allocate(self._size, settings.dimensions) for _ in range(1 + settings.context)]
+                state = State(tables, settings.dimensions)
+                self._tables = self._begin(state)
+            else:
+                self._tables = [card.send(table) for table in state.tables]
+            self._updates = card.zeros(self._size, kind="int64")
+        self.state, self._began = state, state.pairs
+        self._columns = self._tables[0].shape[1]
+        self._padded = 1 << (self._columns - 1).bit_length()
+
+    def _begin(self, state: State) -> list[Any]:
+        """The tables before the first round, as the settings say."""
+        tables = [self._card.empty(*table.shape) for table in state.tables]
+        for table, purpose in zip(tables, (VECTORS, CONTEXTS), strict=False):
+            draw_first_vectors(self._card, table, state.dimensions, self._settings.seed, purpose)
+        if self._settings.starts_by_neighbours:
+            self._neighbours.start(tables[0])
+        return tables
+
+    @cached_property
+    def _neighbours(self) -> CardNeighbours:
+        return CardNeighbours(self._card, self._graph, self.arcs, len(self._settings.targets_by_hop))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._card.wait()
+
+    def stop(self, *, keep: bool = True) -> None:  # noqa: ARG002
+        """End before the next round."""
+        self._stopped = True
+
+    def settle(self) -> None:
+        """Make sure of the rounds that were done; here they always are."""
+
+    def smooth(self) -> None:
+        """Pass the vectors through the filter of the network; no rounds follow."""
+        with self._card.active():
+            self._neighbours.smooth(self._tables[0])
+
+    def collect(self) -> None:
+        """Bring the state's tables and pairs up to date."""
+        for table, here in zip(self.state.tables, self._tables, strict=True):
+            self._card.torch.from_numpy(table).copy_(here)
+        self.state.pairs = self.pairs
+
+    @property
+    def pairs(self) -> int:
+        """Update pairs made, with those that the state began with."""
+        return self._began + int(self._updates.sum())
+
+    @property
+    def updates(self) -> npt.NDArray[np.int64]:
+        """Update pairs that each node has made with this engine."""
+        found: npt.NDArray[np.int64] = self._updates.cpu().numpy()
+        return found
+
+    def rows(self, table: int, rows: npt.NDArray[np.int64]) -> Table:
+        """Some rows of a table as they are now, shape (len(rows), m)."""
+        found: Table = self._tables[table][self._card.send(rows)].cpu().numpy()
+        return found[:, : self.state.dimensions]
+
+    def is_finite(self) -> bool:
+        """Whether all vectors are."""
+        torch = self._card.torch
+        with self._card.active():
+            return all(bool(torch.isfinite(torch.stack(torch.aminmax(table))).all()) for table in self._tables)

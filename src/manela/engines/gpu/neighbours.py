@@ -1,0 +1,227 @@
+"""What nodes take from their direct neighbours, on a GPU: means, the start, smoothing, how far vectors lie apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from manela.engines.arcs import Arcs
+from manela.engines.gpu.card import Card
+from manela.engines.neighbours import Neighbours, find_scales
+from manela.engines.start import choose_size
+from manela.engines.threads import Threads
+from manela.graph import Graph
+from manela.kernels.moments import LARGEST, UNIT
+from manela.kernels.reference import FILTER, MIDDLE, POWER, SCALE, SWEEPS
+from manela.randomness import VECTORS, derive_key
+
+_MANY, _PIECE = 256, 256
+"""Neighbours from which on they are summed in pieces, and how many a piece has."""
+FEW = 256
+"""Numbers of the means of nodes with fewer that are taken together; more leave less room for others."""
+_PROGRAMS = 1024
+"""Programs that add up rows; more leave more to add at the end."""
+_EXACT = 1 << 14
+"""Rows of which squares of whole numbers are exact in double precision, whatever they are."""
+
+
+class CardNeighbours:
+    """The arcs of a network on a card, with their weights.
+
+    Attributes
+    ----------
+    arcs : Arcs
+        Of tensors.
+    scales : tensor of float64, shape (levels, n)
+        As those of `engines.neighbours.Neighbours`.
+    """
+
+    def __init__(self, card: Card, graph: Graph, arcs: Arcs, hops: int) -> None:
+        from manela.kernels import gpu_messages
+
+        self._kernels, self._card, self._graph, self._host_arcs = gpu_messages, card, graph, arcs
+        self.arcs = Arcs(*(card.send(array) for array in arcs))
+        self.weights = card.send(graph.weights)
+        self.scales = card.send(find_scales(graph, hops - 1 if graph.directed else 1))
+        torch = card.torch
+        self.degrees = torch.diff(self.arcs.indptr)
+        # those with most neighbours first, so that none of them is left to the end
+        self._order = torch.argsort(self.degrees, descending=True, stable=True)
+        self._many = int((self.degrees >= _MANY).sum())
+        self._joined = int((self.degrees > 0).sum())
+        self._pieces = self._cut_pieces()
+
+    def find_shares(self) -> Any:
+        """For each arc the part of a mean that is one's own; None where it is the scale of who shows it."""
+        graph = self._graph
+        if graph.directed:
+            with Threads(1) as threads:
+                return self._card.send(Neighbours.of(graph, self._host_arcs, 2, threads).find_own_shares())
+        if self.weights is None:
+            return None
+        return (self.weights * self.scales[0][self.arcs.indices]).to(self._card.torch.float32)
+
+    def show(self, table: Any, shown: Any, hops: int) -> None:
+        """Write what agents show of themselves into the rows h·n + v of shown: Φ, M¹, … M^(hops − 1)."""
+        n = len(table)
+        shown[:n].copy_(table)
+        for hop in range(1, hops):
+            self.average(shown[(hop - 1) * n :], shown[hop * n :], self.scales[min(hop, len(self.scales)) - 1])
+
+    def average(self, source: Any, target: Any, scale: Any) -> None:
+        """target[v] ← scale[v]·Σ weight·source[u] over the neighbours u of every node v; source is in halves."""
+        narrow = target.dtype == self._card.torch.float16
+        for summands, indptr, first, last, constants in self._cut(source, scale):
+            self._card.launch(
+                self._kernels.average, -(-(last - first) // constants["NODES"]), self._order, summands, indptr,
+                self.arcs.indices, self._or_any(self.weights), scale, target, first, last, source.shape[1],
+                **constants, NARROW=narrow,
+            )  # fmt: skip
+
+    def _cut(self, source: Any, scale: Any) -> list[tuple[Any, Any, int, int, dict[str, Any]]]:
+        """What is summed for nodes with many neighbours, and for the others.
+
+        For each the summands, which of them belong to whom, from which place to which, and how the kernel is built. The
+        neighbours of the first are summed in pieces here, so that no program is left with thousands of them.
+        """
+        columns = source.shape[1]
+        padded = 1 << (columns - 1).bit_length()
+        fixed = {"WEIGHTED": self.weights is not None, "COLUMNS": padded}
+        few: dict[str, Any] = {"NODES": max(1, FEW // padded), "ROWS": 4, "warps": max(1, padded // 256)}
+        parts = [(source, self.arcs.indptr, self._many, len(self._order), {**fixed, **few, "PARTIAL": False})]
+        if self._many:
+            firsts, lasts, nodes, borders = self._pieces
+            partial = self._card.empty(len(firsts), columns)
+            self._card.launch(
+                self._kernels.sum_pieces, len(firsts), source, self.arcs.indices, self._or_any(self.weights), scale,
+                firsts, lasts, nodes, partial, columns, **fixed, ROWS=max(1, 4096 // padded),
+            )  # fmt: skip
+            parts.append((partial, borders, 0, self._many, {**fixed, **few, "PARTIAL": True}))
+        return parts
+
+    def _cut_pieces(self) -> tuple[Any, Any, Any, Any]:
+        """Pieces of the arcs of nodes with many: where each begins and ends, whose it is; where those of each begin."""
+        torch = self._card.torch
+        nodes = self._order[: self._many]
+        counts = (self.degrees[nodes] + (_PIECE - 1)) // _PIECE
+        borders = torch.cat((torch.zeros_like(counts[:1]), torch.cumsum(counts, 0)))
+        owners = torch.repeat_interleave(torch.arange(self._many, device=self._card.device), counts)
+        numbers = torch.arange(len(owners), device=self._card.device) - borders[owners]
+        firsts = self.arcs.indptr[nodes[owners]] + numbers * _PIECE
+        lasts = torch.minimum(firsts + _PIECE, self.arcs.indptr[nodes[owners] + 1])
+        return firsts, lasts, nodes[owners], borders
+
+    def _or_any(self, tensor: Any) -> Any:
+        """A tensor, or where there is none another one that no kernel will look at."""
+        return self.arcs.indptr if tensor is None else tensor
+
+    def start(self, table: Any) -> None:
+        """Turn random rows into a start by sweeps in which each node takes the mean of its neighbours.
+
+        The definition is `kernels.reference.start_by_neighbours`.
+        """
+        torch, alone = self._card.torch, self.degrees == 0
+        random = table[alone]
+        ones = (~alone).to(torch.float64)
+        shown = torch.empty_like(table, dtype=torch.float16)
+        for _ in range(SWEEPS):
+            shown.copy_(table)
+            self.average(shown, table, self.scales[0])
+            self.resize(table, ones)
+            mean = (self.add_up(table)[0].to(torch.float64) / self._joined * UNIT).to(torch.float32)
+            self.resize(table, ones, mean)
+        table += shown
+        self.resize(table, ones * choose_size(self._graph.indices.size / max(1, self._joined)))
+        table[alone] = random
+
+    def resize(self, table: Any, sizes: Any, mean: Any = None) -> None:
+        """Give rows these norms, with a mean taken away first; those of size 0 stay."""
+        columns = table.shape[1]
+        padded = 1 << (columns - 1).bit_length()
+        rows = max(1, 1024 // padded)
+        self._card.launch(
+            self._kernels.resize, -(-len(table) // rows), table, sizes, table if mean is None else mean,
+            len(table), columns, CENTER=mean is not None, COLUMNS=padded, ROWS=rows,
+        )  # fmt: skip
+
+    def add_up(self, table: Any) -> tuple[Any, int]:
+        """The sum of the rows of nodes that have neighbours, in units of UNIT, and that of squares, in UNIT²; exact."""
+        columns = table.shape[1]
+        padded = 1 << (columns - 1).bit_length()
+        rows = max(1, 1024 // padded)
+        programs = min(max(_PROGRAMS, len(table) // _EXACT), -(-len(table) // rows))
+        totals, squares = (self._card.empty(programs, columns, kind="float64") for _ in range(2))
+        self._card.launch(
+            self._kernels.add_up, programs, table, self.degrees, totals, squares, len(table), columns,
+            float(UNIT), float(LARGEST), COLUMNS=padded, ROWS=rows,
+        )  # fmt: skip
+        totals, squares = (part.to(self._card.torch.int64).sum(0) for part in (totals, squares))
+        return totals, int(squares.sum())
+
+    def measure_spread(self, table: Any) -> float:
+        """How far vectors lie from their mean, as `engines.start.measure_spread`."""
+        totals, squares = self.add_up(table)
+        mean = totals.cpu().numpy() / self._joined
+        return float(np.sqrt(max(0.0, squares / self._joined - float((mean * mean).sum()))) * UNIT)
+
+    def smooth(self, table: Any) -> None:
+        """Pass vectors through the filter and scale their rows, in place; nodes without neighbours keep theirs.
+
+        The definition is `kernels.reference.smooth`.
+        """
+        torch, alone = self._card.torch, self.degrees == 0
+        strengths, degrees = self._card.send(self._graph.strengths), self.degrees.to(torch.float64)
+        loops = torch.where(alone, 0.0, strengths / degrees)
+        inverse = torch.where(alone, 0.0, 1.0 / (strengths + loops))
+        random = table[alone]
+        self._filter(table, inverse, (loops * inverse).to(torch.float32))
+        table[alone] = random
+        sizes = torch.where(alone, 0.0, degrees**POWER)
+        self.resize(table, sizes * (SCALE * self._joined / sizes.sum()))
+
+    def _filter(self, table: Any, inverse: Any, own: Any) -> None:
+        torch = self._card.torch
+        kept = (1.0 - MIDDLE) - own
+        before, now, after, product = table.clone(), *(torch.empty_like(table) for _ in range(3))
+        filtered = table
+        filtered *= FILTER[0] - 1.0
+        shift = {"kept": kept, "inverse": inverse, "a": -1.0}
+        self._step(before, product, **shift)
+        self._step(product, now, kept, inverse, 0.5, (-1.0, before), (0.0, before), FILTER[1], filtered)
+        for weight in FILTER[2:]:
+            self._step(now, product, **shift)
+            self._step(product, after, kept, inverse, 1.0, (-2.0, now), (-1.0, before), weight, filtered)
+            before, now, after = now, after, before
+        after.copy_(filtered)
+        self._step(after, table, own, inverse, 1.0)
+
+    def _step(
+        self, source: Any, target: Any, kept: Any, inverse: Any, a: float, now: tuple[float, Any] | None = None,
+        before: tuple[float, Any] | None = None, weight: float = 0.0, filtered: Any = None,
+    ) -> None:  # fmt: skip
+        """One step of the filter: `kernels.gpu_messages.filter_rows`."""
+        b, now_rows = now or (0.0, source)
+        c, before_rows = before or (0.0, source)
+        columns = source.shape[1]
+        for summands, indptr, first, last, constants in self._cut(source, inverse):
+            self._card.launch(
+                self._kernels.filter_rows, -(-(last - first) // constants["NODES"]), self._order, source, summands,
+                indptr, self.arcs.indices, self._or_any(self.weights), inverse, kept, now_rows, before_rows,
+                source if filtered is None else filtered, target, a, b, c, weight, first, last, columns,
+                STEP=filtered is not None, **constants,
+            )  # fmt: skip
+
+
+def draw_first_vectors(card: Card, table: Any, dimensions: int, seed: int, purpose: int = VECTORS) -> None:
+    """Write Φ₀, or Ψ₀, into a table on the card: the numbers of `randomness.draw_vectors`."""
+    from manela.kernels import gpu_messages
+
+    key = card.send(np.array([derive_key(seed, purpose)], dtype=np.uint64).view(np.int64))
+    columns = table.shape[1]
+    padded = 1 << (columns - 1).bit_length()
+    rows = max(1, 1024 // padded)
+    card.launch(
+        gpu_messages.draw_rows, -(-len(table) // rows), table, key, len(table), columns, dimensions,
+        COLUMNS=padded, ROWS=rows,
+    )  # fmt: skip

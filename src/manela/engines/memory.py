@@ -1,0 +1,98 @@
+"""The memory that a run needs, for every engine."""
+
+from __future__ import annotations
+
+from manela.graph import Graph
+from manela.kernels.layout import pad
+from manela.kernels.reference import BLOCKS
+from manela.schedule import count_pairs, count_pairs_per_round, default_rounds
+from manela.settings import Settings
+
+MOST_PLANNED = 1 << 24
+"""On a GPU, nodes times rounds that are planned ahead, unless one round has more."""
+MOST_DRAWN = 1 << 26
+"""On a GPU by walks, rows that are drawn ahead, unless one node has more in a round."""
+
+
+def count_cpu_bytes(graph: Graph, settings: Settings) -> int:
+    """Of this process, beyond what the program itself needs: the network, the vectors, and what a round needs."""
+    nodes, tables = graph.number_of_nodes, _count_tables(settings)
+    schedule = 5 * 8 * nodes
+    if settings.exchange == "walks":
+        return _count_arcs(graph) + schedule + tables * _row(settings) * (nodes + _count_moved(graph, settings))
+    hops = len(settings.targets_by_hop)
+    most = min(BLOCKS, int(_count_iterations(graph, settings) * _find_top(graph, settings)) + 2)
+    negatives = 2 * most * settings.negatives * sum(settings.targets_by_hop) * _row(settings) * tables
+    shown = _row(settings) // 2 * hops
+    return _count_arcs(graph) + schedule + tables * (_row(settings) + shown) * nodes + negatives
+
+
+def count_gpu_bytes(graph: Graph, settings: Settings) -> int:
+    """Of the card."""
+    nodes, tables, row = graph.number_of_nodes, _count_tables(settings), _row(settings)
+    planned = 8 * 6 * max(2 * nodes, min(MOST_PLANNED, nodes * _count_rounds(graph, settings)))
+    each = _count_arcs(graph) + 40 * nodes + planned
+    if settings.exchange == "walks":
+        width = sum(settings.targets_by_hop) * (1 + settings.negatives)
+        pairs = _count_iterations(graph, settings) * nodes * width
+        drawn = int(5 * min(MOST_DRAWN, pairs * _count_rounds(graph, settings)))
+        narrow = row // 2 if settings.snapshot == "bfloat16" else 0
+        return each + tables * (row * (nodes + _count_moved(graph, settings)) + narrow * nodes) + drawn
+    shown = row // 2 * len(settings.targets_by_hop) * tables
+    rounds = (shown + row + 12 * sum(settings.targets_by_hop)) * nodes
+    smoothing = 4 * row * nodes if settings.smooths else 0
+    return each + tables * row * nodes + max(rounds, smoothing)
+
+
+def count_store_bytes(graph: Graph, settings: Settings) -> int:
+    """Of each machine's object store on a Ray cluster: the arcs, and what moves in a round, for two rounds."""
+    row = _count_tables(settings) * _row(settings) + 16
+    return _count_arcs(graph) + 16 * graph.number_of_nodes + 2 * _count_moved(graph, settings) * row
+
+
+def _count_tables(settings: Settings) -> int:
+    return 2 if settings.context else 1
+
+
+def _row(settings: Settings) -> int:
+    """Bytes of a vector in single precision."""
+    return 4 * pad(settings.dimensions)
+
+
+def _count_arcs(graph: Graph) -> int:
+    """Bytes of the arcs, of their weights with the alias tables, and of the part of a mean that is one's own."""
+    arcs = graph.indptr.nbytes + graph.indices.nbytes
+    if graph.weights is not None:
+        arcs += graph.weights.nbytes + 8 * len(graph.indices)
+    return arcs + (4 * len(graph.indices) if graph.directed or graph.is_weighted else 0)
+
+
+def _count_rounds(graph: Graph, settings: Settings) -> int:
+    if settings.rounds is not None:
+        return settings.rounds
+    if settings.exchange == "walks":
+        return default_rounds(graph.number_of_nodes)
+    if settings.max_seconds is not None:
+        return MOST_PLANNED
+    return int(count_pairs(graph, settings) / (count_pairs_per_round(settings) * graph.number_of_nodes)) + 1
+
+
+def _count_iterations(graph: Graph, settings: Settings) -> float:
+    """Iterations of a node in a round, on average."""
+    if settings.max_seconds is not None:
+        return 1.0
+    pairs = count_pairs(graph, settings) / _count_rounds(graph, settings)
+    return pairs / sum(settings.targets_by_hop) / graph.number_of_nodes
+
+
+def _count_moved(graph: Graph, settings: Settings) -> int:
+    """Nodes that move in a round, at most."""
+    nodes = graph.number_of_nodes
+    return int(min(nodes, _count_iterations(graph, settings) * nodes + 1))
+
+
+def _find_top(graph: Graph, settings: Settings) -> float:
+    """How many times the iterations of an average node the one with most has."""
+    strengths = graph.strengths[graph.degrees > 0]
+    weights = strengths**settings.frequency
+    return float(weights.max() / weights.mean()) if len(weights) else 1.0

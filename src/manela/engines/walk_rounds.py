@@ -1,0 +1,100 @@
+"""Rounds by walks on processors: what the CPU engine and a worker of a cluster have in common."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from manela.engines.arcs import Arcs
+from manela.engines.state import State
+from manela.engines.threads import Integers, Threads
+from manela.kernels import cpu as kernels
+from manela.kernels.layout import Table, allocate
+from manela.randomness import ROUNDS, derive, derive_key
+from manela.schedule import Schedule
+from manela.settings import Settings
+
+_LONGEST_TRIAL = 100
+_PAIRS_OF_TRIAL = 200_000
+
+
+class WalkRounds:
+    """Moves nodes beside the tables of a state, and commits where they went.
+
+    Attributes
+    ----------
+    state : State
+    updates : array of int, shape (n,)
+        Update pairs that each node has made.
+    """
+
+    def __init__(self, arcs: Arcs, settings: Settings, state: State, threads: Threads) -> None:
+        self.state, self._arcs, self._settings, self._threads = state, arcs, settings, threads
+        self._targets_by_hop = np.array(settings.targets_by_hop, dtype=np.int64)
+        self._key = derive_key(settings.seed, ROUNDS)
+        self._stopped = np.zeros(1, dtype=np.uint8)
+        self._room = [allocate(0, state.dimensions) for _ in state.tables]
+        self._made = np.zeros(0, dtype=np.int64)
+        self.updates = np.zeros(len(state.tables[0]), dtype=np.int64)
+
+    def stop(self) -> None:
+        """End what is being moved, within moments."""
+        self._stopped[0] = 1
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was, and what was moved last is not whole."""
+        return bool(self._stopped[0])
+
+    def commit(self, nodes: Integers, made: Integers, rows: list[Table]) -> None:
+        """Take where these nodes went as what is read from now on."""
+        pieces = np.linspace(0, len(nodes), self._settings.threads + 1).astype(np.int64)
+
+        def commit(first: int, last: int) -> None:
+            for table, moved in zip(self.state.tables, rows, strict=True):
+                kernels.commit(nodes[first:last], moved[first:last], table)
+
+        self._threads.share(commit, pieces)
+        self.updates[nodes] += made
+
+    def measure(self, schedule: Schedule, seconds: float) -> float:
+        """Update pairs a second, those with dropped targets too, tried for about this long; moves nothing."""
+        self.move(np.arange(1), np.ones(1, dtype=np.int64), 0, 0.0, *self.reserve(1))
+        begun, elapsed, pairs, number = time.perf_counter(), 0.0, 0, 0
+        while elapsed < seconds and not self.is_stopped:
+            counts = np.minimum(schedule.counts(number % schedule.rounds), _LONGEST_TRIAL)
+            nodes = np.flatnonzero(counts)
+            step = max(1, len(nodes) * _PAIRS_OF_TRIAL // max(1, int(counts.sum()) * int(self._targets_by_hop.sum())))
+            nodes = nodes[number * step % max(1, len(nodes)) :][:step]
+            self.move(nodes, counts[nodes], number, 0.0, *self.reserve(len(nodes)))
+            pairs += int(counts[nodes].sum() * self._targets_by_hop.sum())
+            elapsed = time.perf_counter() - begun
+            number += 1
+        return max(1.0, pairs / elapsed)
+
+    def reserve(self, size: int) -> tuple[list[Table], Integers]:
+        """Room beside the tables for as many rows, and for their update pairs."""
+        if len(self._room[0]) < size:
+            self._room = [allocate(0, self.state.dimensions) for _ in self.state.tables]
+            self._room = [allocate(size, self.state.dimensions) for _ in self.state.tables]
+            self._made = np.zeros(size, dtype=np.int64)
+        return [room[:size] for room in self._room], self._made[:size]
+
+    def move(
+        self, nodes: Integers, counts: Integers, number: int, rate: float, rows: list[Table], made: Integers
+    ) -> None:
+        """Write where nodes go in a round, and the update pairs they make; reads the tables and leaves them be."""
+        tables = self.state.tables
+        key = np.uint64(derive(self._key, number))
+        pieces = self._threads.cut(counts)
+
+        def move(first: int, last: int) -> None:
+            for own, room in enumerate(rows):
+                kernels.advance(
+                    nodes[first:last], counts[first:last], tables[own], tables[len(tables) - 1 - own],
+                    room[first:last], made[first:last], self._arcs, key, np.float32(rate),
+                    self._targets_by_hop, self._settings.negatives, self._stopped,
+                )  # fmt: skip
+
+        self._threads.share(move, pieces)

@@ -1,0 +1,33 @@
+"""Draws on a GPU, compiled by Triton: those of `randomness`, and the arc that a draw takes."""
+
+# mypy: ignore-errors
+
+import triton
+import triton.language as tl
+
+from manela.randomness import FIRST_FACTOR, GOLDEN, SECOND_FACTOR
+
+_GOLDEN = tl.constexpr(GOLDEN)
+_FIRST_FACTOR = tl.constexpr(FIRST_FACTOR)
+_SECOND_FACTOR = tl.constexpr(SECOND_FACTOR)
+
+
+@triton.jit
+def derive(key, number):
+    """The draw with this number under this key."""
+    z = key + _GOLDEN * (number.to(tl.uint64) + 1)
+    z = (z ^ (z >> 30)) * _FIRST_FACTOR
+    z = (z ^ (z >> 27)) * _SECOND_FACTOR
+    return z ^ (z >> 31)
+
+
+@triton.jit
+def choose(first, degree, drawn, thresholds, aliases, goes, WEIGHTED: tl.constexpr):
+    """The arc that a draw takes of `degree` from `first` on, where it goes at all."""
+    place = tl.umulhi(drawn, degree.to(tl.uint64)).to(tl.int64)
+    if WEIGHTED:
+        rest = ((drawn * degree.to(tl.uint64)) >> 32).to(tl.uint32)
+        limit = tl.load(thresholds + first + place, mask=goes, other=0).to(tl.uint32, bitcast=True)
+        alias = tl.load(aliases + first + place, mask=goes, other=0).to(tl.int64)
+        place = tl.where(rest >= limit, alias, place)
+    return first + place
