@@ -86,6 +86,11 @@ class Schedule:
         done = max(0, number - self.falls_at) / (falling - 1) if falling > 1 else 0.0
         return self.learning_rate * (1.0 - (1.0 - FINAL_RATE) * done)
 
+    def has_work_of(self, other: Schedule) -> bool:
+        """Whether nodes have the same iterations as by another in every round, whatever the learning rate."""
+        same = self.iterations is other.iterations and self.phases is other.phases
+        return same and (self.spread_over or self.rounds) == (other.spread_over or other.rounds)
+
     def fall(self, number: int) -> Schedule:
         """The same with a rate that falls from this round on."""
         return replace(self, falls_at=number, rounds=self.rounds if self.falling is None else number + self.falling)

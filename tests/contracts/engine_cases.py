@@ -3,6 +3,8 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from manela.engines.cluster.messages import RayMessageEngine
+from manela.engines.cluster.walks import RayWalkEngine
 from manela.engines.cpu import CpuEngine
 from manela.engines.gpu.messages import GpuMessageEngine
 from manela.engines.gpu.walks import GpuWalkEngine
@@ -18,13 +20,18 @@ from manela.settings import check_all
 
 BY_WALKS = {"cpu": CpuEngine, "gpu": GpuWalkEngine}
 BY_MESSAGES = {"cpu": MessageEngine, "gpu": GpuMessageEngine}
+ON_A_CLUSTER = {"walks": RayWalkEngine, "messages": RayMessageEngine}
+"""Too slow to start for tests with many examples; the bits are those of the CPU engine."""
 
 
 def settings_of(engine_class, **parameters):
     """The paper's settings for an engine by walks, and the defaults for one by messages."""
     defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
-    if engine_class not in BY_MESSAGES.values():
+    if engine_class not in (*BY_MESSAGES.values(), RayMessageEngine):
         defaults |= PAPER
+    if engine_class in ON_A_CLUSTER.values():
+        defaults |= {"workers": 2, "n_jobs": 1}
+        parameters.pop("n_jobs", None)
     return check_all({**defaults, **parameters})
 
 

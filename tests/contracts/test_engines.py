@@ -1,8 +1,11 @@
 """What must hold for every engine, by walks and by messages."""
 
+import logging
+
 import numpy as np
 import pytest
-from engine_cases import BY_MESSAGES, BY_WALKS, arcs_of, run_engine, settings_of
+import ray
+from engine_cases import BY_MESSAGES, BY_WALKS, ON_A_CLUSTER, arcs_of, run_engine, settings_of
 
 from manela.engines.cpu import CpuEngine
 from manela.engines.messages import MessageEngine
@@ -15,12 +18,27 @@ from manela.schedule import plan
 ENGINES = {
     **{f"{name}, walks": kind for name, kind in BY_WALKS.items()},
     **{f"{name}, messages": kind for name, kind in BY_MESSAGES.items()},
+    **{f"ray, {exchange}": kind for exchange, kind in ON_A_CLUSTER.items()},
 }
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"
+)
 
 
 @pytest.fixture(params=sorted(ENGINES), scope="module")
 def engine_class(request):
+    if request.param.startswith("ray"):
+        request.getfixturevalue("connected")
     return ENGINES[request.param]
+
+
+@pytest.fixture(scope="module")
+def connected():
+    """Ray on this machine, started once for all engines on a cluster."""
+    ray.init(num_cpus=2, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+    yield
+    ray.shutdown()
 
 
 @pytest.mark.parametrize("engine_class", [CpuEngine, MessageEngine])

@@ -84,11 +84,12 @@ def check_rounds(engine_class, graph, parameters, pairs):
 
 def read_shown(engine, table):
     """What nodes showed of a table in the last round: [Φ, M¹, …] in double precision."""
-    shown, dimensions = engine._shown[table], engine.state.dimensions
-    shown = shown if isinstance(shown, np.ndarray) else shown.cpu().numpy()
+    on_card = isinstance(engine, GpuMessageEngine)
+    shown = engine._shown[table].cpu().numpy() if on_card else engine._rounds.shown[table]
+    dimensions, nodes = engine.state.dimensions, len(engine.updates)
     rows = shown.view(np.float16) if shown.dtype == np.uint16 else shown
     assert not rows[:, dimensions:].any()
-    return [*rows[:, :dimensions].astype(np.float64).reshape(engine._hops, -1, dimensions)]
+    return [*rows[:, :dimensions].astype(np.float64).reshape(-1, nodes, dimensions)]
 
 
 def check_shown(table, levels, graph, arcs, scales):
@@ -152,16 +153,21 @@ def test_three_rounds_are_off_by_no_more_than_half_precision(graph, parameters, 
     assert distance(state.tables, expected) <= max(distance(tables, expected) for tables in shaken)
 
 
-def test_a_heavy_arc_to_a_dead_end_does_not_drown_a_light_one_that_leads_on():
+@pytest.mark.parametrize("engine_class", BY_MESSAGES.values(), ids=BY_MESSAGES.keys())
+def test_a_heavy_arc_to_a_dead_end_does_not_drown_a_light_one_that_leads_on(engine_class):
     """The mean over walks that go on is over the light arc alone; by its scale the heavy one weighs 1e90."""
     graph = Graph.from_edges([0, 0, 2], [1, 2, 0], [1.0, 1e-90, 1.0], directed=True)
     parameters = {"dimensions": 4, "window": 2, "ratios": (0.0, 0.0, 1.0), "rounds": 2, "frequency": 0.0}
-    state = run_engine(MessageEngine, graph, parameters, 100, 2)
+    state = run_engine(engine_class, graph, parameters, 100, 2)
     assert np.isfinite(state.tables[0]).all()
-    with MessageEngine(graph, settings_of(MessageEngine, **parameters), state) as engine:
-        engine._show()
+    with engine_class(graph, settings_of(engine_class, **parameters), state) as engine:
+        show(engine)
         shown = read_shown(engine, 0)
     np.testing.assert_array_equal(shown[2][0], shown[1][2])  # by 2, to which all walks of two steps go
+
+
+def show(engine):
+    (engine._show if isinstance(engine, GpuMessageEngine) else engine._rounds.show)()
 
 
 @pytest.mark.parametrize("source", ["nodes", "moments"])
@@ -177,9 +183,9 @@ def test_the_place_of_a_node_among_others_does_not_change_its_bits(source):
     nodes = np.flatnonzero(counts)
     assert len(set(counts[nodes].tolist())) > 4
     with MessageEngine(graph, wanted, start_large(graph, wanted)) as engine:
-        engine._show()
-        shown = engine._shown[0]
-        negatives = engine._draw_negatives(0, schedule)[0]
+        rounds = engine._rounds
+        rounds.show()
+        shown, negatives = rounds.shown[0], rounds.draw_negatives(0, schedule)[0]
 
         def move(pieces):
             own, made = engine.state.tables[0].copy(), np.zeros(graph.number_of_nodes, dtype=np.int64)
@@ -187,8 +193,8 @@ def test_the_place_of_a_node_among_others_does_not_change_its_bits(source):
                 piece = piece[np.argsort(-counts[piece], kind="stable")]
                 pairs = np.zeros(len(piece), dtype=np.int64)
                 messages.advance(
-                    piece, counts[piece], own, shown, *negatives, engine.arcs, engine._own_shares,
-                    engine._neighbours.scales, engine._targets, engine._amount, np.uint64(77), np.float32(0.05), pairs,
+                    piece, counts[piece], own, shown, *negatives, engine.arcs, rounds.own_shares,
+                    engine._neighbours.scales, rounds.targets, rounds.amount, np.uint64(77), np.float32(0.05), pairs,
                     np.zeros(1, dtype=np.uint8),
                 )  # fmt: skip
                 made[piece] = pairs
@@ -208,7 +214,7 @@ def test_nodes_that_are_moved_some_at_a_time_go_to_the_same_places(source, monke
     graph = Graph.from_edges(rng.integers(50, size=160), rng.integers(50, size=160), nodes=range(52))
     parameters = {"dimensions": 20, "negative_source": source, "rounds": 3, "context": True, "ratios": (0.5, 0.5)}
     whole = run_engine(MessageEngine, graph, parameters, 60 * 52, 3)
-    monkeypatch.setattr("manela.engines.messages._NODES_AT_ONCE", 7)
+    monkeypatch.setattr("manela.engines.message_rounds._NODES_AT_ONCE", 7)
     pieces = run_engine(MessageEngine, graph, parameters, 60 * 52, 3)
     assert pieces.pairs == whole.pairs > 0
     for table, expected in zip(pieces.tables, whole.tables, strict=True):
@@ -224,7 +230,7 @@ def test_a_round_that_has_begun_is_finished_before_a_stop_counts(engine_class):
     for state, stops in zip(states, (False, True), strict=True):
         with engine_class(graph, wanted, state) as engine:
             if stops:
-                engine._show = call_before(engine.stop, engine._show)
+                before_showing(engine, engine.stop)
             assert engine.advance(schedule)
             assert engine.advance(schedule) != stops
             assert state.round == (1 if stops else 2)
@@ -235,12 +241,16 @@ def test_a_round_that_has_begun_is_finished_before_a_stop_counts(engine_class):
         np.testing.assert_array_equal(engine.state.tables[0], states[1].tables[0])
 
 
-def call_before(first, then):
-    def call(*arguments):
-        first()
-        return then(*arguments)
+def before_showing(engine, first):
+    """Have something done before the agents of an engine show themselves."""
+    owner, name = (engine, "_show") if isinstance(engine, GpuMessageEngine) else (engine._rounds, "show")
+    then = getattr(owner, name)
 
-    return call
+    def call():
+        first()
+        then()
+
+    setattr(owner, name, call)
 
 
 @pytest.mark.parametrize("engine_class", BY_MESSAGES.values(), ids=BY_MESSAGES.keys())
@@ -251,7 +261,7 @@ def test_a_round_of_which_nothing_is_kept_ends_at_once(engine_class):
     state = begin(3, 8, False, 0)
     begun, returned = threading.Event(), []
     with engine_class(graph, wanted, state) as engine:
-        engine._show = call_before(begun.set, engine._show)
+        before_showing(engine, begun.set)
         runner = threading.Thread(target=lambda: returned.append(engine.advance(plan(graph, wanted, 10**12))))
         runner.start()
         assert begun.wait(60)

@@ -17,8 +17,10 @@ import ray
 
 from manela import Manela
 from manela.datasets.generators import stochastic_block_model
-from manela.engines import cluster
-from manela.engines.cluster import RayEngine, check_store, share_out
+from manela.engines.cluster.connection import check_store, share_out
+from manela.engines.cluster.engine import RayEngine
+from manela.engines.cluster.messages import RayMessageEngine
+from manela.engines.cluster.walks import RayWalkEngine
 from manela.engines.state import begin
 from manela.errors import ClusterError, MissingExtraError, ParameterError
 from manela.formats.embeddings import read_embedding
@@ -32,6 +34,13 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 PARAMETERS_OF_RUN = {"dimensions": 20, "rounds": 12, "pairs": 40_000, "ratios": (0.5, 0.5)}
+ENGINES = {"walks": RayWalkEngine, "messages": RayMessageEngine}
+
+
+@pytest.fixture(params=sorted(ENGINES))
+def edition(request):
+    """The parameters of an edition, beside which smoothing is left out to compare vectors of rounds."""
+    return PAPER if request.param == "walks" else {"start": "random", "smooth": False}
 
 
 @pytest.fixture(scope="module")
@@ -87,13 +96,16 @@ def connected(ray_cluster):
 
 def settings(**parameters):
     defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
-    return check_all({**defaults, **PAPER, **PARAMETERS_OF_RUN, "engine": "ray", **parameters})
+    return check_all({**defaults, **PARAMETERS_OF_RUN, "engine": "ray", **parameters})
 
 
 @pytest.mark.parametrize(("workers", "context"), [(1, False), (2, True), (3, False), (5, False)])
-def test_any_number_of_workers_gives_the_bits_of_the_cpu_engine(connected, graph, workers, context):
-    one = Manela.paper(**PARAMETERS_OF_RUN, context=context, engine="cpu").fit(graph)
-    model = Manela.paper(**PARAMETERS_OF_RUN, context=context, engine="ray", workers=workers).fit(graph)
+@pytest.mark.parametrize("preset", [PAPER, {}, {"negative_source": "moments"}], ids=["walks", "messages", "moments"])
+def test_any_number_of_workers_gives_the_bits_of_the_cpu_engine(connected, graph, workers, context, preset):
+    if preset.get("negative_source") and workers in (1, 5):
+        pytest.skip("few are enough for draws from moments")
+    one = Manela(**PARAMETERS_OF_RUN | preset, context=context, engine="cpu").fit(graph)
+    model = Manela(**PARAMETERS_OF_RUN | preset, context=context, engine="ray", workers=workers).fit(graph)
     np.testing.assert_array_equal(model.embedding_, one.embedding_)
     if context:
         np.testing.assert_array_equal(model.context_, one.context_)
@@ -110,7 +122,7 @@ def left_behind():
     workers = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
-            if path.read_bytes().startswith(b"ray::Part"):
+            if path.read_bytes().startswith((b"ray::WalkWorker", b"ray::MessageWorker")):
                 workers.append(path.parent.name)
     used = 0
     for node in ray.nodes():
@@ -130,10 +142,10 @@ def wait_until_nothing_is_left():
 
 
 def test_a_long_round_is_stopped_soon(connected, graph):
-    wanted = settings(workers=2, n_jobs=1, rounds=1, pairs=4_000_000_000)
+    wanted = settings(**PAPER, workers=2, n_jobs=1, rounds=1, pairs=4_000_000_000)
     state = begin(graph.number_of_nodes, 20, False, 0)
     before = state.tables[0].copy()
-    with RayEngine(graph, wanted, state) as engine:
+    with RayWalkEngine(graph, wanted, state) as engine:
         schedule = plan(graph, wanted, 4_000_000_000)
         stopping = threading.Timer(1.5, engine.stop)
         stopping.start()
@@ -146,6 +158,21 @@ def test_a_long_round_is_stopped_soon(connected, graph):
     wait_until_nothing_is_left()
 
 
+def test_by_messages_a_long_round_of_which_nothing_is_kept_is_stopped_soon(connected, graph):
+    wanted = settings(workers=2, n_jobs=1, rounds=1, pairs=40_000_000_000)
+    state = begin(graph.number_of_nodes, 20, False, 0)
+    with RayMessageEngine(graph, wanted, state) as engine:
+        schedule = plan(graph, wanted, 40_000_000_000)
+        stopping = threading.Timer(1.5, engine.stop, kwargs={"keep": False})
+        stopping.start()
+        begun = time.monotonic()
+        assert not engine.advance(schedule)
+        assert time.monotonic() - begun < 6
+        stopping.join()
+        assert state.round == 0
+    wait_until_nothing_is_left()
+
+
 def test_half_precision_on_the_wire_is_near(connected, graph):
     exact = Manela.paper(**PARAMETERS_OF_RUN, engine="cpu").fit(graph).embedding_
     near = Manela.paper(**PARAMETERS_OF_RUN, engine="ray", workers=2, snapshot="float16").fit(graph).embedding_
@@ -155,18 +182,18 @@ def test_half_precision_on_the_wire_is_near(connected, graph):
 
 
 @pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:goes on with")
-def test_a_run_goes_on_with_the_same_bits_when_workers_and_nodes_are_killed(connected, graph):
-    wanted = settings(workers=3, n_jobs=1)
-    whole = Manela.paper(**PARAMETERS_OF_RUN, engine="cpu").fit(graph)
+def test_a_run_goes_on_with_the_same_bits_when_workers_and_nodes_are_killed(connected, graph, edition):
+    wanted = settings(**edition, workers=3, n_jobs=1)
+    whole = Manela(**PARAMETERS_OF_RUN, **edition, engine="cpu").fit(graph)
     extra = connected.add_node(num_cpus=1, object_store_memory=80 * 2**20)
     connected.wait_for_nodes()
     state = begin(graph.number_of_nodes, 20, False, 0)
     schedule = plan(graph, wanted, 40_000)
     seen = 0
-    with RayEngine(graph, wanted, state) as engine:
+    with ENGINES[wanted.exchange](graph, wanted, state) as engine:
         while state.round < 12:
             assert engine.advance(schedule)
-            if state.round <= seen:  # once more, after all were lost
+            if state.round <= seen:  # once more, after some were lost
                 continue
             seen = state.round
             if state.round == 3:
@@ -185,8 +212,8 @@ def test_a_run_goes_on_with_the_same_bits_when_workers_and_nodes_are_killed(conn
 
 
 @pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:goes on with")
-def test_a_worker_killed_while_vectors_are_handed_out_changes_nothing(connected, graph, monkeypatch):
-    monkeypatch.setattr(cluster, "_LARGE_PIECE", 4000)
+def test_a_worker_killed_while_vectors_are_handed_out_changes_nothing(connected, graph, edition, monkeypatch):
+    monkeypatch.setattr("manela.engines.cluster.engine.LARGE_PIECE", 4000)
     read, calls = RayEngine._read_state, []
 
     def read_and_kill(self, first, last):
@@ -196,15 +223,17 @@ def test_a_worker_killed_while_vectors_are_handed_out_changes_nothing(connected,
         return read(self, first, last)
 
     monkeypatch.setattr(RayEngine, "_read_state", read_and_kill)
-    model = Manela.paper(**PARAMETERS_OF_RUN, engine="ray", workers=2, n_jobs=1).fit(graph)
+    model = Manela(**PARAMETERS_OF_RUN, **edition, engine="ray", workers=2, n_jobs=1).fit(graph)
     assert len(calls) > 3
     np.testing.assert_array_equal(
-        model.embedding_, Manela.paper(**PARAMETERS_OF_RUN, engine="cpu").fit(graph).embedding_
+        model.embedding_, Manela(**PARAMETERS_OF_RUN, **edition, engine="cpu").fit(graph).embedding_
     )
 
 
 @pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:goes on with")
-def test_workers_that_are_all_lost_after_the_last_round_do_not_take_the_result_with_them(connected, graph, monkeypatch):
+def test_workers_that_are_all_lost_after_the_last_round_do_not_take_the_result_with_them(
+    connected, graph, edition, monkeypatch
+):
     look, lost = RayEngine.is_finite, []
 
     def lose_all(self):
@@ -215,10 +244,10 @@ def test_workers_that_are_all_lost_after_the_last_round_do_not_take_the_result_w
         return look(self)
 
     monkeypatch.setattr(RayEngine, "is_finite", lose_all)
-    model = Manela.paper(**PARAMETERS_OF_RUN, engine="ray", workers=1, n_jobs=1).fit(graph)
+    model = Manela(**PARAMETERS_OF_RUN, **edition, engine="ray", workers=1, n_jobs=1).fit(graph)
     assert lost
     np.testing.assert_array_equal(
-        model.embedding_, Manela.paper(**PARAMETERS_OF_RUN, engine="cpu").fit(graph).embedding_
+        model.embedding_, Manela(**PARAMETERS_OF_RUN, **edition, engine="cpu").fit(graph).embedding_
     )
 
 
@@ -256,14 +285,15 @@ def test_an_address_where_nobody_is_ends_the_command_in_one_line(manela, tmp_pat
     assert "Traceback" not in done.stderr
 
 
-def test_a_driver_that_is_stopped_or_killed_leaves_nothing_and_can_be_resumed(connected, tmp_path, manela):
+@pytest.mark.parametrize("preset", [["--paper"], []], ids=["walks", "messages"])
+def test_a_driver_that_is_stopped_or_killed_leaves_nothing_and_can_be_resumed(connected, tmp_path, manela, preset):
     graph, _ = stochastic_block_model(nodes=300, seed=2)
     file, out, folder = tmp_path / "graph.csv", tmp_path / "out.npz", tmp_path / "run"
     sources = np.repeat(np.arange(300), graph.degrees)
     file.write_text("".join(f"{a},{b}\n" for a, b in zip(sources, graph.indices, strict=True) if a < b))
     arguments = ["embed", file, "-o", out, "--dimensions", "16", "--pairs", "3000000", "--rounds", "400",
                  "--checkpoint", folder, "--checkpoint-every", "0"]  # fmt: skip
-    command = [sys.executable, "-m", "manela", *map(str, arguments), "--paper", "--engine", "ray", "--workers", "2",
+    command = [sys.executable, "-m", "manela", *map(str, arguments), *preset, "--engine", "ray", "--workers", "2",
                "--address", connected.address]  # fmt: skip
     for number, resume in ((signal.SIGINT, []), (signal.SIGKILL, ["--resume"])):
         process = subprocess.Popen(
@@ -282,8 +312,8 @@ def test_a_driver_that_is_stopped_or_killed_leaves_nothing_and_can_be_resumed(co
         process.communicate(timeout=60)
         assert process.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL)
         wait_until_nothing_is_left()
-    done = manela(*arguments, "--resume", "--paper", "--engine", "cpu")
+    done = manela(*arguments, "--resume", *preset, "--engine", "cpu")
     assert done.returncode == 0, done.stderr
-    expected = Manela.paper(dimensions=16, pairs=3_000_000, rounds=400).fit(file)
+    expected = (Manela.paper if preset else Manela)(dimensions=16, pairs=3_000_000, rounds=400).fit(file)
     found = read_embedding(out)
     np.testing.assert_array_equal(found.vectors, expected.embedding_)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from manela import Manela
-from manela.engines.cluster import RayEngine
+from manela.engines.cluster.engine import RayEngine
 from manela.errors import ClusterError
 from manela.formats.embeddings import read_embedding
 
@@ -110,20 +110,20 @@ def test_from_outside_the_vectors_are_the_same(file, address, environment, tmp_p
     assert process.returncode == 0, said
     expected = Manela.paper(dimensions=16, pairs=40_000, rounds=20).fit(file).embedding_
     np.testing.assert_array_equal(read_embedding(tmp_path / "out.npz").vectors, expected)
-    wait_until(lambda: not running(b"ray::Part"))
+    wait_until(lambda: not running(b"ray::WalkWorker"))
 
 
 def test_ctrl_c_leaves_no_worker(file, address, environment, tmp_path):
     process = start(file, address, environment, tmp_path, "--workers", "2", "--rounds", "5000", "--pairs", "10000000",
                     "--checkpoint", tmp_path / "run", "--checkpoint-every", "0")  # fmt: skip
     wait_until((tmp_path / "run" / "checkpoint.npz").exists, process)
-    assert len(running(b"ray::Part")) == 2
+    assert len(running(b"ray::WalkWorker")) == 2
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
     assert "Traceback" not in said
     assert not (tmp_path / "out.npz").exists()
-    wait_until(lambda: not running(b"ray::Part"))
+    wait_until(lambda: not running(b"ray::WalkWorker"))
 
 
 def test_a_lost_connection_is_told_from_other_troubles():

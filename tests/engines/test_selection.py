@@ -38,17 +38,6 @@ def test_by_messages_a_snapshot_of_another_kind_is_refused(graph, snapshot, engi
         open_engine(graph, check_all({"snapshot": snapshot, "engine": engine}))
 
 
-@pytest.mark.parametrize("parameters", [{"engine": "ray"}, {"workers": 2}])
-def test_messages_with_an_engine_that_has_walks_only_are_refused(graph, parameters):
-    engine = parameters.get("engine", "ray")
-    with pytest.raises(
-        ParameterError, match=f"exchange must be 'walks' with engine '{engine}', got 'messages'"
-    ) as error:
-        Manela(exchange="messages", **parameters).fit(graph)
-    assert len(str(error.value).splitlines()) == 1
-    assert "Manela.paper" in str(error.value)
-
-
 @pytest.mark.parametrize("engine", ["auto", "cpu"])
 @pytest.mark.parametrize("exchange", ["messages", "walks"])
 def test_processors_run_both_editions(graph, engine, exchange):

@@ -64,28 +64,47 @@ class Neighbours:
         return len(self.arcs.indices) / max(1, int(np.count_nonzero(self.joined)))
 
     def average(
-        self, source: Shown, target: Shown, scale: npt.NDArray[np.float64], offset: int = 0, place: int = 0
+        self,
+        source: Shown,
+        target: Shown,
+        scale: npt.NDArray[np.float64],
+        offset: int = 0,
+        place: int = 0,
+        nodes: Integers | None = None,
     ) -> None:
-        """target[place + v] ← scale[v]·Σ weight·source[offset + u] over the neighbours u of every node v."""
+        """target[place + v] ← scale[v]·Σ weight·source[offset + u] over the neighbours u of all nodes v, or some."""
 
         def average(first: int, last: int) -> None:
-            kernels.average(source, offset, self.arcs, self.weights, scale, target, place, first, last)
+            kernels.average(source, offset, self.arcs, self.weights, scale, nodes, target, place, first, last)
 
-        self.threads.share(average, self.borders)
+        self.threads.share(average, self.borders if nodes is None else self.cut(nodes))
 
-    def show(self, table: Table, shown: Shown, hops: int) -> None:
-        """Write what agents show of themselves into the rows h·n + v of shown: Φ, M¹, … M^(hops − 1)."""
+    def cut(self, nodes: Integers) -> Integers:
+        """Borders of pieces of some nodes that take about as long."""
+        return self.threads.cut(self.arcs.indptr[nodes + 1] - self.arcs.indptr[nodes] + _WORK_OF_A_ROW)
+
+    def show(
+        self, table: Table, shown: Shown, hops: int, own: slice | None = None, nodes: Integers | None = None
+    ) -> None:
+        """Write what agents show of themselves into the rows h·n + v of shown: Φ, M¹, … M^(hops − 1).
+
+        Φ of all nodes, or of the own ones, where others' are there already; means of all nodes, or of these.
+        """
         n = len(table)
-        self.threads.share(lambda first, last: kernels.show(table, shown, first, last), self.borders)
-        _round_to_half(shown[:n])
+        own = own or slice(0, n)
+        borders = self.borders if own == slice(0, n) else own.start + self.cut(np.arange(own.start, own.stop))
+        self.threads.share(lambda first, last: kernels.show(table, shown, first, last), borders)
+        _round_to_half(shown[own])
         for hop in range(1, hops):
-            self.average(shown, shown, self.scales[min(hop, len(self.scales)) - 1], (hop - 1) * n, hop * n)
+            scale = self.scales[min(hop, len(self.scales)) - 1]
+            self.average(shown, shown, scale, (hop - 1) * n, hop * n, nodes)
             _round_to_half(shown[hop * n : (hop + 1) * n])
 
-    def find_own_shares(self) -> npt.NDArray[np.float32] | None:
+    def find_own_shares(self, own: slice | None = None) -> npt.NDArray[np.float32] | None:
         """For each arc from v to w, the part of M¹(w) that is v's own; 1 where w has no neighbours.
 
-        None on an undirected network without weights, where it is scales[0] of w.
+        None on an undirected network without weights, where it is scales[0] of w. With `own`, of the arcs of these
+        nodes only.
         """
         if self.weights is None and not self.directed:
             return None
@@ -95,7 +114,7 @@ class Neighbours:
         def find(first: int, last: int) -> None:
             kernels.find_own_shares(indptr, indices, self.weights, self.scales[0], self.directed, shares, first, last)
 
-        self.threads.share(find, self.borders)
+        self.threads.share(find, self.borders if own is None else np.array([own.start, own.stop]))
         return shares
 
 

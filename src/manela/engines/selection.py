@@ -97,11 +97,7 @@ def _open_gpu(graph: Graph, settings: Settings, state: State | None) -> Engine:
 
 
 def _open_cluster(graph: Graph, settings: Settings, state: State | None) -> Engine:
-    from manela.engines.cluster import RayEngine
+    from manela.engines.cluster.messages import RayMessageEngine
+    from manela.engines.cluster.walks import RayWalkEngine
 
-    if settings.exchange == "messages":
-        raise ParameterError(
-            "exchange must be 'walks' with engine 'ray', got 'messages', which so far runs with engine 'cpu' or 'gpu': "
-            "give exchange='walks', or Manela.paper(…) (--paper), or another engine."
-        )
-    return RayEngine(graph, settings, state)
+    return (RayMessageEngine if settings.exchange == "messages" else RayWalkEngine)(graph, settings, state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
 from manela.engines.neighbours import Neighbours, allocate_shown
 from manela.engines.state import State, begin
@@ -77,8 +78,11 @@ def start_by_neighbours(table: Table, neighbours: Neighbours, seed: int, dimensi
 
 def measure_spread(table: Table, neighbours: Neighbours) -> float:
     """How far vectors lie from their mean: the root of the mean square, over nodes that have neighbours."""
-    count = int(np.count_nonzero(neighbours.joined))
-    totals, squares = sum_rows(table, neighbours)
+    return find_spread(*sum_rows(table, neighbours), int(np.count_nonzero(neighbours.joined)))
+
+
+def find_spread(totals: npt.NDArray[np.int64], squares: int, count: int) -> float:
+    """The same from the sums of so many rows, and of their squares, that `sum_rows` finds."""
     mean = totals / count
     return float(np.sqrt(max(0.0, squares / count - float((mean * mean).sum()))) * UNIT)
 

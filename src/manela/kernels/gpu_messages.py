@@ -204,6 +204,12 @@ def _sigmoid(z):
 
 
 @triton.jit
+def _share(weights, arc, here, scale):
+    """An arc's part of a mean; more than 1 has only one to a dead end, whose row is zero, beside a lighter one."""
+    return tl.minimum(tl.load(weights + arc, mask=here, other=0.0) * scale, 1.0).to(tl.float32)
+
+
+@triton.jit
 def sum_pieces(
     source, indices, weights, scales, firsts, lasts, nodes, partial, columns, WEIGHTED: tl.constexpr,
     COLUMNS: tl.constexpr, ROWS: tl.constexpr,
@@ -227,7 +233,7 @@ def sum_pieces(
         rows = source + other[:, None] * columns + column[None, :]
         found = tl.load(rows, mask=here[:, None] & inside, other=0.0).to(tl.float32)
         if WEIGHTED:
-            found *= (tl.load(weights + arc, mask=here, other=0.0) * scale).to(tl.float32)[:, None]
+            found *= _share(weights, arc, here, scale)[:, None]
         total += found
     tl.store(partial + piece * columns + column, tl.sum(total, axis=0), mask=column < columns)
 
@@ -253,7 +259,7 @@ def _sum_neighbours(
             rows = source + other[:, None] * columns + column[None, :]
             found = tl.load(rows, mask=here[:, None] & inside, other=0.0).to(tl.float32)
             if WEIGHTED and not PARTIAL:
-                found *= (tl.load(weights + arc, mask=here, other=0.0) * scale).to(tl.float32)[:, None]
+                found *= _share(weights, arc, here, scale)[:, None]
             summed += found
     if not WEIGHTED:
         summed *= scale.to(tl.float32)[:, None]

@@ -209,10 +209,14 @@ def add_shown(shown, table, first, last):
 
 
 @njit(cache=True, nogil=True)
-def average(source, offset, arcs, weights, scales, target, place, first, last):
-    """target[place + v] ← scales[v]·Σ weights·source[offset + u] over the neighbours u of v = first … last − 1."""
+def average(source, offset, arcs, weights, scales, nodes, target, place, first, last):
+    """target[place + v] ← scales[v]·Σ weights·source[offset + u] over the neighbours u of v.
+
+    For v = first … last − 1; or where nodes are given, for those at these places.
+    """
     indptr, indices, _, _ = arcs
-    for node in range(first, last):
+    for i in range(first, last):
+        node = i if nodes is None else nodes[i]
         average_row(
             source, offset, indices, weights, indptr[node], indptr[node + 1], scales[node], target, place + node
         )

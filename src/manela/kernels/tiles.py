@@ -291,11 +291,11 @@ def average_row(typing_context, table, offset, neighbours, weights, first, last,
                     one = ir.Constant(ir.DoubleType(), 1.0)
                     weight = builder.select(builder.fcmp_ordered("<", weight, one), weight, one)
                     weight = splat(builder, builder.fptrunc(weight, _FLOAT), _VECTOR)
-                else:
-                    weight = ir.Constant(_VECTOR, [1.0] * _WIDTH)
                 for register, total in enumerate(totals):
-                    part = _widen(builder, start, _WORD(register * _WIDTH), _WIDTH)
-                    builder.store(fma(builder, weight, part, builder.load(total)), total)
+                    part, sum_ = _widen(builder, start, _WORD(register * _WIDTH), _WIDTH), builder.load(total)
+                    # adding has units of its own beside those that convert and multiply
+                    sum_ = fma(builder, weight, part, sum_) if weighted else builder.fadd(part, sum_)
+                    builder.store(sum_, total)
             for register, total in enumerate(totals):
                 place = builder.add(column, _WORD(register * _WIDTH))
                 mean = builder.load(total) if weighted else builder.fmul(scale, builder.load(total))

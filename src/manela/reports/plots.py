@@ -16,7 +16,7 @@ from manela.formats.files import replace_file
 INK = "#010203"
 """The colour of text and axes: as good as black, and found again when a page wants its own."""
 _GREY = "#808080"
-_COLOURS = ("#2a6f97", "#e07a1f", "#3a8f5c", "#8e5aa8", "#b8323c", "#6b6b6b")
+_COLOURS = ("#2a6f97", "#e07a1f", "#3a8f5c", "#8e5aa8", "#b8323c", "#6b6b6b", "#1b1b1b", "#c9a227")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "h", "<", ">")
 
 

@@ -111,7 +111,7 @@ class GpuMessageEngine(GpuEngine):
             self._neighbours.show(table, shown, self._hops)
 
     def _move(self, schedule: Schedule, number: int, rate: float, count: bool = True) -> None:
-        if self._schedule is None or not _has_same_work(schedule, self._schedule):
+        if self._schedule is None or not schedule.has_work_of(self._schedule):
             self._schedule, self._planned = schedule, range(0)
             self._on_card, self._most_iterations = schedule.map(self._card.send), schedule.most_iterations
         if number not in self._planned:
@@ -235,12 +235,3 @@ class GpuMessageEngine(GpuEngine):
             # every partial sum is a whole number below 2^53, so it does not matter how the card adds
             products += (part.T @ part).to(torch.int64)
         return moments.Moments(size, total.cpu().numpy(), products.cpu().numpy())
-
-
-def _has_same_work(one: Schedule, other: Schedule) -> bool:
-    """Whether nodes have the same iterations in every round, whatever the learning rate."""
-    return (
-        one.iterations is other.iterations
-        and (one.spread_over or one.rounds) == (other.spread_over or other.rounds)
-        and one.rounds <= other.rounds
-    )

@@ -9,7 +9,7 @@ import numpy as np
 from manela.engines.arcs import Arcs
 from manela.engines.gpu.card import Card
 from manela.engines.neighbours import Neighbours, find_scales
-from manela.engines.start import choose_size
+from manela.engines.start import choose_size, find_spread
 from manela.engines.threads import Threads
 from manela.graph import Graph
 from manela.kernels.moments import LARGEST, UNIT
@@ -162,8 +162,7 @@ class CardNeighbours:
     def measure_spread(self, table: Any) -> float:
         """How far vectors lie from their mean, as `engines.start.measure_spread`."""
         totals, squares = self.add_up(table)
-        mean = totals.cpu().numpy() / self._joined
-        return float(np.sqrt(max(0.0, squares / self._joined - float((mean * mean).sum()))) * UNIT)
+        return find_spread(totals.cpu().numpy(), squares, self._joined)
 
     def smooth(self, table: Any) -> None:
         """Pass vectors through the filter and scale their rows, in place; nodes without neighbours keep theirs.

@@ -1,4 +1,4 @@
-"""Workers of a cluster, without the cluster."""
+"""Workers of a cluster for rounds by walks, without the cluster."""
 
 from itertools import pairwise
 
@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manela.engines.arcs import prepare_arcs
+from manela.engines.cluster.walk_worker import WalkWorker
+from manela.engines.cluster.worker import divide
 from manela.engines.cpu import CpuEngine
-from manela.engines.part import Part, divide
 from manela.engines.state import begin
 from manela.graph import Graph
 from manela.params import PAPER, PARAMETERS
@@ -31,7 +32,7 @@ def graph():
 def start(graph, wanted, schedule, workers):
     """Workers that have begun, with their shares of the nodes."""
     state = begin(graph.number_of_nodes, wanted.dimensions, wanted.context, wanted.seed)
-    parts = [Part(wanted) for _ in range(workers)]
+    parts = [WalkWorker(wanted) for _ in range(workers)]
     borders = divide(schedule.iterations, workers)
     for part, first, last in zip(parts, borders[:-1], borders[1:], strict=True):
         part.begin(1, prepare_arcs(graph), schedule, int(first), int(last))

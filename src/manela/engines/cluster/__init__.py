@@ -1,0 +1,1 @@
+"""The engines that run on the machines of a Ray cluster."""

@@ -1,0 +1,207 @@
+"""A worker of a cluster for rounds by messages, which knows of others what is shown to its own nodes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.engines.arcs import Arcs
+from manela.engines.cluster.worker import Integers, Rows, Worker
+from manela.engines.message_rounds import MessageRounds, measure_moments
+from manela.engines.neighbours import Neighbours
+from manela.engines.threads import Threads
+from manela.kernels import rows as kernels
+from manela.kernels.moments import Moments
+from manela.pages import drop_pages
+from manela.schedule import Schedule
+
+Given = list[npt.NDArray[np.float16]]
+"""What some nodes show of themselves, an array for each table."""
+
+_TIDY = 8
+"""What part of the vectors may have been given and taken until pages of the object store are given back."""
+
+
+class Facts(NamedTuple):
+    """What a worker tells of a round: its update pairs, and the moments of what its nodes show now, for each table."""
+
+    pairs: int
+    measured: list[Moments] | None
+
+
+class Network(NamedTuple):
+    """A network as workers take it: `scales` are those of `Neighbours`."""
+
+    arcs: Arcs
+    weights: npt.NDArray[np.float64] | None
+    scales: npt.NDArray[np.float64]
+    directed: bool
+
+
+class MessageWorker(Worker):
+    """Computes the rounds of its own nodes from what others show, in half precision.
+
+    It holds what all nodes show that are within the hops of a target of its own nodes, finds the means of these by
+    itself, and holds the common negatives of a round. A round is `compute`, `take` for each of the others, and
+    `commit`; until that, what is read of others is the round before. Own nodes move in place, so a round that is not
+    whole cannot be undone here: the run goes on from vectors that were collected before.
+    """
+
+    _threads: Threads | None = None
+
+    def begin(
+        self, attempt: int, network: Network, schedule: Schedule, borders: list[int], number: int, first_round: int
+    ) -> list[Integers]:
+        """Begin, or begin anew, with the part of the nodes of this number; returns whom it needs of each part.
+
+        Vectors come by `fill`, and then `ready`. `first_round` is the round that comes next.
+        """
+        self.at = None
+        self._first, self._last, self._borders, self._number = borders[number], borders[number + 1], borders, number
+        self._schedule, nodes = schedule, len(schedule.iterations)
+        if self._threads is None:
+            self._threads = Threads(self._settings.threads)
+        own = slice(self._first, self._last)
+        neighbours = Neighbours(
+            network.arcs,
+            network.weights,
+            network.scales,
+            self._threads,
+            np.array([own.start, own.stop]),
+            network.directed,
+        )
+        near, far = _find_surroundings(network.arcs, own, nodes, len(self._settings.targets_by_hop))
+        self._needed = [far[(far >= first) & (far < last)] for first, last in pairwise(borders)]
+        self._needed[number] = far[:0]
+        self._is_needed = np.zeros(nodes, dtype=bool)
+        self._is_needed[far] = True
+        self._negatives_of = -1
+        if self._rounds is not None:
+            self._rounds.release()
+        self._rounds = MessageRounds(neighbours, self._settings, self._allocate(nodes), own, near)
+        for part in range(len(self._needed)):
+            self._is_needed[self._find_negatives(first_round, part)] = True
+        self._touched = 0
+        with self._lock:
+            self._attempt, self._taken = attempt, dict[int, Given]()
+        return self._needed
+
+    def serve(self, needed: list[Integers]) -> None:
+        """Learn whom of the own nodes each part needs."""
+        self._served = needed
+
+    def fill(self, first: int, rows: Rows) -> None:
+        """Take the vectors, and the update pairs, of the own nodes among those from `first` on, and see the others."""
+        tables, updates = rows
+        last = first + len(updates)
+        begin, end = max(first, self._first), min(last, self._last)
+        seen = np.flatnonzero(self._is_needed[first:last])
+        for table, shown, given in zip(self._rounds.state.tables, self._rounds.shown, tables, strict=True):
+            if begin < end:
+                table[begin:end] = given[begin - first : end - first]
+            _write(shown, first + seen, given[seen].astype(np.float16))
+        if begin < end:
+            self._rounds.updates[begin:end] = updates[begin - first : end - first]
+
+    def follow(self, schedule: Schedule) -> None:
+        """Go on by a schedule with the same work, and another learning rate."""
+        self._schedule = schedule
+
+    def measure_moments(self) -> list[Moments]:
+        """Those of what the own nodes show, for each table."""
+        self._rounds.show_own()
+        return [measure_moments(shown[self._first : self._last]) for shown in self._rounds.shown]
+
+    def sum_rows(self) -> tuple[Integers, int]:
+        """The sum of the own nodes' rows that have neighbours, and of their squares: `engines.start.sum_rows`."""
+        table, scales = self._rounds.state.tables[0], self._rounds.scales[0]
+        totals = np.zeros(table.shape[1], dtype=np.int64)
+        return totals, int(kernels.add_up(table, scales, self._first, self._last, totals))
+
+    def compute(self, number: int, measured: list[Moments] | None) -> tuple[Any, ...]:
+        """Move the own nodes through a round; returns the update pairs made, and for each part what it is to see.
+
+        That is whom it needs, and the negatives of the next round. `measured` are the moments of all that is shown.
+        """
+        self.at = None
+        self._rounds.show()
+        pairs = self._rounds.advance(number, self._schedule, measured)
+        self._rounds.show_own()
+        facts = Facts(pairs, self.measure_moments() if measured is not None else None)
+        given: list[Given | None] = []
+        for part, served in enumerate(self._served):
+            if part == self._number:
+                given.append(None)
+                continue
+            nodes = np.concatenate((served, self._find_negatives(number + 1, self._number)))
+            rows = [_read(shown, nodes) for shown in self._rounds.shown]
+            self.sent += sum(row.nbytes for row in rows)
+            self._touched += sum(row.nbytes for row in rows)
+            given.append(rows)
+        return facts, *given
+
+    def take(self, attempt: int, part: int, given: Given) -> None:
+        """Keep what the nodes of a part show, until the round is committed; what is of an attempt before is void."""
+        with self._lock:
+            if attempt == self._attempt:
+                self._taken[part] = given
+
+    def commit(self, number: int, pairs: int) -> None:
+        """End a round after which all workers have made so many update pairs: see what others show now."""
+        with self._lock:
+            taken, self._taken = self._taken, {}
+        for part, given in taken.items():
+            nodes = np.concatenate((self._needed[part], self._find_negatives(number + 1, part)))
+            for shown, rows in zip(self._rounds.shown, given, strict=True):
+                _write(shown, nodes, rows)
+                self._touched += rows.nbytes
+        if self._touched > self._rounds.shown[0].nbytes // _TIDY:
+            # pages of the object store count as this process's while they are mapped, whatever they hold by now
+            drop_pages(lambda name: "plasma" in name, shared=True)
+            self._touched = 0
+        self.at = (number + 1, pairs)
+
+    def stop(self) -> None:
+        """End what is being computed, within moments; vectors are of no round any more."""
+        if self._rounds is not None:
+            self._rounds.abandon()
+
+    def _find_negatives(self, number: int, part: int) -> Integers:
+        """The nodes of a part that are common negatives of a round, in order; none where moments are drawn from."""
+        if self._settings.negative_source != "nodes":
+            return np.zeros(0, dtype=np.int64)
+        if self._negatives_of != number:
+            self._negatives_of = number
+            self._negatives: Integers = np.unique(self._rounds.find_negative_nodes(number, self._schedule))
+        first, last = np.searchsorted(self._negatives, self._borders[part : part + 2])
+        return self._negatives[first:last]
+
+
+def _find_surroundings(arcs: Arcs, own: slice, nodes: int, hops: int) -> tuple[Integers, Integers]:
+    """The nodes whose means are needed, those within hops − 1 of own ones; and the others within `hops`."""
+    near = reached = np.zeros(nodes, dtype=bool)
+    reached[own] = True
+    for _ in range(hops):
+        near = reached.copy()
+        here = np.flatnonzero(reached)
+        first, count = arcs.indptr[here], arcs.indptr[here + 1] - arcs.indptr[here]
+        places = np.repeat(first - np.append(0, np.cumsum(count)[:-1]), count) + np.arange(count.sum())
+        reached[arcs.indices[places]] = True
+    if hops == 1:
+        near[:] = False
+    reached[own] = False
+    return np.flatnonzero(near), np.flatnonzero(reached)
+
+
+def _read(shown: npt.NDArray[Any], nodes: Integers) -> npt.NDArray[np.float16]:
+    """What nodes show, as halves."""
+    rows = shown[nodes]
+    return rows.view(np.float16) if rows.dtype == np.uint16 else rows.astype(np.float16)
+
+
+def _write(shown: npt.NDArray[Any], nodes: Integers, rows: npt.NDArray[np.float16]) -> None:
+    """Take what nodes show, as `shown` has it."""
+    shown[nodes] = rows.view(np.uint16) if shown.dtype == np.uint16 else rows.astype(np.float32)

@@ -1,0 +1,191 @@
+"""Rounds by messages on processors: what the CPU engine and a worker of a cluster have in common."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.engines.neighbours import Neighbours, Shown, allocate_shown
+from manela.engines.state import State
+from manela.engines.threads import Integers
+from manela.kernels import messages as kernels
+from manela.kernels import moments
+from manela.kernels.half import from_half
+from manela.kernels.layout import LANES, Table
+from manela.kernels.reference import BLOCKS
+from manela.randomness import NEGATIVES, ROUNDS, derive, derive_key, scale_to
+from manela.schedule import Schedule
+from manela.settings import Settings
+
+_NODES_AT_ONCE = 1 << 17
+"""Nodes whose iterations are counted and moved together; more take more room beside the vectors."""
+_PAIRS_OF_TRIAL = 400_000
+"""Update pairs between two looks at the clock while speed is measured; more measure longer than was asked for."""
+
+
+class MessageRounds:
+    """Moves some nodes of a state in place, by what all nodes showed when the round began.
+
+    What is shown is kept in half precision beside the vectors. A round is `show`, `draw_negatives` and `move`.
+
+    Attributes
+    ----------
+    state : State
+    own : slice
+        The nodes that are moved here.
+    shown : list of arrays, shape (hops·n, padded m)
+        For each table what nodes show: row h·n + v is Φ(v) for h = 0 and M^h(v) above.
+    updates : array of int, shape (n,)
+        Update pairs that each node has made.
+    """
+
+    def __init__(
+        self, neighbours: Neighbours, settings: Settings, state: State, own: slice, shown_nodes: Integers | None = None
+    ) -> None:
+        self.state, self.own, self._neighbours, self._settings = state, own, neighbours, settings
+        self._hops, self._shown_nodes = len(settings.targets_by_hop), shown_nodes
+        self.targets = np.repeat(np.arange(self._hops), settings.targets_by_hop).astype(np.int64)
+        self.amount = settings.negatives * len(self.targets)
+        self.own_shares = neighbours.find_own_shares(own)
+        size = len(state.tables[0])
+        self.shown: list[Shown] = [allocate_shown(self._hops * size, state.dimensions) for _ in state.tables]
+        self._keys = derive_key(settings.seed, ROUNDS), derive_key(settings.seed, NEGATIVES)
+        self._abandoned = np.zeros(1, dtype=np.uint8)
+        self.updates = np.zeros(size, dtype=np.int64)
+
+    def abandon(self) -> None:
+        """End what is being moved, within moments; some nodes have moved then, and some not."""
+        self._abandoned[0] = 1
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether it was, and vectors are of no round any more."""
+        return bool(self._abandoned[0])
+
+    def release(self) -> None:
+        """Give back what is not needed once there are no more rounds."""
+        self.shown, self.own_shares = [], None
+
+    def show(self) -> None:
+        """Have the own nodes show themselves as they are now, and find what means they and their neighbours show."""
+        for table, shown in zip(self.state.tables, self.shown, strict=True):
+            self._neighbours.show(table, shown, self._hops, self.own, self._shown_nodes)
+
+    def show_own(self) -> None:
+        """Have the own nodes show themselves as they are now, and nothing else."""
+        for table, shown in zip(self.state.tables, self.shown, strict=True):
+            self._neighbours.show(table, shown, 1, self.own)
+
+    @property
+    def scales(self) -> npt.NDArray[np.float64]:
+        """What sums over neighbours are multiplied by to be means."""
+        return self._neighbours.scales
+
+    def advance(self, number: int, schedule: Schedule, measured: list[moments.Moments] | None = None) -> int:
+        """Move the own nodes through a round in which all have shown themselves; returns the update pairs made."""
+        negatives, pairs = self.draw_negatives(number, schedule, measured), 0
+        for first in range(self.own.start, self.own.stop, _NODES_AT_ONCE):
+            some = slice(first, min(self.own.stop, first + _NODES_AT_ONCE))
+            nodes, made = self.move(some, schedule.counts(number, some), number, schedule.rate(number), negatives)
+            if self.is_abandoned:
+                return 0
+            self.updates[nodes] += made
+            pairs += int(made.sum())
+        return pairs
+
+    def choose_negatives(self, number: int, schedule: Schedule) -> npt.NDArray[np.uint64]:
+        """The keys of the common negatives of a round, (blocks, amount)."""
+        blocks = min(BLOCKS, schedule.most_iterations)
+        key = derive(self._keys[1], number)
+        return derive(derive(key, np.arange(blocks))[:, None], np.arange(self.amount))
+
+    def find_negative_nodes(self, number: int, schedule: Schedule) -> Integers:
+        """The nodes that are the common negatives of a round, (blocks, amount)."""
+        return scale_to(self.choose_negatives(number, schedule), len(self.updates)).astype(np.int64)
+
+    def draw_negatives(
+        self, number: int, schedule: Schedule, measured: list[moments.Moments] | None = None
+    ) -> list[tuple[Table, Table]]:
+        """For each table the common negatives of a round, (blocks, amount, m), and the same transposed and padded.
+
+        `measured` are the moments of all that is shown, for each table, where they are known.
+        """
+        size, drawn = len(self.updates), []
+        for table, shown in reversed(list(enumerate(self.shown))):
+            if self._settings.negative_source == "nodes":
+                negatives = _widen(shown[self.find_negative_nodes(number, schedule)])
+            else:
+                keys = self.choose_negatives(number, schedule)
+                found = measured[table] if measured else measure_moments(shown[:size])
+                negatives = moments.draw(found, keys.reshape(-1))
+                negatives = negatives.reshape(*keys.shape, negatives.shape[1])
+            columns = max(LANES, -(-self.amount // LANES) * LANES)
+            transposed = np.zeros((len(negatives), negatives.shape[2], columns), np.float32)
+            transposed[:, :, : self.amount] = negatives.transpose(0, 2, 1)
+            drawn.append((negatives, transposed))
+        return drawn
+
+    def move(
+        self, some: slice, counts: Integers, number: int, rate: float, negatives: list[tuple[Table, Table]]
+    ) -> tuple[Integers, Integers]:
+        """Move those of some nodes that have iterations; returns them, and the update pairs they made."""
+        nodes = np.flatnonzero(counts)
+        # those with most iterations first: nodes of a tile then have as many, and long ones are not left to the end
+        nodes = nodes[np.argsort(-counts[nodes], kind="stable")]
+        counts, nodes = counts[nodes], nodes + some.start
+        made = np.zeros(len(nodes), dtype=np.int64)
+        key = np.uint64(derive(self._keys[0], number))
+        neighbours = self._neighbours
+        pieces = neighbours.threads.cut(counts)
+        for own, table in enumerate(self.state.tables):
+
+            def move(first: int, last: int, own: int = own, table: Table = table) -> None:
+                kernels.advance(
+                    nodes[first:last], counts[first:last], table, self.shown[len(self.shown) - 1 - own],
+                    *negatives[own], neighbours.arcs, self.own_shares, neighbours.scales, self.targets, self.amount,
+                    key, np.float32(rate), made[first:last], self._abandoned,
+                )  # fmt: skip
+
+            neighbours.threads.share(move, pieces)
+        return nodes, made
+
+    def measure(self, schedule: Schedule, seconds: float) -> float:
+        """Update pairs a second, those with dropped targets too, tried for about this long; moves nothing."""
+        self.show()
+        negatives = self.draw_negatives(0, schedule)
+        begin, end = self.own.start, self.own.stop
+        if begin == end:
+            return 0.0
+        self.move(slice(begin, begin + 1), np.ones(1, dtype=np.int64), 0, 0.0, negatives)  # compiles
+        begun = time.perf_counter()
+        self.show()
+        self.draw_negatives(0, schedule)
+        preparing = time.perf_counter() - begun
+        a_round = max(1, int(schedule.counts(0, self.own).sum()) * len(self.targets))
+        step = max(1, (end - begin) * _PAIRS_OF_TRIAL // a_round)
+        pairs, first = 0, begin
+        begun, elapsed = time.perf_counter(), 0.0
+        while elapsed < seconds and not self.is_abandoned:
+            some = slice(first, min(end, first + step))
+            counts = schedule.counts(0, some)
+            self.move(some, counts, 0, 0.0, negatives)
+            pairs += int(counts.sum()) * len(self.targets)
+            first = first + step if first + step < end else begin
+            elapsed = time.perf_counter() - begun
+        return max(1.0, a_round / (preparing + a_round * elapsed / max(1, pairs)))
+
+
+def measure_moments(shown: npt.NDArray[np.generic]) -> moments.Moments:
+    """The moments of rows that are shown."""
+    parts = [moments.measure(np.zeros((0, shown.shape[1])))]
+    for first in range(0, len(shown), moments.STEP):
+        parts.append(moments.measure(_widen(shown[first : first + moments.STEP])))
+    return moments.add(parts)
+
+
+def _widen(rows: npt.NDArray[np.generic]) -> Table:
+    """Rows that are shown, in single precision."""
+    widened: Table = from_half(rows.view(np.float16)) if rows.dtype == np.uint16 else rows.astype(np.float32)
+    return widened
