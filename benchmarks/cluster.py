@@ -1,27 +1,36 @@
-"""The Ray engine on this machine beside the CPU engine: time, traffic, memory, and a projection to larger clusters."""
+"""The Ray engines beside the CPU engines, on this machine: time, traffic, memory, and a projection to more machines."""
 
 import logging
 import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 import ray
 
 from benchmarks.table import table
 from manela import Graph
 from manela.datasets.generators import draw_random
 from manela.datasets.loading import load_graph
-from manela.engines.cluster import RayEngine
-from manela.engines.cpu import CpuEngine
+from manela.engines.selection import open_engine
 from manela.engines.state import begin
-from manela.params import PARAMETERS
+from manela.params import PAPER
 from manela.schedule import count_pairs, plan
-from manela.settings import Settings, check_all
+from manela.settings import check_all
 
 NODES, EDGES = 300_000, 1_500_000
-ROUNDS = {"BlogCatalog": 300, "300,000 nodes": 60}
+ROUNDS = {("BlogCatalog", "walks"): 300, ("300,000 nodes", "walks"): 40, ("BlogCatalog", "messages"): 37,
+          ("300,000 nodes", "messages"): 20}  # fmt: skip
+WARM = 3
+
+
+class Case(NamedTuple):
+    """Workers, threads of each, and parameters."""
+
+    name: str
+    workers: int
+    threads: int
+    parameters: dict[str, Any]
 
 
 def main() -> None:
@@ -29,97 +38,100 @@ def main() -> None:
     ray.init(num_cpus=4, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
     try:
         graphs = {"BlogCatalog": load_graph("blogcatalog", unweighted=True), "300,000 nodes": draw_random(NODES, EDGES)}
-        speed, each = measure(graphs)
-        carry()
-        project(speed, each)
+        measured = measure(graphs)
+        project(*measured["messages"])
     finally:
         ray.shutdown()
 
 
-def settings(**parameters: Any) -> Settings:
-    return check_all({**{name: one.default for name, one in PARAMETERS.items()}, **parameters})
+def list_cases(exchange: str) -> list[Case]:
+    kinds = [
+        Case("CPU engine with 2 threads", 0, 2, {}),
+        Case("1 worker with 2 threads", 1, 2, {}),
+        Case("2 workers with 1 thread", 2, 1, {}),
+        Case("4 workers with 1 thread", 4, 1, {}),
+    ]
+    if exchange == "walks":
+        kinds.insert(3, Case("2 workers with 1 thread, float16", 2, 1, {"snapshot": "float16"}))
+        kinds.append(Case("2 workers with 1 thread, as many pairs a round as by messages", 2, 1, {"rounds": 248}))
+    return kinds
 
 
-def measure(graphs: dict[str, Graph]) -> tuple[float, float]:
-    """Time some rounds on each; returns update pairs a second of the CPU engine on the large one, and bytes a row."""
-    speed = each = 0.0
+def measure(graphs: dict[str, Graph]) -> dict[str, tuple[float, float]]:
+    """Time some rounds of each case; returns of the large network the CPU's pairs a second, and bytes a pair."""
+    found = {}
     with table(
         "m = 128, default budget", "rounds timed", "seconds", "against the CPU engine", "MB that workers sent a round",
-        "worker's own memory / vectors", "with what it has mapped, less the graph",
+        "bytes for an update pair", "GB in a whole run", "worker's own memory / vectors",
     ) as rows:  # fmt: skip
-        for name, graph in graphs.items():
-            for workers, threads, snapshot in (
-                (0, 2, "float32"), (1, 2, "float32"), (2, 1, "float32"), (2, 1, "float16"), (4, 1, "float32"),
-            ):  # fmt: skip
-                wanted = settings(n_jobs=threads, workers=workers or None, snapshot=snapshot, engine="ray")
-                schedule = plan(graph, wanted, count_pairs(graph, wanted))
-                state = begin(graph.number_of_nodes, 128, False, 0)
-                vectors = sum(table.nbytes for table in state.tables)
-                engine: Any = (RayEngine if workers else CpuEngine)(graph, wanted, state)
-                with engine:
-                    empty = memory(engine) if workers else (0, 0)
-                    for _ in range(3):
-                        engine.advance(schedule)
-                    begun = time.perf_counter()
-                    for _ in range(ROUNDS[name] - 3):
-                        engine.advance(schedule)
-                    seconds = time.perf_counter() - begun
-                    own, mapped = memory(engine) if workers else (0, 0)
-                    sent = engine.sent if workers else 0
-                label = f"{name}: {workers} workers with {threads} threads" + (
-                    ", float16" if snapshot == "float16" else ""
-                )
-                if not workers:
-                    one = seconds
-                    pairs = sum(int(schedule.counts(number).sum()) for number in range(3, ROUNDS[name])) * 20
-                    speed = pairs / seconds
-                    rows.row(f"{name}: CPU engine with 2 threads", ROUNDS[name] - 3, f"{seconds:.1f}", "", "", "", "")
+        for (name, exchange), rounds in ROUNDS.items():
+            base = speed = 0.0
+            for case in list_cases(exchange):
+                if name == "BlogCatalog" and case.parameters:
                     continue
-                arcs = graph.indptr.nbytes + graph.indices.nbytes
-                if workers == 2 and snapshot == "float32":
-                    moved = sum(int(np.count_nonzero(schedule.counts(number))) for number in range(ROUNDS[name]))
-                    each = sent / moved if moved else 0.0
+                seconds, pairs, sent, memory, all_pairs = time_rounds(graphs[name], exchange, case, rounds)
+                base = base or seconds
+                speed = speed or pairs / seconds
+                label, done = f"{name}, {exchange}: {case.name}", rounds - WARM
+                if not case.workers:
+                    rows.row(label, done, f"{seconds:.1f}", "", "", "", "", "")
+                    continue
+                a_pair = sent / (pairs * rounds / done)
+                if case.workers == 2 and not case.parameters:
+                    found[exchange] = speed, a_pair
                 rows.row(
-                    label, ROUNDS[name] - 3, f"{seconds:.1f}", f"{seconds / one:.2f}x",
-                    f"{sent / ROUNDS[name] / 1e6:.1f}", f"{(own - empty[0]) / vectors:.2f}",
-                    f"{(own - empty[0] + mapped - arcs) / vectors:.2f}",
+                    label, done, f"{seconds:.1f}", "" if case.parameters.get("rounds") else f"{seconds / base:.2f}x",
+                    f"{sent / rounds / 1e6:.1f}", f"{a_pair:.1f}", f"{a_pair * all_pairs / 1e9:.1f}", f"{memory:.2f}",
                 )  # fmt: skip
     print()
-    return speed, each
+    return found
 
 
-def memory(engine: RayEngine) -> tuple[int, int]:
-    """The memory of the first worker: its own, and what it has mapped of the object store."""
+def time_rounds(graph: Graph, exchange: str, case: Case, rounds: int) -> tuple[float, int, int, float, int]:
+    """Seconds and update pairs of the rounds that are timed, bytes sent in all, memory over vectors, pairs of a run."""
+    edition = PAPER if exchange == "walks" else {"start": "random"}
+    wanted = check_all({
+        **edition, "n_jobs": case.threads, "workers": case.workers or None,
+        "engine": "ray" if case.workers else "cpu", **case.parameters,
+    })  # fmt: skip
+    budget = count_pairs(graph, wanted)
+    schedule = plan(graph, wanted, budget if exchange == "walks" else None)
+    state = begin(graph.number_of_nodes, 128, False, 0)
+    vectors = sum(table.nbytes for table in state.tables)
+    with open_engine(graph, wanted, state) as engine:
+        empty = find_memory(engine) if case.workers else 0
+        for _ in range(WARM):
+            engine.advance(schedule)
+        begun, made = time.perf_counter(), engine.pairs
+        for _ in range(rounds - WARM):
+            engine.advance(schedule)
+        seconds = time.perf_counter() - begun
+        made = engine.pairs - made
+        memory = (find_memory(engine) - empty) / vectors if case.workers else 0.0
+        sent = getattr(engine, "sent", 0)
+    return seconds, made, sent, memory, budget
+
+
+def find_memory(engine: Any) -> int:
+    """The memory of the first worker that is its own, in bytes."""
     pid = ray.get(engine._workers[0].__ray_call__.remote(lambda _: os.getpid()))
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     facts = {line.split(":")[0]: line.split()[1] for line in lines if line.startswith("Rss")}
-    return int(facts["RssAnon"]) * 1024, int(facts["RssShmem"]) * 1024
+    return int(facts["RssAnon"]) * 1024
 
 
-def carry() -> None:
-    """By the formula of docs/cluster.md: every node moves in 372 of 1,000 rounds."""
-    with table("bytes into a machine a round, m = 128", "k = 2", "k = 8", "k = 32", "float16, k = 8") as rows:
-        for nodes in (300_000, 10_000_000, 100_000_000):
-            moved = nodes * 0.372
-            cells = [moved * (4 * 128 + 16) * (k - 1) / k for k in (2, 8, 32)] + [moved * (2 * 128 + 16) * 7 / 8]
-            rows.row(f"{nodes:,} nodes", *(f"{cell / 1e9:.2f} GB" for cell in cells))
-    print()
-
-
-def project(speed: float, each: float) -> None:
+def project(speed: float, a_pair: float) -> None:
     """Not measured: computing shared out evenly, and what must come into a machine over 10 Gbit/s beside it."""
     with table(
-        "PROJECTION, not measured: m = 128, default budget, 16 cores a machine", "machines", "hours of computing",
-        "GB into a machine, whole run", "hours for that at 10 Gbit/s", "with float16",
+        "PROJECTION, not measured: by messages, m = 128, default budget, 16 cores a machine", "machines",
+        "hours of computing", "GB into a machine, whole run", "hours for that at 10 Gbit/s",
     ) as rows:  # fmt: skip
         for nodes in (10_000_000, 100_000_000):
             for machines in (8, 32):
-                pairs = 7450 * nodes
+                pairs = 1120 * nodes
                 hours = pairs / (speed / 2 * 16 * machines) / 3600
-                # 1,000 rounds; a node moves in as many as it has iterations at most, and its row goes to all others
-                moves = min(1000.0, 7450 / 20) * nodes
-                into = moves * each * (machines - 1) / machines
+                # of two workers each has seen the rows of half of all nodes; of more, of all but its own
+                into = pairs * a_pair * (machines - 1) / machines
                 rows.row(
-                    f"{nodes:,} nodes", machines, f"{hours:.2f}", f"{into / 1e9:,.0f}", f"{into * 8 / 10e9 / 3600:.2f}",
-                    f"{into * 8 / 10e9 / 3600 * (256 + 16) / (512 + 16):.2f}",
-                )  # fmt: skip
+                    f"{nodes:,} nodes", machines, f"{hours:.3f}", f"{into / 1e9:,.0f}", f"{into * 8 / 10e9 / 3600:.2f}"
+                )

@@ -139,12 +139,12 @@ def test_a_connection_lost_before_the_first_round_ends_in_one_line(file, address
     code = (
         "import os, signal, sys\n"
         "from manela.cli.main import run\n"
-        "from manela.engines import cluster\n"
+        "from manela.engines.cluster import engine\n"
         "def lose(*_):\n"
         "    for process in set(filter(str.isdigit, os.listdir('/proc'))) - {str(os.getpid())}:\n"
         "        if b'--mode=specific-server' in open(f'/proc/{process}/cmdline', 'rb').read():\n"
         "            os.kill(int(process), signal.SIGKILL)\n"
-        "cluster.check_store = lose\n"  # what is asked last before the network is sent
+        "engine.check_store = lose\n"  # what is asked last before the network is sent
         "sys.exit(run(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", code, "embed", file, "-o", tmp_path / "out.npz", "--paper", "--address", address]

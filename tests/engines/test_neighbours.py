@@ -83,7 +83,8 @@ def test_what_is_shown_is_every_mean_behind_the_vectors(graph, threads):
     neighbours = Neighbours.of(graph, arcs, hops, threads)
     table, shown = allocate(n, 20), allocate_shown(hops * n, 20)
     table[:, :20] = np.random.default_rng(0).normal(size=(n, 20))
-    neighbours.show(table, shown, hops)
+    neighbours.show(table, shown)
+    neighbours.show_means(shown, hops)
     found = (shown.view(np.float16) if shown.dtype == np.uint16 else shown).astype(np.float64).reshape(hops, n, -1)
     scales = reference.find_scales(arcs, graph.weights, hops)
     np.testing.assert_array_equal(found[0], table.astype(np.float16))
@@ -101,7 +102,8 @@ def test_every_number_of_threads_shows_the_same_bits(graph):
             neighbours = Neighbours.of(graph, arcs, 3, threads)
             table, shown = allocate(n, 20), allocate_shown(3 * n, 20)
             table[:, :20] = np.random.default_rng(0).normal(size=(n, 20))
-            neighbours.show(table, shown, 3)
+            neighbours.show(table, shown)
+            neighbours.show_means(shown, 3)
             tables.append(shown)
             shares.append(neighbours.find_own_shares())
     for shown, share in zip(tables[1:], shares[1:], strict=True):
@@ -126,6 +128,7 @@ def test_where_halves_cannot_be_read_the_same_is_shown_in_single_precision(graph
         if not can:
             monkeypatch.setattr("manela.engines.neighbours.can_convert", lambda: False)
         shown = allocate_shown(3 * n, 20)
-        neighbours.show(table, shown, 3)
+        neighbours.show(table, shown)
+        neighbours.show_means(shown, 3)
         tables.append((shown.view(np.float16) if shown.dtype == np.uint16 else shown).astype(np.float32))
     np.testing.assert_array_equal(*tables)

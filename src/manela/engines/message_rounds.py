@@ -69,14 +69,19 @@ class MessageRounds:
         self.shown, self.own_shares = [], None
 
     def show(self) -> None:
-        """Have the own nodes show themselves as they are now, and find what means they and their neighbours show."""
-        for table, shown in zip(self.state.tables, self.shown, strict=True):
-            self._neighbours.show(table, shown, self._hops, self.own, self._shown_nodes)
+        """Have the own nodes show themselves as they are now, and find the means that are shown."""
+        self.show_own()
+        self.show_means()
 
     def show_own(self) -> None:
-        """Have the own nodes show themselves as they are now, and nothing else."""
+        """Have the own nodes show themselves as they are now."""
         for table, shown in zip(self.state.tables, self.shown, strict=True):
-            self._neighbours.show(table, shown, 1, self.own)
+            self._neighbours.show(table, shown, self.own)
+
+    def show_means(self) -> None:
+        """Find the means that own nodes and their neighbours show, from what all show of themselves."""
+        for shown in self.shown:
+            self._neighbours.show_means(shown, self._hops, self._shown_nodes)
 
     @property
     def scales(self) -> npt.NDArray[np.float64]:

@@ -83,18 +83,17 @@ class Neighbours:
         """Borders of pieces of some nodes that take about as long."""
         return self.threads.cut(self.arcs.indptr[nodes + 1] - self.arcs.indptr[nodes] + _WORK_OF_A_ROW)
 
-    def show(
-        self, table: Table, shown: Shown, hops: int, own: slice | None = None, nodes: Integers | None = None
-    ) -> None:
-        """Write what agents show of themselves into the rows h·n + v of shown: Φ, M¹, … M^(hops − 1).
-
-        Φ of all nodes, or of the own ones, where others' are there already; means of all nodes, or of these.
-        """
+    def show(self, table: Table, shown: Shown, own: slice | None = None) -> None:
+        """shown[v] ← Φ(v) for all nodes v, or for the own ones."""
         n = len(table)
         own = own or slice(0, n)
         borders = self.borders if own == slice(0, n) else own.start + self.cut(np.arange(own.start, own.stop))
         self.threads.share(lambda first, last: kernels.show(table, shown, first, last), borders)
         _round_to_half(shown[own])
+
+    def show_means(self, shown: Shown, hops: int, nodes: Integers | None = None) -> None:
+        """shown[h·n + v] ← M^h(v), h = 1 … hops − 1, for all nodes v, or for these, from Φ in the first n rows."""
+        n = len(self.arcs.indptr) - 1
         for hop in range(1, hops):
             scale = self.scales[min(hop, len(self.scales)) - 1]
             self.average(shown, shown, scale, (hop - 1) * n, hop * n, nodes)

@@ -52,7 +52,7 @@ def start_by_neighbours(table: Table, neighbours: Neighbours, seed: int, dimensi
     ones = joined.astype(np.float64)
     shown = allocate_shown(len(table), dimensions)
     for _ in range(SWEEPS):
-        neighbours.show(table, shown, 1)
+        neighbours.show(table, shown)
         neighbours.average(shown, table, scale)
         threads.share(lambda first, last: rows.resize(table, ones, first, last), borders)
         mean = (sum_rows(table, neighbours)[0] / np.count_nonzero(joined) * UNIT).astype(np.float32)

@@ -89,9 +89,13 @@ class MessageWorker(Worker):
             self._attempt, self._taken = attempt, dict[int, Given]()
         return self._needed
 
-    def serve(self, needed: list[Integers]) -> None:
-        """Learn whom of the own nodes each part needs."""
+    def serve(self, needed: list[Integers] | None) -> None:
+        """Learn whom of the own nodes each part needs; None if all are shown to all."""
         self._served = needed
+
+    def expect(self, whole: list[bool]) -> None:
+        """Learn which parts show all of their nodes."""
+        self._is_whole = whole
 
     def fill(self, first: int, rows: Rows) -> None:
         """Take the vectors, and the update pairs, of the own nodes among those from `first` on, and see the others."""
@@ -106,13 +110,17 @@ class MessageWorker(Worker):
         if begin < end:
             self._rounds.updates[begin:end] = updates[begin - first : end - first]
 
+    def ready(self, at: tuple[int, int]) -> None:
+        """All vectors are there; they are those after so many rounds and update pairs."""
+        self._rounds.show_own()
+        super().ready(at)
+
     def follow(self, schedule: Schedule) -> None:
         """Go on by a schedule with the same work, and another learning rate."""
         self._schedule = schedule
 
     def measure_moments(self) -> list[Moments]:
         """Those of what the own nodes show, for each table."""
-        self._rounds.show_own()
         return [measure_moments(shown[self._first : self._last]) for shown in self._rounds.shown]
 
     def sum_rows(self) -> tuple[Integers, int]:
@@ -122,26 +130,32 @@ class MessageWorker(Worker):
         return totals, int(kernels.add_up(table, scales, self._first, self._last, totals))
 
     def compute(self, number: int, measured: list[Moments] | None) -> tuple[Any, ...]:
-        """Move the own nodes through a round; returns the update pairs made, and for each part what it is to see.
+        """Move the own nodes through a round; returns what there is to tell, and what others are to see.
 
-        That is whom it needs, and the negatives of the next round. `measured` are the moments of all that is shown.
+        That is all own nodes; or for each part whom it needs, and the negatives of the next round. `measured` are the
+        moments of all that is shown.
         """
         self.at = None
-        self._rounds.show()
+        self._rounds.show_means()
         pairs = self._rounds.advance(number, self._schedule, measured)
         self._rounds.show_own()
         facts = Facts(pairs, self.measure_moments() if measured is not None else None)
-        given: list[Given | None] = []
-        for part, served in enumerate(self._served):
-            if part == self._number:
-                given.append(None)
-                continue
-            nodes = np.concatenate((served, self._find_negatives(number + 1, self._number)))
-            rows = [_read(shown, nodes) for shown in self._rounds.shown]
-            self.sent += sum(row.nbytes for row in rows)
-            self._touched += sum(row.nbytes for row in rows)
-            given.append(rows)
+        if self._served is None:
+            return facts, self._give(slice(self._first, self._last))
+        negatives = self._find_negatives(number + 1, self._number)
+        given = [
+            None if part == self._number else self._give(np.concatenate((served, negatives)))
+            for part, served in enumerate(self._served)
+        ]
         return facts, *given
+
+    def _give(self, where: slice | Integers) -> Given:
+        """What own nodes show, to be sent."""
+        rows = [_read(shown, where) for shown in self._rounds.shown]
+        size = sum(row.nbytes for row in rows)
+        self.sent += size
+        self._touched += size
+        return rows
 
     def take(self, attempt: int, part: int, given: Given) -> None:
         """Keep what the nodes of a part show, until the round is committed; what is of an attempt before is void."""
@@ -154,9 +168,11 @@ class MessageWorker(Worker):
         with self._lock:
             taken, self._taken = self._taken, {}
         for part, given in taken.items():
-            nodes = np.concatenate((self._needed[part], self._find_negatives(number + 1, part)))
+            where: slice | Integers = slice(*self._borders[part : part + 2])
+            if not self._is_whole[part]:
+                where = np.concatenate((self._needed[part], self._find_negatives(number + 1, part)))
             for shown, rows in zip(self._rounds.shown, given, strict=True):
-                _write(shown, nodes, rows)
+                _write(shown, where, rows)
                 self._touched += rows.nbytes
         if self._touched > self._rounds.shown[0].nbytes // _TIDY:
             # pages of the object store count as this process's while they are mapped, whatever they hold by now
@@ -196,12 +212,12 @@ def _find_surroundings(arcs: Arcs, own: slice, nodes: int, hops: int) -> tuple[I
     return np.flatnonzero(near), np.flatnonzero(reached)
 
 
-def _read(shown: npt.NDArray[Any], nodes: Integers) -> npt.NDArray[np.float16]:
+def _read(shown: npt.NDArray[Any], where: slice | Integers) -> npt.NDArray[np.float16]:
     """What nodes show, as halves."""
-    rows = shown[nodes]
+    rows = shown[where]
     return rows.view(np.float16) if rows.dtype == np.uint16 else rows.astype(np.float16)
 
 
-def _write(shown: npt.NDArray[Any], nodes: Integers, rows: npt.NDArray[np.float16]) -> None:
+def _write(shown: npt.NDArray[Any], where: slice | Integers, rows: npt.NDArray[np.float16]) -> None:
     """Take what nodes show, as `shown` has it."""
-    shown[nodes] = rows.view(np.uint16) if shown.dtype == np.uint16 else rows.astype(np.float32)
+    shown[where] = rows.view(np.uint16) if shown.dtype == np.uint16 else rows.astype(np.float32)

@@ -14,6 +14,8 @@ from manela.engines.start import find_spread, measure_spread
 from manela.kernels import moments
 from manela.schedule import GROWN, Schedule
 
+_WHOLE = 0.9
+"""Share of a worker's nodes that others must need for all of them to be shown to all."""
 _KEEP_EVERY = 30.0
 """Seconds between two times that vectors are fetched, to go on from if a worker is lost; fewer cost more traffic."""
 
@@ -67,10 +69,15 @@ class RayMessageEngine(RayEngine):
             worker.begin.remote(self._attempt, self._network, self._sent, borders, number, self.state.round)
             for number, worker in enumerate(self._workers)
         ])  # fmt: skip
-        served = [
-            worker.serve.remote([of_part[number] for of_part in needed]) for number, worker in enumerate(self._workers)
-        ]
-        self._ray.get(served)
+        served = []
+        self._is_whole = []
+        for number, worker in enumerate(self._workers):
+            wanted = [of_part[number] for of_part in needed]
+            least = min((len(one) for part, one in enumerate(wanted) if part != number), default=0)
+            # where nearly all are needed, all rows as they lie are less work than those that are
+            self._is_whole.append(least > _WHOLE * (borders[number + 1] - borders[number]))
+            served.append(worker.serve.remote(None if self._is_whole[number] else wanted))
+        self._ray.get([*served, *(worker.expect.remote(self._is_whole) for worker in self._workers)])
         self._hand_out(self._read_state)
         self._ray.get([worker.ready.remote((self.state.round, self.state.pairs)) for worker in self._workers])
         self._measured = None
@@ -80,9 +87,9 @@ class RayMessageEngine(RayEngine):
 
     def _do(self, number: int) -> bool:
         """A round: what the nodes of each worker show after it goes to those that need it, and all commit together."""
-        size = len(self._workers)
         computed = [
-            worker.compute.options(num_returns=1 + size).remote(number, self._measured) for worker in self._workers
+            worker.compute.options(num_returns=2 if whole else 1 + len(self._workers)).remote(number, self._measured)
+            for worker, whole in zip(self._workers, self._is_whole, strict=True)
         ]
         # only what is there is given on: Ray has a worker begin its calls in order
         taken, waiting = [], {facts: part for part, (facts, *_) in enumerate(computed)}
@@ -93,7 +100,8 @@ class RayMessageEngine(RayEngine):
             made[part] = self._ray.get(ready)
             for other, worker in enumerate(self._workers):
                 if other != part:
-                    taken.append(worker.take.remote(self._attempt, part, computed[part][1 + other]))
+                    given = computed[part][1 if self._is_whole[part] else 1 + other]
+                    taken.append(worker.take.remote(self._attempt, part, given))
         self._ray.get(taken)
         if self._abandoned:
             return False
