@@ -138,7 +138,7 @@ class MessageRounds:
         """Move those of some nodes that have iterations; returns them, and the update pairs they made."""
         nodes = np.flatnonzero(counts)
         # those with most iterations first: nodes of a tile then have as many, and long ones are not left to the end
-        nodes = nodes[np.argsort(-counts[nodes], kind="stable")]
+        nodes = nodes[np.argsort(_narrow(-counts[nodes]), kind="stable")]
         counts, nodes = counts[nodes], nodes + some.start
         made = np.zeros(len(nodes), dtype=np.int64)
         key = np.uint64(derive(self._keys[0], number))
@@ -180,6 +180,11 @@ class MessageRounds:
             first = first + step if first + step < end else begin
             elapsed = time.perf_counter() - begun
         return max(1.0, a_round / (preparing + a_round * elapsed / max(1, pairs)))
+
+
+def _narrow(counts: Integers) -> npt.NDArray[np.integer]:
+    """The same numbers in 16 bits, which are sorted much faster, if they fit."""
+    return counts.astype(np.int16) if len(counts) and -counts.min() < 2**15 else counts
 
 
 def measure_moments(shown: npt.NDArray[np.generic]) -> moments.Moments:
