@@ -241,7 +241,7 @@ RUNNING: dict[str, Parameter] = {
     ),
     "snapshot": _one_of(
         ("float32", "float16", "bfloat16"),
-        "How nodes read each other's vectors: bfloat16 on a GPU, or float16 from other machines, halve what is moved.",
+        "By walks, how nodes read each other: bfloat16 on a GPU, or float16 from other machines, halve what is moved.",
     ),
     "workers": Parameter(
         int,

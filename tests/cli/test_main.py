@@ -127,7 +127,7 @@ def test_notes_are_told_once_unless_quiet(manela, tmp_path):
 
 
 def test_parameters_network_and_output_are_checked_once(edges, tmp_path, monkeypatch):
-    from manela import params
+    from manela import settings
     from manela.cli.main import run
     from manela.datasets import loading
     from manela.formats import embeddings
@@ -138,7 +138,7 @@ def test_parameters_network_and_output_are_checked_once(edges, tmp_path, monkeyp
         original = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *a, **k: (calls.append(name), original(*a, **k))[1])
 
-    count(params, "_resolve")
+    count(settings, "_resolve")
     count(loading, "read_graph")
     count(embeddings, "check_writable")
     assert run(["embed", str(edges), "-o", str(tmp_path / "out.npz"), *QUICK]) == 0
@@ -236,7 +236,7 @@ FILES = {
         (["good.txt", "--learning-rate", "1e38"], ["stopped being finite", "learning_rate", "1e+38"]),
         (["good.txt", "--engine", "abacus"], ["engine must be one of", "'abacus'"]),
         (["good.txt", "--exchange", "letters"], ["exchange must be one of", "'letters'"]),
-        (["good.txt", "--engine", "ray"], ["exchange must be 'walks' with engine 'ray'", "--paper"]),
+        (["good.txt", "--snapshot", "float16"], ["snapshot must be float32 by messages", "'float16'"]),
         (["good.txt", "--frequency", "3"], ["frequency must be", "got 3"]),
         (["spaces.csv", "-o", "out.txt"], ["out.txt", "white space", "'New York'"]),
         (["good.txt", "-o", "good.txt"], ["good.txt", "would be overwritten"]),

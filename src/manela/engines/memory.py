@@ -45,9 +45,11 @@ def count_gpu_bytes(graph: Graph, settings: Settings) -> int:
 
 
 def count_store_bytes(graph: Graph, settings: Settings) -> int:
-    """Of each machine's object store on a Ray cluster: the arcs, and what moves in a round, for two rounds."""
-    row = _count_tables(settings) * _row(settings) + 16
-    return _count_arcs(graph) + 16 * graph.number_of_nodes + 2 * _count_moved(graph, settings) * row
+    """Of each machine's object store on a Ray cluster: the network, and what travels in a round, for two rounds."""
+    nodes, row = graph.number_of_nodes, _count_tables(settings) * _row(settings)
+    if settings.exchange == "messages":
+        return _count_arcs(graph) + 8 * len(settings.targets_by_hop) * nodes + 2 * nodes * row // 2
+    return _count_arcs(graph) + 16 * nodes + 2 * _count_moved(graph, settings) * (row + 16)
 
 
 def _count_tables(settings: Settings) -> int:

@@ -68,30 +68,29 @@ class RayEngine:
         if self._is_client:
             bring_token()
         self._ray = import_extra("ray", "cluster", "engine 'ray'")
-        self._settings = settings
-        self.arcs, self._graph, self._threads = prepare_arcs(graph), graph, Threads(settings.threads)
-        self.state = state = state or start(graph, settings, lambda: self._neighbours)
-        self._stopped = False
-        self._kept = (state.round, state.pairs)
+        self._settings, self._graph, self._stopped = settings, graph, False
         self._updates = np.zeros(graph.number_of_nodes, dtype=np.int64)
         self._schedule: Schedule | None = None
         self._workers: list[Any] = []
         self._losses = self._attempt = 0
         self._started = connect(self._ray, settings.address)
+        self._threads = Threads(settings.threads)
         try:
             found = machines(self._ray)
             self._wanted, threads = share_out(found, settings.workers, settings.requested_threads)
             check_store(found, count_store_bytes(graph, settings))
             self._settings = replace(settings, threads=threads)
+            self.arcs = prepare_arcs(graph)
+            self.state = state or start(graph, settings, lambda: self._neighbours)
+            self._kept = (self.state.round, self.state.pairs)
             self._network = self._ray.put(self._describe())
             self._hire()
-        except self._ray.exceptions.RayError as error:
-            self._leave()
-            raise ClusterError(f"the Ray cluster does not take the network: {last_line(error)}") from error
         except BaseException as error:
             self._leave()
             self._threads.close()
             self._translate(error)
+            if isinstance(error, self._ray.exceptions.RayError):
+                raise ClusterError(f"the Ray cluster does not take the network: {last_line(error)}") from error
             raise
         self.name = f"ray, {count(len(self._workers), 'worker')} with {count(threads, 'thread')} each"
 
