@@ -2,12 +2,16 @@
 
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from benchmarks.table import spread, table
 from manela import Manela, ManelaWarning, ProNE
 from manela.datasets.generators import draw_random
 from manela.datasets.loading import load_graph
+from manela.engines.messages import MessageEngine
 from manela.engines.selection import open_engine
 from manela.engines.state import begin
 from manela.graph import Graph
@@ -16,7 +20,8 @@ from manela.schedule import Schedule, plan
 from manela.settings import check_all
 
 TURNS = 7
-LARGE_TURNS = 3
+SMALL_TURNS, LARGE_TURNS = 31, 5
+"""Short turns, and many: a shared machine is slower for moments."""
 
 
 def main() -> None:
@@ -24,12 +29,14 @@ def main() -> None:
     blogcatalog = load_graph("blogcatalog")
     with table("update pairs a second, m = 128, two threads", "walks, M", "messages, M", "messages / walks") as rows:
         for label, graph, turns in (
-            ("BlogCatalog", blogcatalog, TURNS),
+            ("BlogCatalog", blogcatalog, SMALL_TURNS),
             ("random, 1 M nodes, 5 M edges", draw_random(1_000_000, 5_000_000), LARGE_TURNS),
         ):
             walks, messages = compare_speed(graph, turns)
             ratios = [m / w for m, w in zip(messages, walks, strict=True)]
             rows.row(label, spread(walks, ".2f"), spread(messages, ".2f"), spread(ratios, ".2f"))
+    print()
+    time_parts(blogcatalog)
     print()
     fits: dict[str, Any] = {
         "MANELA, default settings": lambda: Manela(n_jobs=2),
@@ -48,6 +55,39 @@ def main() -> None:
         for label, values in seconds.items():
             own = seconds["MANELA, default settings"]
             rows.row(label, spread(values, ".3f"), spread([a / b for a, b in zip(own, values, strict=True)], ".2f"))
+
+
+def time_parts(graph: Graph) -> None:
+    """Where a round by messages spends its time."""
+    with table(
+        "parts of a round on BlogCatalog, two threads; median of 31", "ms", "ns of a pair, for each thread"
+    ) as rows:
+        for negatives in (5, 0):
+            settings = check_all({"n_jobs": 2, "negatives": negatives})
+            schedule = plan(graph, settings, 30 * 40 * graph.number_of_nodes)
+            everyone = slice(0, graph.number_of_nodes)
+            with MessageEngine(graph, settings) as engine:
+                engine.advance(schedule)
+                rounds, counts = engine._rounds, schedule.counts(3)
+                drawn = rounds.draw_negatives(3, schedule)
+                parts: dict[str, Callable[[], object]] = {
+                    "what nodes show, with their means": rounds.show,
+                    "common negatives": lambda: rounds.draw_negatives(3, schedule),  # noqa: B023
+                    "moving nodes": lambda: rounds.move(everyone, counts, 3, 0.0, drawn),  # noqa: B023
+                }
+                pairs = int(counts.sum()) * sum(settings.targets_by_hop)
+                for label, work in parts.items():
+                    if negatives or label == "moving nodes":
+                        seconds = float(np.median([timed(work) for _ in range(SMALL_TURNS)]))
+                        label += "" if negatives else ", without negatives"
+                        rows.row(label, f"{seconds * 1e3:.2f}", f"{2 * seconds / pairs * 1e9:.1f}")
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Seconds of a piece of work."""
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
 
 
 def compare_speed(graph: Graph, turns: int) -> tuple[list[float], list[float]]:
@@ -71,8 +111,8 @@ def compare_speed(graph: Graph, turns: int) -> tuple[list[float], list[float]]:
     return speeds
 
 
-def time_rounds(engine: Any, schedule: Schedule, least: float = 0.5) -> float:
-    """Million update pairs a second over rounds of at least half a second."""
+def time_rounds(engine: Any, schedule: Schedule, least: float = 0.2) -> float:
+    """Million update pairs a second over rounds of at least a fifth of a second."""
     begun, pairs = time.perf_counter(), engine.pairs
     while (elapsed := time.perf_counter() - begun) < least:
         engine.advance(schedule)
