@@ -12,6 +12,7 @@ from manela.schedule import (
     STEADY,
     count_pairs,
     count_pairs_per_round,
+    count_rounds,
     has_budget,
     plan,
 )
@@ -203,3 +204,11 @@ def test_a_share_scales_the_iterations_of_each_node(graph):
     for wanted, pairs in ((by_messages(), None), (by_messages(), 10_000), (settings(), 10_000)):
         whole, part = plan(graph, wanted, pairs), plan(graph, wanted, pairs, share)
         np.testing.assert_allclose(part.iterations, share * whole.iterations)
+
+
+def test_rounds_are_counted_as_they_are_planned():
+    graph = Graph.from_edges(range(50), [*range(1, 50), 0])
+    for parameters in ({}, {"patience": 3.0}, {"rounds": 7}, {"pairs": 12_345}, {"updates": 2.0}, PAPER):
+        settings = check_all(parameters)
+        pairs = count_pairs(graph, settings) if has_budget(settings) else None
+        assert count_rounds(graph, settings) == plan(graph, settings, pairs).rounds

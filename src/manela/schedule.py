@@ -199,6 +199,18 @@ def default_rounds(nodes: int) -> int:
     return 1000 if nodes >= _MANY_NODES else 300
 
 
+def count_rounds(graph: Graph, settings: Settings) -> int:
+    """The rounds of a run, for a budget that is not a time; the most that there may be, where there is no budget."""
+    if settings.rounds is not None:
+        return settings.rounds
+    if settings.exchange == "walks":
+        return default_rounds(graph.number_of_nodes)
+    a_round = count_pairs_per_round(settings)
+    if has_budget(settings):
+        return max(1, math.ceil(count_pairs(graph, settings) / (a_round * graph.number_of_nodes)))
+    return math.ceil(choose_falling(graph, settings) / a_round) + math.ceil(_LONGEST_GROWTH / a_round)
+
+
 def has_budget(settings: Settings) -> bool:
     """Whether it is known before a run how many update pairs it will be of."""
     given = (settings.pairs, settings.updates, settings.rounds, settings.max_seconds)

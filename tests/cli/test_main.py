@@ -92,7 +92,9 @@ def test_info_tells_size_and_what_a_run_would_take(manela, edges):
     assert facts["estimated peak memory, MB"] > 0
     text = manela("info", edges).stdout
     assert re.search(r"^nodes +40$", text, re.MULTILINE)
-    assert "estimated peak memory" in text
+    for name in ("estimated peak memory, MB", "… of a GPU, MB", "… of Ray's object store, MB"):
+        assert re.search(rf"^{name} +[\d.,]+$", text, re.MULTILINE)
+        assert facts[name] > 0
 
 
 def test_a_dry_run_tells_the_same_and_writes_nothing(manela, edges, tmp_path):

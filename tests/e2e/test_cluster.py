@@ -184,6 +184,23 @@ def test_by_messages_a_long_round_of_which_nothing_is_kept_is_stopped_soon(conne
     wait_until_nothing_is_left()
 
 
+def test_by_messages_a_stop_while_workers_begin_is_not_lost(connected, graph, monkeypatch):
+    wanted = settings(workers=2, n_jobs=1, rounds=1, pairs=40_000_000_000)
+    hand_out = RayMessageEngine._hand_out
+
+    def stop_and_hand_out(self, read):
+        self.stop(keep=False)
+        hand_out(self, read)
+
+    monkeypatch.setattr(RayMessageEngine, "_hand_out", stop_and_hand_out)
+    with RayMessageEngine(graph, wanted, begin(graph.number_of_nodes, 20, False, 0)) as engine:
+        computed = []
+        monkeypatch.setattr(engine, "_do", computed.append)
+        assert not engine.advance(plan(graph, wanted, 40_000_000_000))
+        assert computed == []
+    wait_until_nothing_is_left()
+
+
 def test_half_precision_on_the_wire_is_near(connected, graph):
     exact = Manela.paper(**PARAMETERS_OF_RUN, engine="cpu").fit(graph).embedding_
     near = Manela.paper(**PARAMETERS_OF_RUN, engine="ray", workers=2, snapshot="float16").fit(graph).embedding_

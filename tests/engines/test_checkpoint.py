@@ -198,13 +198,26 @@ def test_a_damaged_checkpoint_is_refused_with_its_file(graph, tmp_path, damage):
 
 @pytest.mark.parametrize(
     "damage",
-    [{"falls_at": 8}, {"falls_at": -1}, {"falls_at": "soon"}, {"round": -1}, {"made": -5}, {"pairs": "many"}],
+    [{"falls_at": -1}, {"falls_at": "soon"}, {"round": -1}, {"made": -5}, {"pairs": "many"}],
     ids=str,
 )
 def test_a_checkpoint_that_contradicts_itself_is_refused(graph, tmp_path, damage):
     rewrite(graph, tmp_path, damage)
     with pytest.raises(CheckpointError, match=r"checkpoint\.npz: is damaged"):
         train(graph, settings(), checkpoint=Checkpoint(tmp_path, resume=True))
+
+
+def test_a_run_that_went_back_before_its_rate_fell_is_resumed(graph, tmp_path):
+    """As on a cluster after a loss: which round the rate falls from is known already."""
+    parameters = {"pairs": None, "rounds": None}
+    whole = train(graph, settings(**parameters))
+    interrupt(graph, tmp_path, after=3, **parameters)
+    file = tmp_path / "checkpoint.npz"
+    arrays, notes = read_arrays(file, "run")
+    assert (notes["round"], notes["falls_at"]) == (3, None)
+    with file.open("wb") as out:
+        write_arrays(out, arrays, {**notes, "falls_at": whole.state.falls_at}, "run")
+    assert_same(train(graph, settings(**parameters), checkpoint=Checkpoint(tmp_path, resume=True)), whole)
 
 
 def test_a_checkpoint_with_vectors_of_another_shape_is_refused(graph, tmp_path):

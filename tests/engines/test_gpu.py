@@ -227,6 +227,16 @@ def test_by_messages_rounds_are_planned_some_at_a_time(graph, monkeypatch, plann
     np.testing.assert_array_equal(run_by_messages(graph, monkeypatch, "float16"), whole)
 
 
+def test_by_messages_negatives_are_not_chosen_for_all_of_many_rounds_at_once(graph, monkeypatch):
+    monkeypatch.setattr("manela.engines.gpu.messages._MOST_CHOSEN", 1000)
+    wanted = check_all({"dimensions": 16, "window": 2, "rounds": 3000, "pairs": 60_000})
+    schedule = plan(graph, wanted, 60_000)
+    with GpuMessageEngine(graph, wanted, begin(13, 16, False, 0)) as engine:
+        assert engine.advance(schedule)
+        assert engine._chosen.numel() <= 1000
+        assert len(engine._planned) > 1
+
+
 def test_what_a_gpu_cannot_do_is_said(graph):
     with pytest.raises(ParameterError, match="dimensions must be at most 4096 on a GPU, got 5000"):
         Manela.paper(dimensions=5000, engine="gpu").fit(graph)

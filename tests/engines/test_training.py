@@ -1,3 +1,4 @@
+import signal
 import threading
 import time
 from dataclasses import replace
@@ -7,7 +8,9 @@ import pytest
 
 from manela.datasets.generators import stochastic_block_model
 from manela.engines.arcs import prepare_arcs
+from manela.engines.checkpoint import Checkpoint
 from manela.engines.estimate import estimate
+from manela.engines.messages import MessageEngine
 from manela.engines.start import choose_size
 from manela.engines.state import begin
 from manela.engines.training import train
@@ -214,3 +217,33 @@ def test_a_running_time_that_is_over_ends_a_run_with_a_warning(graph, edition, m
         run = train(graph, settings(**edition, max_seconds=0.2, rounds=100))
     assert 0 < run.state.round < 100
     assert np.isfinite(run.state.vectors).all()
+
+
+def test_a_save_that_takes_longer_than_a_stop_may_is_not_given_up(graph, tmp_path, monkeypatch):
+    """Ctrl-C waits for some seconds for a round to end; what is fetched and written after it takes its time."""
+    begun, stopped = threading.Event(), threading.Event()
+    monkeypatch.setattr("manela.engines.training._LONGEST_STOP", 0.05)
+
+    def collect_slowly(_):
+        begun.set()
+        assert stopped.wait(60)
+        time.sleep(0.3)  # longer than the wait for the round
+
+    def interrupt():
+        assert begun.wait(60)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    stop = MessageEngine.stop
+    monkeypatch.setattr(MessageEngine, "collect", collect_slowly)
+    monkeypatch.setattr(MessageEngine, "stop", lambda self, **options: (stop(self, **options), stopped.set()))
+    checkpoint = Checkpoint(tmp_path, every=1e9)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background ignore it
+    interrupter = threading.Thread(target=interrupt)
+    try:
+        interrupter.start()
+        with pytest.raises(KeyboardInterrupt):
+            train(graph, settings(pairs=10_000, rounds=3), checkpoint=checkpoint)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        interrupter.join()
+    assert checkpoint.file.exists()

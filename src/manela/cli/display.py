@@ -144,6 +144,7 @@ def show_estimate(graph: Graph, settings: Settings) -> None:
 
 def print_facts(facts: dict[str, Any]) -> None:
     """A name and a value a line."""
+    width = max(27, *(len(name) + 2 for name in facts))
     for name, value in facts.items():
         if isinstance(value, bool):
             shown = "yes" if value else "no"
@@ -151,7 +152,7 @@ def print_facts(facts: dict[str, Any]) -> None:
             shown = f"{value:,}"
         else:
             shown = str(value)
-        print(f"{name:<27}{shown}")
+        print(f"{name:<{width}}{shown}")
 
 
 def format_seconds(seconds: float) -> str:

@@ -82,7 +82,8 @@ class Checkpoint:
             names = ["vectors", "context"] if identity["context"] else ["vectors"]
             falls_at = None if notes["falls_at"] is None else int(notes["falls_at"])
             state = State([], int(identity["dimensions"]), int(notes["round"]), int(notes["made"]), falls_at)
-            if not 0 <= (falls_at or 0) <= state.round or state.pairs < 0:
+            # a run that went back after a loss may be before the round from which its rate falls
+            if (falls_at or 0) < 0 or state.round < 0 or state.pairs < 0:
                 raise ValueError(f"round {state.round}, rate falls at {falls_at}, {state.pairs} pairs")
             for name in names:
                 table = allocate(nodes, state.dimensions)

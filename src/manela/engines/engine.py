@@ -46,11 +46,11 @@ class Engine(Protocol):
     def __exit__(self, kind: object, error: BaseException | None, trace: object, /) -> None: ...
 
     def advance(self, schedule: Schedule) -> bool:
-        """Do the next round; False if it was stopped, and then nothing has moved."""
+        """Do the next round; False if it was stopped, and then it does not count."""
         ...
 
     def stop(self, *, keep: bool = True) -> None:
-        """End the round that is being computed, or before the next; `keep` is whether the state is used after that."""
+        """End the round that is being computed, or after it; `keep` is whether the state is used after that."""
         ...
 
     def has_grown(self) -> bool:

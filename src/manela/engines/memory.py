@@ -5,7 +5,7 @@ from __future__ import annotations
 from manela.graph import Graph
 from manela.kernels.layout import pad
 from manela.kernels.reference import BLOCKS
-from manela.schedule import count_pairs, count_pairs_per_round, default_rounds
+from manela.schedule import count_pairs, count_pairs_per_round, count_rounds, has_budget
 from manela.settings import Settings
 
 MOST_PLANNED = 1 << 24
@@ -70,21 +70,18 @@ def _count_arcs(graph: Graph) -> int:
 
 
 def _count_rounds(graph: Graph, settings: Settings) -> int:
-    if settings.rounds is not None:
-        return settings.rounds
-    if settings.exchange == "walks":
-        return default_rounds(graph.number_of_nodes)
-    if settings.max_seconds is not None:
-        return MOST_PLANNED
-    return int(count_pairs(graph, settings) / (count_pairs_per_round(settings) * graph.number_of_nodes)) + 1
+    return MOST_PLANNED if settings.max_seconds is not None else count_rounds(graph, settings)
 
 
 def _count_iterations(graph: Graph, settings: Settings) -> float:
     """Iterations of a node in a round, on average."""
     if settings.max_seconds is not None:
         return 1.0
-    pairs = count_pairs(graph, settings) / _count_rounds(graph, settings)
-    return pairs / sum(settings.targets_by_hop) / graph.number_of_nodes
+    if has_budget(settings):
+        pairs = count_pairs(graph, settings) / count_rounds(graph, settings) / graph.number_of_nodes
+    else:
+        pairs = count_pairs_per_round(settings)
+    return pairs / sum(settings.targets_by_hop)
 
 
 def _count_moved(graph: Graph, settings: Settings) -> int:

@@ -56,7 +56,7 @@ class MessageEngine:
             self._rounds.abandon()
 
     def advance(self, schedule: Schedule) -> bool:
-        """Do the next round; False if it was stopped before, and then nothing has moved."""
+        """Do the next round; False if it was stopped before, or ended at once and does not count."""
         if self._stopped:
             return False
         self._rounds.show()

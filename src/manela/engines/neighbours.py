@@ -113,7 +113,7 @@ class Neighbours:
         def find(first: int, last: int) -> None:
             kernels.find_own_shares(indptr, indices, self.weights, self.scales[0], self.directed, shares, first, last)
 
-        self.threads.share(find, self.borders if own is None else np.array([own.start, own.stop]))
+        self.threads.share(find, self.borders if own is None else own.start + self.cut(np.arange(own.start, own.stop)))
         return shares
 
 

@@ -117,6 +117,7 @@ class _Loop:
         self.reporter, self.checkpoint, self.identity, self.pairs = reporter, checkpoint, identity, pairs
         self.objective: Objective | None = None
         self.deadline = float("inf")
+        self._is_saving = False
 
     def run(self) -> None:
         with ThreadPoolExecutor(1, thread_name_prefix="manela-rounds") as thread:
@@ -139,7 +140,8 @@ class _Loop:
         try:
             return rounds.exception(timeout=_LONGEST_STOP)
         except TimeoutError:
-            self._abandon()
+            if not self._is_saving:
+                self._abandon()
             return rounds.exception()
         except BaseException:
             self._abandon()
@@ -169,7 +171,9 @@ class _Loop:
                 self._let_fall()
                 ended = not self.engine.advance(self.schedule) or self._look_after()
             self._check()
+            self._is_saving = True
             self.engine.settle()
+            self._is_saving = False
             ended = ended or state.round >= self.schedule.rounds
         if self.checkpoint is not None:
             self._save()
@@ -195,9 +199,13 @@ class _Loop:
 
     def _save(self) -> None:
         self._check()
-        if self.checkpoint is not None:
+        checkpoint = self.checkpoint
+        if checkpoint is not None:
+            # rounds are done: what is fetched and written now is not given up, however long it takes
+            self._is_saving = True
             self.engine.collect()
-            self.checkpoint.save(self.engine.state, self.identity, self.pairs)
+            checkpoint.save(self.engine.state, self.identity, self.pairs)
+            self._is_saving = False
 
     def _report(self, now: float) -> None:
         if self.reporter is None or self.objective is None:

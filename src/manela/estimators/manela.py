@@ -73,8 +73,8 @@ class Manela(Embedder):
     engine : {"auto", "cpu", "gpu", "ray"}, default="auto"
         Who runs the rounds; "auto" takes a GPU where one is and the work is worth it.
     snapshot : {"float32", "float16", "bfloat16"}, default="float32"
-        How nodes read each other's vectors: bfloat16 on a GPU halves what is read, float16 on a cluster what travels. A
-        node's own vector is float32.
+        By walks, how nodes read each other's vectors: bfloat16 on a GPU halves what is read, float16 on a cluster what
+        travels. A node's own vector is float32.
     workers : int, optional
         Workers of a Ray cluster; one a machine by default.
     address : str, optional

@@ -443,12 +443,12 @@ def draw_rows(
     tl.store(table + row[:, None] * columns + column[None, :], value, mask=mask)
 
 
-@triton.jit(do_not_specialize=["amount"])
-def draw_normals(keys, normals, amount: tl.int64, dimensions, BLOCK: tl.constexpr):
-    """normals[i, k] ← a standard normal number by draw k under keys[i]: `moments.draw` says how."""
+@triton.jit(do_not_specialize=["first_key", "amount"])
+def draw_normals(keys, normals, first_key: tl.int64, amount: tl.int64, dimensions, BLOCK: tl.constexpr):
+    """normals[i, k] ← a standard normal number by draw k under keys[first_key + i]: `moments.draw` says how."""
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     here = place < amount * dimensions
-    key = tl.load(keys + place // dimensions, mask=here, other=0).to(tl.uint64, bitcast=True)
+    key = tl.load(keys + first_key + place // dimensions, mask=here, other=0).to(tl.uint64, bitcast=True)
     bits = derive(key, place % dimensions)
     # sums of two, four and eight neighbouring bits, and then of all bytes
     bits = bits - ((bits >> 1) & 0x5555555555555555)

@@ -118,7 +118,7 @@ class RayEngine:
         return self.arcs
 
     def advance(self, schedule: Schedule) -> bool:
-        """Do the next round; False if it was stopped, and then nothing has moved."""
+        """Do the next round; False if it was stopped, and then it does not count."""
         number = self.state.round
         while not self._stopped:
             try:
@@ -126,9 +126,12 @@ class RayEngine:
                     self._take(schedule)
                     if self.state.round != number:
                         return True
+                    if self._stopped:
+                        return False
                 if not self._do(number):
                     return False
-                self._losses = 0
+                if self.state.round > number:
+                    self._losses = 0
                 return True
             except self._ray.exceptions.RayError as error:
                 self._mend(error)

@@ -65,14 +65,8 @@ class MessageWorker(Worker):
         if self._threads is None:
             self._threads = Threads(self._settings.threads)
         own = slice(self._first, self._last)
-        neighbours = Neighbours(
-            network.arcs,
-            network.weights,
-            network.scales,
-            self._threads,
-            np.array([own.start, own.stop]),
-            network.directed,
-        )
+        pieces = own.start + self._threads.cut(np.diff(network.arcs.indptr[own.start : own.stop + 1]))
+        neighbours = Neighbours(network.arcs, network.weights, network.scales, self._threads, pieces, network.directed)
         near, far = _find_surroundings(network.arcs, own, nodes, len(self._settings.targets_by_hop))
         self._needed = [far[(far >= first) & (far < last)] for first, last in pairwise(borders)]
         self._needed[number] = far[:0]

@@ -33,6 +33,8 @@ TILE, WARPS = 64, 4
 """Nodes of a tile, for vectors of up to 128 numbers, and the warps that multiply it."""
 _NEGATIVES = 32
 """Negatives that are multiplied at once; more do not fit into registers."""
+_MOST_CHOSEN = 1 << 20
+"""Negatives that are chosen ahead; more take more memory on small networks with many rounds."""
 PULLED = 4
 """Targets that are read at once; more leave less room for other nodes."""
 
@@ -65,7 +67,7 @@ class GpuMessageEngine(GpuEngine):
         self._kept = card.empty(0, kind="int32")
 
     def advance(self, schedule: Schedule) -> bool:
-        """Do the next round; False if it was stopped, and then nothing has moved."""
+        """Do the next round; False if it was stopped before, or ended at once and does not count."""
         if self._stopped:
             return False
         with self._card.active():
@@ -161,7 +163,9 @@ class GpuMessageEngine(GpuEngine):
     def _plan(self, first: int) -> None:
         """Count and sort the iterations of some rounds, most first, and draw who their negatives are."""
         torch, schedule = self._card.torch, self._on_card
-        last = min(schedule.rounds, first + max(1, MOST_PLANNED // self._size))
+        blocks = min(BLOCKS, self._most_iterations)
+        ahead = min(MOST_PLANNED // self._size, _MOST_CHOSEN // max(1, blocks * self._amount))
+        last = min(schedule.rounds, first + max(1, ahead))
         self._nodes = self._counts = self._chosen = None  # their room is needed
         numbers = torch.arange(first, last + 1, dtype=torch.float64, device=self._card.device)[:, None]
         begun = schedule.begun(numbers).floor_()
@@ -212,16 +216,19 @@ class GpuMessageEngine(GpuEngine):
             if self._settings.negative_source == "nodes":
                 self._room[own][:, : self._amount] = shown[chosen]
             else:
-                self._room[own][:, : self._amount, : self.state.dimensions] = self._draw_from_moments(shown, chosen)
+                self._room[own][:, : self._amount, : self.state.dimensions] = self._draw_from_moments(shown, at)
         return self._room[own]
 
-    def _draw_from_moments(self, shown: Any, keys: Any) -> Any:
+    def _draw_from_moments(self, shown: Any, at: int) -> Any:
         """Draws from the normal distribution with the moments of what is shown, (blocks, amount, m)."""
         torch, m = self._card.torch, self.state.dimensions
         mean, lower = moments.factor(self._measure_moments(shown[:, :m]))
         amount = self._blocks * self._amount
         normals = self._card.empty(amount, m, kind="float64")
-        self._card.launch(self._kernels.draw_normals, -(-amount * m // _BLOCK), keys, normals, amount, m, BLOCK=_BLOCK)
+        self._card.launch(
+            self._kernels.draw_normals, -(-amount * m // _BLOCK), self._chosen, normals, at * amount, amount, m,
+            BLOCK=_BLOCK,
+        )  # fmt: skip
         drawn = torch.addmm(self._card.send(mean), normals, self._card.send(np.ascontiguousarray(lower.T)))
         return drawn.to(torch.float32).reshape(self._blocks, self._amount, m)
 
