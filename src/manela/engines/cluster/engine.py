@@ -148,9 +148,9 @@ class RayEngine:
         """Have all workers begin where the state is, by a schedule."""
         self.collect()
         self._schedule, self._sent = schedule, self._ray.put(schedule)
-        self._ask(self._begin)
+        self._ask(lambda: self._begin(schedule))
 
-    def _begin(self) -> None:
+    def _begin(self, schedule: Schedule) -> None:
         """Have all workers begin where the state is, each with its share of the nodes."""
         raise NotImplementedError
 
@@ -291,7 +291,7 @@ class RayEngine:
         self._hire()
         self.state.round, self.state.pairs = self._kept
         if self._schedule is not None:
-            self._begin()
+            self._begin(self._schedule)
 
     def _find_survivors(self) -> dict[Any, tuple[int, int] | None]:
         """Keep the workers that answer; returns where each of them is."""

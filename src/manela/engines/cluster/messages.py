@@ -59,12 +59,11 @@ class RayMessageEngine(RayEngine):
         self._schedule, self._sent = schedule, self._ray.put(schedule)
         self._ray.get([worker.follow.remote(self._sent) for worker in self._workers])
 
-    def _begin(self) -> None:
+    def _begin(self, schedule: Schedule) -> None:
         """Have all workers begin where the state is."""
-        assert self._schedule is not None
         self._attempt += 1
         self._kept_at = time.monotonic()
-        borders = divide(self._schedule.iterations, len(self._workers)).tolist()
+        borders = divide(schedule.iterations, len(self._workers)).tolist()
         needed = self._ray.get([
             worker.begin.remote(self._attempt, self._network, self._sent, borders, number, self.state.round)
             for number, worker in enumerate(self._workers)

@@ -40,11 +40,10 @@ class RayWalkEngine(RayEngine):
         self._pieces = 1 + min(2, int(moved / LARGE_PIECE))
         super()._take(schedule)
 
-    def _begin(self, read: Callable[[int, int], Any] | None = None) -> None:
+    def _begin(self, schedule: Schedule, read: Callable[[int, int], Any] | None = None) -> None:
         """Have all workers begin where the state is, from rows that `read` refers to."""
         self._attempt += 1
-        assert self._schedule is not None
-        borders = divide(self._schedule.iterations, len(self._workers)).tolist()
+        borders = divide(schedule.iterations, len(self._workers)).tolist()
         begun = [
             worker.begin.remote(self._attempt, self._network, self._sent, first, last)
             for worker, first, last in zip(self._workers, borders[:-1], borders[1:], strict=True)
@@ -61,7 +60,7 @@ class RayWalkEngine(RayEngine):
         best = max(whole, key=lambda worker: whole[worker]) if whole else None
         self.state.round, self.state.pairs = whole[best] if best is not None else self._kept
         if self._schedule is not None:
-            self._begin(best.read.remote if best is not None else None)
+            self._begin(self._schedule, best.read.remote if best is not None else None)
 
     def _do(self, number: int) -> bool:
         """A round: what each worker computes goes to the others piece by piece, and all commit together."""

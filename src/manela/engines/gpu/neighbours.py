@@ -38,9 +38,9 @@ class CardNeighbours:
     """
 
     def __init__(self, card: Card, graph: Graph, arcs: Arcs, hops: int) -> None:
-        from manela.kernels import gpu_messages
+        from manela.kernels import gpu_neighbours
 
-        self._kernels, self._card, self._graph, self._host_arcs = gpu_messages, card, graph, arcs
+        self._kernels, self._card, self._graph, self._host_arcs = gpu_neighbours, card, graph, arcs
         self.arcs = Arcs(*(card.send(array) for array in arcs))
         self.weights = card.send(graph.weights)
         self.scales = card.send(find_scales(graph, hops - 1 if graph.directed else 1))
@@ -199,7 +199,7 @@ class CardNeighbours:
         self, source: Any, target: Any, kept: Any, inverse: Any, a: float, now: tuple[float, Any] | None = None,
         before: tuple[float, Any] | None = None, weight: float = 0.0, filtered: Any = None,
     ) -> None:  # fmt: skip
-        """One step of the filter: `kernels.gpu_messages.filter_rows`."""
+        """One step of the filter: `kernels.gpu_neighbours.filter_rows`."""
         b, now_rows = now or (0.0, source)
         c, before_rows = before or (0.0, source)
         columns = source.shape[1]
@@ -214,13 +214,13 @@ class CardNeighbours:
 
 def draw_first_vectors(card: Card, table: Any, dimensions: int, seed: int, purpose: int = VECTORS) -> None:
     """Write Φ₀, or Ψ₀, into a table on the card: the numbers of `randomness.draw_vectors`."""
-    from manela.kernels import gpu_messages
+    from manela.kernels import gpu_neighbours
 
     key = card.send(np.array([derive_key(seed, purpose)], dtype=np.uint64).view(np.int64))
     columns = table.shape[1]
     padded = 1 << (columns - 1).bit_length()
     rows = max(1, 1024 // padded)
     card.launch(
-        gpu_messages.draw_rows, -(-len(table) // rows), table, key, len(table), columns, dimensions,
+        gpu_neighbours.draw_rows, -(-len(table) // rows), table, key, len(table), columns, dimensions,
         COLUMNS=padded, ROWS=rows,
     )  # fmt: skip

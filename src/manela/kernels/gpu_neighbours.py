@@ -1,0 +1,252 @@
+"""What nodes take from neighbours on a GPU, compiled by Triton: means, steps of a filter; norms and sums of rows.
+
+The definitions are in `reference`. Nodes with about as many neighbours are taken together; of those with very many,
+the neighbours are summed in pieces first. Numbers that differ from call to call are not to be specialised on.
+"""
+
+# mypy: ignore-errors
+
+import triton
+import triton.language as tl
+
+from manela.kernels.gpu_draws import derive
+
+
+@triton.jit
+def _share(weights, arc, here, scale):
+    """An arc's part of a mean; more than 1 has only one to a dead end, whose row is zero, beside a lighter one."""
+    return tl.minimum(tl.load(weights + arc, mask=here, other=0.0) * scale, 1.0).to(tl.float32)
+
+
+@triton.jit
+def sum_pieces(
+    source, indices, weights, scales, firsts, lasts, nodes, partial, columns, WEIGHTED: tl.constexpr,
+    COLUMNS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """partial[i] ← Σ source[u] over the neighbours u that the arcs firsts[i] … lasts[i] − 1 of nodes[i] lead to.
+
+    With weights, each times its weight and the node's scale, whose product is not large.
+    """
+    piece = tl.program_id(0).to(tl.int64)
+    first = tl.load(firsts + piece)
+    last = tl.load(lasts + piece)
+    column = tl.arange(0, COLUMNS)
+    inside = (column < columns)[None, :]
+    if WEIGHTED:
+        scale = tl.load(scales + tl.load(nodes + piece))
+    total = tl.zeros([ROWS, COLUMNS], tl.float32)
+    for begin in range(first, last, ROWS):
+        arc = begin + tl.arange(0, ROWS)
+        here = arc < last
+        other = tl.load(indices + arc, mask=here, other=0).to(tl.int64)
+        rows = source + other[:, None] * columns + column[None, :]
+        found = tl.load(rows, mask=here[:, None] & inside, other=0.0).to(tl.float32)
+        if WEIGHTED:
+            found *= _share(weights, arc, here, scale)[:, None]
+        total += found
+    tl.store(partial + piece * columns + column, tl.sum(total, axis=0), mask=column < columns)
+
+
+@triton.jit
+def _sum_neighbours(
+    source, indices, weights, scale, first, last, columns, WEIGHTED: tl.constexpr, COLUMNS: tl.constexpr,
+    NODES: tl.constexpr, ROWS: tl.constexpr, PARTIAL: tl.constexpr,
+):  # fmt: skip
+    """scale·Σ weight·source[u] over the neighbours u of each of NODES nodes, whose arcs are first … last − 1.
+
+    If PARTIAL, `source` has sums over a part of them each, by `sum_pieces`, in the rows first … last − 1.
+    """
+    column = tl.arange(0, COLUMNS)
+    inside = (column < columns)[None, :]
+    summed = tl.zeros([NODES, COLUMNS], tl.float32)
+    most = tl.max(last - first, axis=0)
+    for begin in range(0, most, ROWS):
+        for k in tl.static_range(ROWS):
+            arc = first + begin + k
+            here = arc < last
+            other = arc if PARTIAL else tl.load(indices + arc, mask=here, other=0).to(tl.int64)
+            rows = source + other[:, None] * columns + column[None, :]
+            found = tl.load(rows, mask=here[:, None] & inside, other=0.0).to(tl.float32)
+            if WEIGHTED and not PARTIAL:
+                found *= _share(weights, arc, here, scale)[:, None]
+            summed += found
+    if not WEIGHTED:
+        summed *= scale.to(tl.float32)[:, None]
+    return summed
+
+
+@triton.jit(do_not_specialize=["first_place", "last_place"])
+def average(
+    nodes,
+    summands,
+    indptr,
+    indices,
+    weights,
+    scales,
+    target,
+    first_place: tl.int64,
+    last_place: tl.int64,
+    columns,
+    WEIGHTED: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    NODES: tl.constexpr,
+    ROWS: tl.constexpr,
+    PARTIAL: tl.constexpr,
+    NARROW: tl.constexpr,
+):
+    """target[v] ← scales[v]·Σ weights·summands[u] over neighbours u, for v = nodes[first_place … last_place − 1].
+
+    If PARTIAL, `summands` are the sums of `sum_pieces`, and those of the node at place i are indptr[i] …
+    indptr[i + 1] − 1. If NARROW, the mean is rounded to half precision.
+    """
+    place = first_place + tl.program_id(0).to(tl.int64) * NODES + tl.arange(0, NODES)
+    here = place < last_place
+    node = tl.load(nodes + place, mask=here, other=0).to(tl.int64)
+    own = place if PARTIAL else node
+    first = tl.load(indptr + own, mask=here, other=0).to(tl.int64)
+    last = tl.load(indptr + own + 1, mask=here, other=0).to(tl.int64)
+    scale = tl.load(scales + node, mask=here, other=0.0)
+    mean = _sum_neighbours(
+        summands, indices, weights, scale, first, last, columns, WEIGHTED, COLUMNS, NODES, ROWS, PARTIAL
+    )
+    if NARROW:
+        mean = mean.to(tl.float16)
+    column = tl.arange(0, COLUMNS)
+    mask = here[:, None] & (column < columns)[None, :]
+    tl.store(target + node[:, None] * columns + column[None, :], mean, mask=mask)
+
+
+@triton.jit(do_not_specialize=["first_place", "last_place"])
+def filter_rows(
+    nodes,
+    source,
+    summands,
+    indptr,
+    indices,
+    weights,
+    inverse,
+    kept,
+    now,
+    before,
+    filtered,
+    target,
+    a: tl.float32,
+    b: tl.float32,
+    c: tl.float32,
+    weight: tl.float32,
+    first_place: tl.int64,
+    last_place: tl.int64,
+    columns,
+    STEP: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    NODES: tl.constexpr,
+    ROWS: tl.constexpr,
+    PARTIAL: tl.constexpr,
+):
+    """A step of a filter for the rows v = nodes[first_place … last_place − 1], with S = inverse[v]·Σ weights·source[u].
+
+    `summands` are the source, or if PARTIAL sums of it as `average` has them.
+
+    target[v] ← kept[v]·source[v] + a·S; or if STEP, target[v] ← a·(kept[v]·source[v] − S) + b·now[v] + c·before[v], and
+    filtered[v] += weight·target[v].
+    """
+    place = first_place + tl.program_id(0).to(tl.int64) * NODES + tl.arange(0, NODES)
+    here = place < last_place
+    node = tl.load(nodes + place, mask=here, other=0).to(tl.int64)
+    own = place if PARTIAL else node
+    first = tl.load(indptr + own, mask=here, other=0).to(tl.int64)
+    last = tl.load(indptr + own + 1, mask=here, other=0).to(tl.int64)
+    scale = tl.load(inverse + node, mask=here, other=0.0)
+    summed = _sum_neighbours(
+        summands, indices, weights, scale, first, last, columns, WEIGHTED, COLUMNS, NODES, ROWS, PARTIAL
+    )
+    column = tl.arange(0, COLUMNS)
+    mask = here[:, None] & (column < columns)[None, :]
+    at = node[:, None] * columns + column[None, :]
+    found = tl.load(kept + node, mask=here, other=0.0)[:, None] * tl.load(source + at, mask=mask, other=0.0)
+    if STEP:
+        found = a * (found - summed)
+        found += b * tl.load(now + at, mask=mask, other=0.0)
+        found += c * tl.load(before + at, mask=mask, other=0.0)
+        grown = tl.load(filtered + at, mask=mask, other=0.0) + weight * found
+        tl.store(filtered + at, grown, mask=mask)
+    else:
+        found += a * summed
+    tl.store(target + at, found, mask=mask)
+
+
+@triton.jit(do_not_specialize=["size"])
+def resize(
+    table,
+    sizes,
+    mean,
+    size: tl.int64,
+    columns,
+    CENTER: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    ROWS: tl.constexpr,
+):
+    """Give each of `size` rows v the norm sizes[v], if CENTER with the mean taken away; where that is 0 it stays."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    wanted = tl.load(sizes + row, mask=row < size, other=0.0)
+    column = tl.arange(0, COLUMNS)
+    mask = (wanted > 0.0)[:, None] & (column < columns)[None, :]
+    at = table + row[:, None] * columns + column[None, :]
+    x = tl.load(at, mask=mask, other=0.0)
+    if CENTER:
+        x -= tl.load(mean + column, mask=column < columns, other=0.0)[None, :]
+        x = tl.where(mask, x, 0.0)
+    exact = x.to(tl.float64)
+    squares = tl.sum(exact * exact, axis=1)
+    factor = tl.where(squares > 0.0, wanted / tl.sqrt(tl.where(squares > 0.0, squares, 1.0)), 1.0)
+    tl.store(at, (exact * factor[:, None]).to(tl.float32), mask=mask)
+
+
+@triton.jit(do_not_specialize=["size"])
+def add_up(
+    table,
+    counts,
+    totals,
+    squares,
+    size: tl.int64,
+    columns,
+    unit: tl.float32,
+    largest: tl.float32,
+    COLUMNS: tl.constexpr,
+    ROWS: tl.constexpr,
+):
+    """Each program's share of Σ rows v with counts[v] > 0, in units, as whole numbers; and of Σ squares."""
+    column = tl.arange(0, COLUMNS)
+    inside = (column < columns)[None, :]
+    total = tl.zeros([ROWS, COLUMNS], tl.float64)
+    square = tl.zeros([ROWS, COLUMNS], tl.float64)
+    for begin in range(tl.program_id(0) * ROWS, size, tl.num_programs(0) * ROWS):
+        row = begin + tl.arange(0, ROWS).to(tl.int64)
+        mask = (tl.load(counts + row, mask=row < size, other=0) > 0)[:, None] & inside
+        x = tl.load(table + row[:, None] * columns + column[None, :], mask=mask, other=0.0)
+        x = tl.minimum(tl.maximum(x, -largest), largest) / unit
+        # adding this rounds to a whole number, halves to the even one
+        number = ((x + 12582912.0) - 12582912.0).to(tl.float64)
+        total += number
+        square += number * number
+    at = tl.program_id(0).to(tl.int64) * columns + column
+    tl.store(totals + at, tl.sum(total, axis=0), mask=column < columns)
+    tl.store(squares + at, tl.sum(square, axis=0), mask=column < columns)
+
+
+@triton.jit(do_not_specialize=["size", "dimensions"])
+def draw_rows(
+    table, keys, size: tl.int64, columns, dimensions: tl.int64, COLUMNS: tl.constexpr,
+    ROWS: tl.constexpr,
+):  # fmt: skip
+    """The first vectors by the key at `keys`, uniform in ±0.5/dimensions; columns beyond these are 0."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    column = tl.arange(0, COLUMNS).to(tl.int64)
+    key = tl.load(keys).to(tl.uint64, bitcast=True)
+    drawn = derive(derive(key, row)[:, None], column[None, :])
+    unit = (drawn >> 11).to(tl.int64).to(tl.float64) * 1.1102230246251565e-16
+    value = ((unit - 0.5) / dimensions.to(tl.float64)).to(tl.float32)
+    value = tl.where((column < dimensions)[None, :], value, 0.0)
+    mask = (row < size)[:, None] & (column < columns)[None, :]
+    tl.store(table + row[:, None] * columns + column[None, :], value, mask=mask)
