@@ -193,7 +193,7 @@ def test_the_place_of_a_node_among_others_does_not_change_its_bits(source):
                 piece = piece[np.argsort(-counts[piece], kind="stable")]
                 pairs = np.zeros(len(piece), dtype=np.int64)
                 messages.advance(
-                    piece, counts[piece], own, shown, *negatives, engine.arcs, rounds.own_shares,
+                    piece, None, counts[piece], own, shown, *negatives, engine.arcs, rounds.own_shares,
                     engine._neighbours.scales, rounds.targets, rounds.amount, np.uint64(77), np.float32(0.05), pairs,
                     np.zeros(1, dtype=np.uint8),
                 )  # fmt: skip

@@ -11,7 +11,7 @@ from manela.engines.neighbours import Neighbours, Shown, allocate_shown
 from manela.engines.state import State
 from manela.engines.threads import Integers
 from manela.kernels import messages as kernels
-from manela.kernels import moments
+from manela.kernels import moments, normal
 from manela.kernels.half import from_half
 from manela.kernels.layout import LANES, Table
 from manela.kernels.reference import BLOCKS
@@ -29,6 +29,8 @@ class MessageRounds:
     """Moves some nodes of a state in place, by what all nodes showed when the round began.
 
     What is shown is kept in half precision beside the vectors. A round is `show`, `draw_negatives` and `move`.
+    `shown_nodes` are those whose means are found here, all by default; `numbers` are what the draws of each node go by,
+    its row by default.
 
     Attributes
     ----------
@@ -42,10 +44,16 @@ class MessageRounds:
     """
 
     def __init__(
-        self, neighbours: Neighbours, settings: Settings, state: State, own: slice, shown_nodes: Integers | None = None
+        self,
+        neighbours: Neighbours,
+        settings: Settings,
+        state: State,
+        own: slice,
+        shown_nodes: Integers | None = None,
+        numbers: Integers | None = None,
     ) -> None:
         self.state, self.own, self._neighbours, self._settings = state, own, neighbours, settings
-        self._hops, self._shown_nodes = len(settings.targets_by_hop), shown_nodes
+        self._hops, self._shown_nodes, self._numbers = len(settings.targets_by_hop), shown_nodes, numbers
         self.targets = np.repeat(np.arange(self._hops), settings.targets_by_hop).astype(np.int64)
         self.amount = settings.negatives * len(self.targets)
         self.own_shares = neighbours.find_own_shares(own)
@@ -124,7 +132,7 @@ class MessageRounds:
             else:
                 keys = self.choose_negatives(number, schedule)
                 found = measured[table] if measured else measure_moments(shown[:size])
-                negatives = moments.draw(found, keys.reshape(-1))
+                negatives = draw_normal(found, keys.reshape(-1))
                 negatives = negatives.reshape(*keys.shape, negatives.shape[1])
             columns = max(LANES, -(-self.amount // LANES) * LANES)
             transposed = np.zeros((len(negatives), negatives.shape[2], columns), np.float32)
@@ -148,7 +156,7 @@ class MessageRounds:
 
             def move(first: int, last: int, own: int = own, table: Table = table) -> None:
                 kernels.advance(
-                    nodes[first:last], counts[first:last], table, self.shown[len(self.shown) - 1 - own],
+                    nodes[first:last], self._numbers, counts[first:last], table, self.shown[len(self.shown) - 1 - own],
                     *negatives[own], neighbours.arcs, self.own_shares, neighbours.scales, self.targets, self.amount,
                     key, np.float32(rate), made[first:last], self._abandoned,
                 )  # fmt: skip
@@ -185,6 +193,16 @@ class MessageRounds:
 def _narrow(counts: Integers) -> npt.NDArray[np.integer]:
     """The same numbers in 16 bits, which are sorted much faster, if they fit."""
     return counts.astype(np.int16) if len(counts) and -counts.min() < 2**15 else counts
+
+
+def draw_normal(measured: moments.Moments, keys: npt.NDArray[np.uint64]) -> Table:
+    """A vector for each key from the normal distribution with these moments: `moments.draw`, with the same bits."""
+    mean, covariance = moments.center(measured)
+    lower = np.zeros_like(covariance)
+    normal.factor(covariance, moments.LEAST_VARIANCE / moments.UNIT**2, lower)
+    vectors = np.empty((len(keys), len(mean)), dtype=np.float32)
+    normal.draw(mean * moments.UNIT, np.ascontiguousarray(lower.T) * moments.UNIT, keys, vectors)
+    return vectors
 
 
 def measure_moments(shown: npt.NDArray[np.generic]) -> moments.Moments:

@@ -31,12 +31,13 @@ from manela.kernels.tiles import (
 
 @njit(cache=True, nogil=True)
 def advance(
-    nodes, counts, own, shown, negatives, transposed, arcs, returns, scales, hops, amount, key, rate, made, stop
+    nodes, numbers, counts, own, shown, negatives, transposed, arcs, returns, scales, hops, amount, key, rate, made, stop
 ):
     """Move each of nodes by its iterations of this round, in place.
 
     Reads and writes own[nodes], (n, m) with m a multiple of 16, and reads what others show, (s·n, m). `counts` are the
-    iterations of each node, at least 1, largest first. `hops` is how many hops away each target of an iteration is,
+    iterations of each node, at least 1, largest first. Targets of node v are drawn by numbers[v], or by v itself where
+    numbers is None. `hops` is how many hops away each target of an iteration is,
     less one. Iteration j moves away from the first `amount` rows of negatives[j mod blocks], (blocks, rows, m);
     transposed, (blocks, m, columns), is the same with columns padded to a multiple of 16.
 
@@ -56,7 +57,7 @@ def advance(
     now = tile = iteration = 0
     if len(nodes) > 0:
         draw_tile(
-            nodes, counts, 0, 0, n, shown, indptr, indices, thresholds, aliases, returns, scales, hops, key,
+            nodes, numbers, counts, 0, 0, n, shown, indptr, indices, thresholds, aliases, returns, scales, hops, key,
             chosen, rows[0], shares[0], used[0],
         )  # fmt: skip
     while tile < len(nodes) and stop[0] == 0:
@@ -66,8 +67,8 @@ def advance(
         then = 1 - now
         if later < len(nodes):
             draw_tile(
-                nodes, counts, later, later_iteration, n, shown, indptr, indices, thresholds, aliases, returns, scales,
-                hops, key, chosen, rows[then], shares[then], used[then],
+                nodes, numbers, counts, later, later_iteration, n, shown, indptr, indices, thresholds, aliases, returns,
+                scales, hops, key, chosen, rows[then], shares[then], used[then],
             )  # fmt: skip
         if later != tile:
             for i in range(later, min(later + TILE, len(nodes))):
@@ -101,7 +102,7 @@ def advance(
 
 @njit(nogil=True)
 def draw_tile(
-    nodes, counts, tile, iteration, n, shown, indptr, indices, thresholds, aliases, returns, scales, hops, key,
+    nodes, numbers, counts, tile, iteration, n, shown, indptr, indices, thresholds, aliases, returns, scales, hops, key,
     chosen, rows, shares, used,
 ):  # fmt: skip
     """Draw the targets of one iteration for each node of a tile, and fetch what they show."""
@@ -109,7 +110,8 @@ def draw_tile(
         used[i] = 0
         if tile + i < len(nodes) and iteration < counts[tile + i]:
             node = nodes[tile + i]
-            iteration_key = derive(derive(key, node), iteration)
+            number = node if numbers is None else numbers[node]
+            iteration_key = derive(derive(key, number), iteration)
             used[i] = draw(
                 node, iteration_key, n, shown, indptr, indices, thresholds, aliases, returns, scales, hops,
                 chosen, rows[i], shares[i],

@@ -24,7 +24,7 @@ _EXACT = 2**53
 """Whole numbers up to this are exact in double precision."""
 STEP = int(_EXACT / (LARGEST / UNIT) ** 2)
 """Vectors whose products are added in double precision, exactly."""
-_LEAST_VARIANCE = 1e-12
+LEAST_VARIANCE = 1e-12
 """Of a direction in which vectors differ; a smaller one counts as none."""
 
 
@@ -64,13 +64,18 @@ def add(parts: list[Moments]) -> Moments:
     )
 
 
+def center(moments: Moments) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """The mean, in units of UNIT, and the covariance, in units of UNIT²."""
+    mean = moments.total.astype(np.float64) / moments.size
+    return mean, moments.products.astype(np.float64) / moments.size - mean[:, None] * mean[None, :]
+
+
 def factor(moments: Moments) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """The mean μ, and the lower triangle L with L·Lᵀ the covariance (Cholesky); directions without variance are 0."""
-    mean = moments.total.astype(np.float64) / moments.size
-    left = moments.products.astype(np.float64) / moments.size - mean[:, None] * mean[None, :]
+    mean, left = center(moments)
     lower = np.zeros_like(left)
     for k in range(len(left)):
-        if left[k, k] * UNIT**2 > _LEAST_VARIANCE:
+        if left[k, k] > LEAST_VARIANCE / UNIT**2:
             lower[k:, k] = left[k:, k] / np.sqrt(left[k, k])
             left[k:, k:] -= lower[k:, k, None] * lower[None, k:, k]
     return mean * UNIT, lower * UNIT
