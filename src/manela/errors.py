@@ -15,6 +15,18 @@ ManelaError                       the user can fix it; the command ends with sta
 ├── AgentError                    a host's folder, key, certificate or configuration cannot be used
 ├── PeerError                     a peer cannot be reached, or its answer did not come
 └── RefusedError                  a peer asks for, or sends, what it may not
+    ├── UnknownPeerError          its certificate is not known
+    ├── ClaimError                it claims what is another host's
+    ├── NotAdjacentError          it asks through an edge that is not there
+    ├── TooFarError               it asks for more hops than agreed
+    ├── TermsError                it learns on other terms
+    ├── SessionError              it must introduce its edges again
+    ├── MalformedError            what it sends is no message of this protocol
+    ├── TooLargeError             what it sends is larger than it may be
+    ├── OutOfOrderError           frames are replayed or out of order
+    ├── BadVectorError            a vector is not finite
+    ├── TooOftenError             it asks for more than agreed in a second
+    └── TooSlowError              a request, an answer or a round did not come in time
 
 ManelaWarning (UserWarning)       worth knowing; the run goes on
 """
@@ -87,15 +99,98 @@ class PeerError(ManelaError):
 
 
 class RefusedError(ManelaError):
-    """A peer asks for, or sends, what it may not.
+    """A peer asks for, or sends, what it may not; raised as one of the types below.
 
-    `reason` is one of a few; the message, which may quote a peer, is short and printable. `times` is how often, and
-    `remote` whether it is the peer that refuses us.
+    The message, which may quote a peer, is short and printable. `times` is how often it happened, and `remote` whether
+    it is the peer that refuses us.
+
+    Attributes
+    ----------
+    reason : str
+        By which refusals are counted, written down and told.
     """
 
-    def __init__(self, reason: str, message: str, *, times: int = 1, remote: bool = False) -> None:
+    reason = "refused"
+
+    def __init__(self, message: str, *, times: int = 1, remote: bool = False) -> None:
         super().__init__("".join(c if c.isprintable() else "?" for c in message[:_LONGEST_WORDS]))
-        self.reason, self.times, self.remote = reason, times, remote
+        self.times, self.remote = times, remote
+
+
+class UnknownPeerError(RefusedError):
+    """Its certificate is not known."""
+
+    reason = "unknown peer"
+
+
+class ClaimError(RefusedError):
+    """It claims what is another host's."""
+
+    reason = "claims what is another host's"
+
+
+class NotAdjacentError(RefusedError):
+    """It asks through an edge that is not there."""
+
+    reason = "not adjacent"
+
+
+class TooFarError(RefusedError):
+    """It asks for more hops than agreed."""
+
+    reason = "more hops than agreed"
+
+
+class TermsError(RefusedError):
+    """It learns on other terms."""
+
+    reason = "other terms"
+
+
+class SessionError(RefusedError):
+    """It must introduce its edges again."""
+
+    reason = "unknown session"
+
+
+class MalformedError(RefusedError):
+    """What it sends is no message of this protocol."""
+
+    reason = "malformed"
+
+
+class TooLargeError(RefusedError):
+    """What it sends is larger than it may be."""
+
+    reason = "too large"
+
+
+class OutOfOrderError(RefusedError):
+    """Frames are replayed or out of order."""
+
+    reason = "replayed or out of order"
+
+
+class BadVectorError(RefusedError):
+    """A vector is not finite."""
+
+    reason = "bad vector"
+
+
+class TooOftenError(RefusedError):
+    """It asks for more than agreed in a second."""
+
+    reason = "too often"
+
+
+class TooSlowError(RefusedError):
+    """A request, an answer or a round did not come in time."""
+
+    reason = "too slow"
+
+
+REFUSALS = {kind.reason: kind for kind in RefusedError.__subclasses__()}
+"""The types of refusals by their reasons."""
 
 
 class ManelaWarning(UserWarning):

@@ -119,37 +119,75 @@ class Schedule:
         return np.floor(begun, out=begun).astype(np.int64)
 
 
-def plan(graph: Graph, settings: Settings, pairs: int | None, share: npt.NDArray[np.float64] | None = None) -> Schedule:
-    """Spread update pairs over nodes by strength^frequency, and over rounds evenly.
+@dataclass(frozen=True)
+class Basis:
+    """What a schedule is made of.
 
-    `pairs` is how many there are in all; None, by messages, for as many as the network asks for. `share` scales the
-    iterations of each node, which is 1 by default.
+    Attributes
+    ----------
+    weights : array of float64, shape (n,)
+        What the iterations of each node that is scheduled are proportional to: strength^frequency.
+    numbers : array of int, shape (n,)
+        What the draws of these nodes go by.
+    total : float
+        The sum of the weights of all nodes of the network; exact and then rounded, so that the order does not matter.
+    nodes : int
+        All nodes of the network.
+    degree : float
+        The mean degree of those that have neighbours.
     """
-    weights = weigh_nodes(graph, settings)
-    numbers, total = np.arange(len(weights)), math.fsum(weights)
-    if settings.exchange == "walks":
-        rounds = settings.rounds or default_rounds(graph.number_of_nodes)
-        schedule = spread(weights, total, numbers, settings, pairs or PAIRS_PER_NODE * len(weights), rounds)
-    elif pairs is None:
-        a_round = count_pairs_per_round(settings)
-        falling, growing = math.ceil(choose_falling(graph, settings) / a_round), math.ceil(_LONGEST_GROWTH / a_round)
-        schedule = spread(weights, total, numbers, settings, round(a_round * len(weights)), growing + falling)
-        schedule = replace(schedule, falls_at=growing, falling=falling, spread_over=1)
-    else:
-        rounds = settings.rounds or max(1, math.ceil(pairs / (count_pairs_per_round(settings) * len(weights))))
-        schedule = replace(spread(weights, total, numbers, settings, pairs, rounds), falls_at=rounds // 2)
+
+    weights: npt.NDArray[np.float64]
+    numbers: npt.NDArray[np.int64]
+    total: float
+    nodes: int
+    degree: float
+
+
+def plan(graph: Graph, settings: Settings, pairs: int | None, share: npt.NDArray[np.float64] | None = None) -> Schedule:
+    """The schedule of all nodes of a graph; `share` scales the iterations of each node, which is 1 by default.
+
+    `pairs` is how many there are in all; None, by messages, for as many as the network asks for.
+    """
+    weights = weigh(graph.strengths, settings)
+    basis = Basis(weights, np.arange(len(weights)), math.fsum(weights), len(weights), find_degree(graph))
+    schedule = plan_nodes(basis, settings, pairs)
     if share is not None:
         schedule.iterations[:] *= share
     return schedule
 
 
+def plan_nodes(basis: Basis, settings: Settings, pairs: int | None) -> Schedule:
+    """Spread the update pairs of a network over some of its nodes by strength^frequency, and over rounds evenly."""
+    if settings.exchange == "walks":
+        rounds = settings.rounds or default_rounds(basis.nodes)
+        return spread(basis, settings, pairs or PAIRS_PER_NODE * basis.nodes, rounds)
+    a_round = count_pairs_per_round(settings)
+    if pairs is None:
+        falling = math.ceil(choose_falling(basis.degree, settings) / a_round)
+        growing = math.ceil(_LONGEST_GROWTH / a_round)
+        schedule = spread(basis, settings, round(a_round * basis.nodes), growing + falling)
+        return replace(schedule, falls_at=growing, falling=falling, spread_over=1)
+    rounds = settings.rounds or max(1, math.ceil(pairs / (a_round * basis.nodes)))
+    return replace(spread(basis, settings, pairs, rounds), falls_at=rounds // 2)
+
+
 def weigh_nodes(graph: Graph, settings: Settings) -> npt.NDArray[np.float64]:
     """What the iterations of each node are proportional to: strength^frequency, 0 without neighbours."""
-    strengths = graph.strengths
+    return weigh(graph.strengths, settings)
+
+
+def weigh(strengths: npt.NDArray[np.float64], settings: Settings) -> npt.NDArray[np.float64]:
+    """The same for nodes of these strengths."""
     if settings.frequency == 1.0:
         return strengths
     weights: npt.NDArray[np.float64] = np.where(strengths > 0, strengths**settings.frequency, 0.0)
     return weights
+
+
+def find_degree(graph: Graph) -> float:
+    """The mean degree of nodes that have neighbours."""
+    return len(graph.indices) / max(1, int(np.count_nonzero(graph.degrees)))
 
 
 def count_pairs_per_round(settings: Settings) -> float:
@@ -167,28 +205,17 @@ def count_pairs_per_round(settings: Settings) -> float:
     return max(1.0, min(float(MOST_PAIRS_PER_ROUND), round(STEADY / push, 6)))
 
 
-def choose_falling(graph: Graph, settings: Settings) -> float:
+def choose_falling(degree: float, settings: Settings) -> float:
     """Pairs a node while the learning rate falls, by the mean degree of nodes that have neighbours."""
-    degree = len(graph.indices) / max(1, int(np.count_nonzero(graph.degrees)))
     fewest, patience = _FEWEST_PAIRS * math.sqrt(settings.patience), settings.patience
     return min(_MOST_PAIRS * patience, max(fewest, _PAIRS_PER_NEIGHBOUR * patience * degree))
 
 
-def spread(
-    strengths: npt.NDArray[np.float64],
-    total: float,
-    numbers: npt.NDArray[np.int64],
-    settings: Settings,
-    pairs: int,
-    rounds: int,
-) -> Schedule:
-    """The schedule of some nodes of a network, whose update pairs and sum of strengths these are.
-
-    `total` must be the exact sum, rounded: then it does not depend on the order in which hosts add up.
-    """
+def spread(basis: Basis, settings: Settings, pairs: int, rounds: int) -> Schedule:
+    """The schedule of some nodes of a network that makes so many update pairs in so many rounds."""
     return Schedule(
-        iterations=strengths * (pairs / sum(settings.targets_by_hop) / total),
-        phases=draw_phases(settings.seed, numbers),
+        iterations=basis.weights * (pairs / sum(settings.targets_by_hop) / (basis.total or 1.0)),
+        phases=draw_phases(settings.seed, basis.numbers),
         rounds=rounds,
         learning_rate=settings.learning_rate,
     )
@@ -208,7 +235,7 @@ def count_rounds(graph: Graph, settings: Settings) -> int:
     a_round = count_pairs_per_round(settings)
     if has_budget(settings):
         return max(1, math.ceil(count_pairs(graph, settings) / (a_round * graph.number_of_nodes)))
-    return math.ceil(choose_falling(graph, settings) / a_round) + math.ceil(_LONGEST_GROWTH / a_round)
+    return math.ceil(choose_falling(find_degree(graph), settings) / a_round) + math.ceil(_LONGEST_GROWTH / a_round)
 
 
 def has_budget(settings: Settings) -> bool:
@@ -217,17 +244,23 @@ def has_budget(settings: Settings) -> bool:
     return settings.exchange == "walks" or any(value is not None for value in given)
 
 
-def count_pairs(graph: Graph, settings: Settings) -> int:
-    """The update pairs of the whole run, for a budget that is not a time; about how many, where there is no budget."""
+def choose_pairs(settings: Settings, nodes: int) -> int | None:
+    """The update pairs of a run over so many nodes whose budget is given as pairs or rounds; None without a budget."""
     if settings.pairs is not None:
         return settings.pairs
+    if settings.exchange == "walks":
+        return PAIRS_PER_NODE * nodes
+    return None if settings.rounds is None else round(count_pairs_per_round(settings) * nodes * settings.rounds)
+
+
+def count_pairs(graph: Graph, settings: Settings) -> int:
+    """The update pairs of the whole run, for a budget that is not a time; about how many, where there is no budget."""
     if settings.updates is not None:
         pairs = settings.updates * len(graph.indices) / settings.window * sum(settings.targets_by_hop)
         if pairs > MOST_PAIRS:
             raise ParameterError(f"updates must come to at most {MOST_PAIRS:.0e} update pairs, got {pairs:.1e}.")
         return max(1, round(pairs))
-    if settings.exchange == "walks":
-        return PAIRS_PER_NODE * graph.number_of_nodes
-    if settings.rounds is not None:
-        return round(count_pairs_per_round(settings) * graph.number_of_nodes * settings.rounds)
-    return round((_USUAL_GROWTH + choose_falling(graph, settings)) * graph.number_of_nodes)
+    given = choose_pairs(settings, graph.number_of_nodes)
+    if given is not None:
+        return given
+    return round((_USUAL_GROWTH + choose_falling(find_degree(graph), settings)) * graph.number_of_nodes)

@@ -6,10 +6,11 @@ from contextlib import asynccontextmanager
 import numpy as np
 
 from manela import Graph, Manela
+from manela.agents.exchanges import make_host
 from manela.agents.federation import split_graph
-from manela.agents.host import Host
-from manela.agents.learning import Learner
+from manela.agents.learner import Learner
 from manela.agents.neighbourhood import Neighbourhood
+from manela.agents.options import PeerOptions
 from manela.agents.service import Service
 from manela.agents.terms import Terms
 from manela.agents.transport.memory import MemoryTransport
@@ -24,9 +25,12 @@ def draw_graph(seed, nodes=40, edges=110, weighted=False):
 
 
 def make_terms(lock_step=False, weighted=False, **parameters):
-    own = {name: parameters.pop(name) for name in ("half", "pool", "patience", "largest_norm") if name in parameters}
-    settings = check_all({**Manela.paper().get_params(), "dimensions": 8, "rounds": 5, "pairs": 5_000, **parameters})
-    return Terms(settings, lock_step=lock_step, weighted=weighted, **own)
+    """Terms by messages; `walks=True` for the paper's."""
+    names = ("half", "pool", "away", "noise", "clip", "every", "means")
+    own = {name: parameters.pop(name) for name in names if name in parameters}
+    base = Manela.paper().get_params() if parameters.pop("walks", False) else {"negative_source": "moments"}
+    settings = check_all({**base, "dimensions": 8, "rounds": 5, "pairs": 5_000, "n_jobs": 1, **parameters})
+    return Terms(settings, lock_step=lock_step, weighted=weighted, peers=PeerOptions(**own))
 
 
 def split_over(graph, parts, terms, seed=1):
@@ -37,7 +41,7 @@ def split_over(graph, parts, terms, seed=1):
         ]
     pieces, numbers = split_graph(graph, parts)
     order = numbers if terms.lock_step else None
-    hosts = {name: Host(terms, Neighbourhood.build(name, edges, order), order) for name, edges in pieces.items()}
+    hosts = {name: make_host(terms, Neighbourhood.build(name, edges, order), order) for name, edges in pieces.items()}
     return hosts, numbers
 
 
@@ -53,6 +57,7 @@ async def keep_nothing():
 
 
 def learners_of(services, **options):
+    options = {"wait": 0.0, **options}
     return [
         Learner(service, [name for name in services if name != service.host.name], keep_nothing, **options)
         for service in services.values()
@@ -63,16 +68,17 @@ async def learn(services, **options):
     """Take all hosts through all rounds."""
     learners = learners_of(services, **options)
     await asyncio.gather(*(learner.meet_all(5.0) for learner in learners))
-    lock_step = next(iter(services.values())).host.terms.lock_step
-    await asyncio.gather(*((one.run_lock_step() if lock_step else one.run_freely()) for one in learners))
+    await asyncio.gather(*(learner.run() for learner in learners))
     return learners
 
 
 def gather(hosts, numbers):
-    """The vectors of all hosts in the order of the network, shape (n, tables, m)."""
+    """The vectors of all hosts in the order of the network, shape (n, tables, m); smoothed where they are."""
     found = np.empty((len(numbers), *next(iter(hosts.values())).vectors.shape[1:]), np.float32)
     for host in hosts.values():
-        found[[numbers[name, host.name] for name in host.neighbourhood.nodes]] = host.vectors
+        saved = host.save()
+        vectors = saved.vectors if saved.smoothed is None else saved.smoothed[:, None]
+        found[[numbers[name, host.name] for name in host.neighbourhood.nodes]] = vectors
     return found
 
 

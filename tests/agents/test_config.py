@@ -3,7 +3,7 @@
 import pytest
 
 from manela.agents.config import Config, check_address, read_config
-from manela.agents.limits import Rates
+from manela.agents.options import PeerOptions, Rates
 from manela.errors import AgentError
 
 
@@ -13,8 +13,11 @@ from manela.errors import AgentError
         Config("alpha", "0.0.0.0:7446", {}),
         Config(
             "b.example", "[::1]:80", {"ratios": (0.2, 0.3, 0.5), "context": True, "pairs": 7, "rounds": 9},
-            weighted=True, half=False, pool=5, patience=0, grace=0.5, rates=Rates(requests=1.5, at_once=2), seed=3,
-            watch="localhost:7447",
+            weighted=True, peers=PeerOptions(half=False, noise=0.5, every=3, pool=5, away=0, grace=0.5),
+            rates=Rates(requests=1.5, at_once=2), seed=3, numbers="other.csv", watch="localhost:7447",
+        ),
+        Config("c", "c:1", {"exchange": "walks", "learning_rate": 0.1, "smooth": False, "start": "random"}),
+        Config("d", "d:1", {"frequency": 0.5, "patience": 2.0, "window": 3, "negatives": 7}
         ),
     ],
 )  # fmt: skip
@@ -23,20 +26,7 @@ def test_what_is_written_is_read(config, tmp_path):
     file.write_text(config.write(), encoding="utf-8")
     found = read_config(file)
     assert found.terms(1) == config.terms(1)
-    for name in (
-        "name",
-        "listen",
-        "weighted",
-        "half",
-        "pool",
-        "patience",
-        "start",
-        "deadline",
-        "grace",
-        "rates",
-        "seed",
-        "watch",
-    ):
+    for name in ("name", "listen", "weighted", "peers", "rates", "seed", "numbers", "watch"):
         assert getattr(found, name) == getattr(config, name)
 
 
@@ -48,10 +38,12 @@ def test_what_is_written_is_read(config, tmp_path):
         (("0.0.0.0:7446", "7446"), "an address must be host:port"),
         (("0.0.0.0:7446", "a:99999"), "an address must be host:port"),
         (("dimensions = 128", "dimensions = 0"), "dimensions must be a whole number"),
-        (("dimensions = 128", "dimension = 128"), "learning.dimension is not known; there are learning.dimensions"),
+        (("dimensions = 128", "dimension = 128"), "learning.dimension is not known; there are learning.exchange"),
         (("ratios = [0.5, 0.5]", "ratios = [0.5, 0.6]"), "ratios must sum to 1"),
         (("half = true", "half = 1"), "half must be true or false"),
-        (("pool = 2048", "pool = 0"), "peers.pool must be a number from 1"),
+        (("pool = 2048", "pool = 0"), "peers.pool must be a whole number from 1"),
+        (("at_once = 8", "at_once = 2.5"), "limits.at_once must be a whole number from 1"),
+        (("noise = ", "nose = "), "peers.nose is not known; there are peers.half"),
         (("deadline = 10.0", "deadline = true"), "peers.deadline must be a number"),
         (('watch = ""', 'watch = "0.0.0.0:7447"'), "watch must be an address of this machine alone"),
         (('watch = ""', 'watch = "here.example:7447"'), "watch must be an address of this machine alone"),
@@ -71,6 +63,13 @@ def test_what_is_wrong_is_said_in_a_line(change, words, tmp_path):
     assert words in str(error.value)
     assert str(error.value).startswith(str(file))
     assert "\n" not in str(error.value).partition(" (at ")[0]
+
+
+def test_a_host_by_messages_draws_from_moments_and_one_by_walks_has_the_settings_of_the_paper():
+    by_messages = Config("a", "a:1", {}).terms(1).settings
+    assert (by_messages.exchange, by_messages.negative_source, by_messages.smooth) == ("messages", "moments", True)
+    by_walks = Config("a", "a:1", {"exchange": "walks"}).terms(1).settings
+    assert (by_walks.frequency, by_walks.start, by_walks.smooth) == (1.0, "random", False)
 
 
 def test_a_file_that_is_not_there_says_so(tmp_path):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from harness import circles, connect, draw_graph, draw_ring, infer, learn, make_terms, split_over
 
-from manela.agents.host import _fingerprint
+from manela.agents.walk_host import fingerprint
 
 
 class Observer:
@@ -14,19 +14,19 @@ class Observer:
     def __init__(self, host, numbers):
         self.host, self.numbers, self.facts = host, numbers, []
         self.vectors = {}
-        host.disclosed = self.take
-        commit = host.commit
+        host.on_disclosure = self.take
+        commit = host._commit
 
         def watch(*arguments):
             commit(*arguments)
             self.remember()
 
-        host.commit = watch
+        host._commit = watch
         self.remember()
 
     def remember(self):
         for name, vector in zip(self.host.neighbourhood.nodes, self.host.vectors, strict=True):
-            self.vectors[_fingerprint(vector)] = self.numbers[name, self.host.name]
+            self.vectors[fingerprint(vector)] = self.numbers[name, self.host.name]
 
     def take(self, **fact):
         self.facts.append(fact)
@@ -36,7 +36,7 @@ class Observer:
 @pytest.mark.parametrize("ratios", [(1.0,), (0.5, 0.5), (0.4, 0.3, 0.3)])
 def test_no_host_and_no_pair_of_hosts_can_infer_an_edge_outside_its_circles(ratios, lock_step):
     graph, where = draw_ring(80, 8)
-    terms = make_terms(lock_step, ratios=ratios, pairs=30_000, rounds=6, half=False)
+    terms = make_terms(lock_step, walks=True, ratios=ratios, pairs=30_000, rounds=6, half=False)
     hosts, numbers = split_over(graph, where, terms)
     observers = {name: Observer(host, numbers) for name, host in hosts.items()}
     asyncio.run(learn(connect(hosts)))
@@ -65,9 +65,26 @@ def test_no_host_and_no_pair_of_hosts_can_infer_an_edge_outside_its_circles(rati
     assert (inferred_more > 0) == (len(ratios) > 1)
 
 
+def test_by_messages_nothing_travels_but_what_neighbours_show():
+    graph = draw_graph(9, nodes=60, edges=75)
+    hosts, _ = split_over(graph, 3, make_terms(rounds=4, pairs=None))
+    observers = {name: [] for name in hosts}
+    for name, host in hosts.items():
+        host.on_disclosure = lambda name=name, **fact: observers[name].append(fact)
+    asyncio.run(learn(connect(hosts)))
+    for name, facts in observers.items():
+        near = hosts[name].neighbourhood
+        assert {fact["kind"] for fact in facts} == {"edge", "shown", "own"}
+        for fact in facts:
+            if fact["kind"] == "shown":
+                assert {(node, fact["peer"]) for node in fact["nodes"]} <= set(near.strangers)
+                assert len(fact["rows"]) == len(fact["nodes"])
+                assert set(fact) == {"kind", "peer", "phase", "number", "level", "nodes", "rows"}
+
+
 def test_walks_and_random_nodes_come_without_ids():
     graph = draw_graph(9, nodes=60, edges=75)
-    hosts, numbers = split_over(graph, 3, make_terms(ratios=(0.5, 0.5), pairs=5_000, rounds=3))
+    hosts, numbers = split_over(graph, 3, make_terms(walks=True, ratios=(0.5, 0.5), pairs=5_000, rounds=3))
     observers = {name: Observer(host, numbers) for name, host in hosts.items()}
     asyncio.run(learn(connect(hosts)))
     kinds = set()

@@ -14,16 +14,50 @@ from manela import Manela
 @pytest.mark.parametrize("ratios", [(1.0,), (0.5, 0.5), (0.4, 0.3, 0.3)])
 @pytest.mark.parametrize("parts", [1, 2, 4, 7])
 @pytest.mark.filterwarnings("ignore::manela.errors.ManelaWarning")
-def test_any_number_of_hosts_gives_the_bits_of_the_cpu_engine(parts, ratios, weighted, context):
+def test_hosts_by_walks_give_the_bits_of_one_process(parts, ratios, weighted, context):
     graph = draw_graph(parts, weighted=weighted)
     parameters = {
         "dimensions": 20, "ratios": ratios, "context": context, "pairs": 20_000, "rounds": 8, "random_state": 5
     }  # fmt: skip
     whole = Manela.paper(**parameters).fit(graph)
+    hosts, numbers = split_over(graph, parts, make_terms(True, weighted, walks=True, **parameters))
+    asyncio.run(learn(connect(hosts)))
+    check_bits(hosts, numbers, whole)
+
+
+@pytest.mark.parametrize("context", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("ratios", [(1.0,), (0.5, 0.5), (0.4, 0.3, 0.3)])
+@pytest.mark.parametrize("parts", [1, 2, 4, 7])
+@pytest.mark.filterwarnings("ignore::manela.errors.ManelaWarning")
+def test_hosts_by_messages_give_the_bits_of_one_process(parts, ratios, weighted, context):
+    """The start, rounds until vectors have grown and while the rate falls, and smoothing."""
+    graph = draw_graph(parts, weighted=weighted)
+    parameters = {
+        "dimensions": 20, "ratios": ratios, "context": context, "negative_source": "moments", "random_state": 5,
+        "pairs": None, "rounds": None, "patience": 0.1,
+    }  # fmt: skip
+    whole = Manela(**parameters).fit(graph)
     hosts, numbers = split_over(graph, parts, make_terms(True, weighted, **parameters))
     asyncio.run(learn(connect(hosts)))
+    check_bits(hosts, numbers, whole)
+    assert {host.round for host in hosts.values()} == {whole.provenance_["rounds_done"]}
+
+
+@pytest.mark.parametrize("budget", [{"pairs": 30_000}, {"rounds": 7, "pairs": None}])
+@pytest.mark.filterwarnings("ignore::manela.errors.ManelaWarning")
+def test_a_budget_is_that_of_the_whole_network(budget):
+    graph = draw_graph(3)
+    parameters = {"dimensions": 8, "negative_source": "moments", "rounds": None, "start": "random", **budget}
+    whole = Manela(**parameters).fit(graph)
+    hosts, numbers = split_over(graph, 3, make_terms(True, **parameters))
+    asyncio.run(learn(connect(hosts)))
+    check_bits(hosts, numbers, whole)
+
+
+def check_bits(hosts, numbers, whole):
     found = gather(hosts, numbers)
     np.testing.assert_array_equal(found[:, 0], whole.embedding_)
-    if context:
+    if whole.context_ is not None:
         np.testing.assert_array_equal(found[:, 1], whole.context_)
     assert sum(host.pairs for host in hosts.values()) == whole.provenance_["pairs_made"]

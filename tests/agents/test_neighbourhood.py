@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manela.agents.messages import Reason
-from manela.agents.neighbourhood import Edge, Neighbourhood, check_steps, parse_node
-from manela.errors import AgentError, RefusedError
+from manela.agents.names import parse_node
+from manela.agents.neighbourhood import Edge, Neighbourhood, check_steps
+from manela.errors import AgentError, ClaimError, MalformedError, NotAdjacentError, RefusedError, TooFarError
 
 
 @pytest.fixture
@@ -40,18 +40,18 @@ def test_a_peer_may_ask_for_its_own_node_through_an_adjacent_one(near):
 @pytest.mark.parametrize(
     ("peer", "asker", "through", "why"),
     [
-        ("c", "p@b", "x", Reason.CLAIM),  # a node of another host
-        ("b", "x@a", "y", Reason.CLAIM),  # a node of the host that is asked
-        ("b", "p@b", "y", Reason.NOT_ADJACENT),  # hosted here, not adjacent
-        ("b", "p@b", "alone", Reason.NOT_ADJACENT),
-        ("b", "p@b", "nobody", Reason.NOT_ADJACENT),  # told apart from the above by nothing
-        ("b", "stranger@b", "x", Reason.NOT_ADJACENT),
-        ("b", "p", "x", Reason.MALFORMED),
-        ("b", "p@", "x", Reason.MALFORMED),
-        ("b", "@b", "x", Reason.MALFORMED),
-        ("b", "p@B!", "x", Reason.MALFORMED),
-        ("b", "p\n@b", "x", Reason.MALFORMED),
-        ("b", "p" * 300 + "@b", "x", Reason.MALFORMED),
+        ("c", "p@b", "x", ClaimError.reason),  # a node of another host
+        ("b", "x@a", "y", ClaimError.reason),  # a node of the host that is asked
+        ("b", "p@b", "y", NotAdjacentError.reason),  # hosted here, not adjacent
+        ("b", "p@b", "alone", NotAdjacentError.reason),
+        ("b", "p@b", "nobody", NotAdjacentError.reason),  # told apart from the above by nothing
+        ("b", "stranger@b", "x", NotAdjacentError.reason),
+        ("b", "p", "x", MalformedError.reason),
+        ("b", "p@", "x", MalformedError.reason),
+        ("b", "@b", "x", MalformedError.reason),
+        ("b", "p@B!", "x", MalformedError.reason),
+        ("b", "p\n@b", "x", MalformedError.reason),
+        ("b", "p" * 300 + "@b", "x", MalformedError.reason),
     ],
 )
 def test_everything_else_is_refused(near, peer, asker, through, why):
@@ -62,14 +62,18 @@ def test_everything_else_is_refused(near, peer, asker, through, why):
 def test_nothing_but_an_edge_of_its_own_is_admitted(asker, through, peer):
     near = Neighbourhood.build("a", [Edge("x", ("p", "b"))])
     if (peer, asker, through) != ("b", "p@b", "x"):
-        assert reason(near.admit, peer, asker, through) in (Reason.CLAIM, Reason.NOT_ADJACENT, Reason.MALFORMED)
+        assert reason(near.admit, peer, asker, through) in (
+            ClaimError.reason,
+            NotAdjacentError.reason,
+            MalformedError.reason,
+        )
 
 
 def test_walks_stay_within_the_hops():
     check_steps(np.array([], dtype=np.int64), 1)
     check_steps(np.array([1, 2]), 3)
     for steps, hops in (([1], 1), ([0], 3), ([3], 3), ([1, 200], 3)):
-        assert reason(check_steps, np.array(steps), hops) == Reason.TOO_FAR
+        assert reason(check_steps, np.array(steps), hops) == TooFarError.reason
 
 
 def test_a_name_may_have_an_at_sign():

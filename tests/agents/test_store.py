@@ -5,8 +5,9 @@ import sqlite3
 import numpy as np
 import pytest
 
+from manela.agents.host import Saved
 from manela.agents.neighbourhood import Edge
-from manela.agents.store import Saved, Store, parse_edge, read_edges, read_numbers
+from manela.agents.store import Store, parse_edge, read_edges, read_numbers
 from manela.errors import AgentError, FormatError
 
 
@@ -93,7 +94,7 @@ def test_another_version_or_no_store_is_refused(tmp_path, store):
     database = sqlite3.connect(store.file)
     database.execute("PRAGMA user_version = 9")
     database.close()
-    with pytest.raises(AgentError, match="must be of version 1, got 9"):
+    with pytest.raises(AgentError, match="must be of version 2, got 9"):
         Store(tmp_path)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "store.db").write_bytes(b"no database at all, and long enough to be looked at" * 20)
@@ -139,3 +140,22 @@ def test_numbers_of_a_lock_step_run(tmp_path):
     file.write_text("x@alpha\n", encoding="utf-8")
     with pytest.raises(AgentError, match="name@host,number"):
         read_numbers(file)
+
+
+def test_smoothed_vectors_are_kept_beside_those_to_go_on_from(store):
+    vectors = np.ones((2, 1, 4), np.float32)
+    saved = Saved(["x", "y"], vectors, 3, 7, 99, 2, vectors[:, 0] * 2, np.array([True, False]))
+    store.save(saved)
+    loaded = store.load()
+    assert (loaded.round, loaded.falls_at) == (3, 2)
+    np.testing.assert_array_equal(loaded.vectors, vectors)
+    np.testing.assert_array_equal(loaded.smoothed, saved.smoothed)
+    assert loaded.whole.tolist() == [True, False]
+
+
+def test_the_size_that_an_operator_wrote_down_stays_until_another_is_given(store):
+    store.add_peer("beta", "b:1", "PEM 1")
+    assert store.sizes() == {}
+    store.add_peer("beta", "b:1", "PEM 1", nodes=50)
+    store.add_peer("beta", "b:2", "PEM 2")
+    assert store.sizes() == {"beta": 50}

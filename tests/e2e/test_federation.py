@@ -16,6 +16,7 @@ from manela import Manela
 from manela.agents.federation import Federation, assign
 from manela.agents.folder import is_running, read_status
 from manela.agents.store import Store
+from manela.agents.trace import read_facts
 from manela.datasets.generators import stochastic_block_model
 from manela.evaluation.separation import measure_separation
 from manela.formats.embeddings import read_embedding
@@ -55,17 +56,26 @@ def no_process_left(federation):
     return all(not is_running(member.folder) for member in federation.members)
 
 
-def test_daemons_in_lock_step_give_the_bits_of_one_process(blocks, tmp_path):
+@pytest.mark.parametrize("walks", [False, True], ids=["messages", "walks"])
+def test_daemons_in_lock_step_give_the_bits_of_one_process(blocks, tmp_path, walks):
     graph, _ = blocks
-    parameters = {"dimensions": 16, "ratios": (0.4, 0.3, 0.3), "pairs": 60_000, "rounds": 10, "context": True}
-    whole = Manela.paper(**parameters, random_state=7).fit(graph)
-    federation = federate(graph, tmp_path, 3, parameters=parameters, lock_step=True, seed=7)
+    budget = {"pairs": 60_000, "rounds": 10, "context": True} if walks else {"patience": 0.2}
+    parameters = {"dimensions": 16, "ratios": (0.4, 0.3, 0.3), **budget}
+    whole = (
+        Manela.paper(**parameters, random_state=7)
+        if walks
+        else Manela(**parameters, random_state=7, negative_source="moments")
+    )
+    whole.fit(graph)
+    exchange = {"exchange": "walks"} if walks else {}
+    federation = federate(graph, tmp_path, 3, parameters={**parameters, **exchange}, lock_step=True, seed=7)
     with federation.running():
         wait(federation)
     assert no_process_left(federation)
     found = federation.gather()
     np.testing.assert_array_equal(found.vectors, whole.embedding_)
-    np.testing.assert_array_equal(found.context, whole.context_)
+    if walks:
+        np.testing.assert_array_equal(found.context, whole.context_)
     assert found.nodes.tolist() == graph.nodes.tolist()
 
 
@@ -79,7 +89,7 @@ def test_the_command_splits_learns_gathers_and_leaves_nothing(blocks, tmp_path, 
     out = tmp_path / "out.npz"
     done = manela(
         "federate", file, "--by", where, "-o", out, "--folder", tmp_path / "hosts", "--trace",
-        "--pairs", 600_000, "--dimensions", 16, "--ratios", "0.7,0.3",
+        "--dimensions", 16, "--ratios", "0.7,0.3",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "200 vectors of 2 hosts" in done.stderr
@@ -90,8 +100,7 @@ def test_the_command_splits_learns_gathers_and_leaves_nothing(blocks, tmp_path, 
     for name in ("east", "west"):
         folder = tmp_path / "hosts" / name
         assert not is_running(folder)
-        facts = [json.loads(line) for line in (folder / "trace.jsonl").read_text().splitlines()]
-        assert {fact["kind"] for fact in facts} == {"edge", "neighbour", "walk", "random"}
+        assert {fact["kind"] for fact in read_facts(folder / "trace.jsonl")} == {"edge", "shown", "own"}
         assert (folder / "key.pem").stat().st_mode & 0o777 == 0o600
     again = manela("federate", file, "-o", out, "--folder", tmp_path / "hosts")
     assert again.returncode == 2
@@ -100,7 +109,9 @@ def test_the_command_splits_learns_gathers_and_leaves_nothing(blocks, tmp_path, 
 
 def test_what_traced_daemons_were_told_lies_inside_the_circles_of_their_nodes(tmp_path):
     graph, where = draw_ring(64, 4)
-    parameters = {"dimensions": 16, "ratios": (0.4, 0.3, 0.3), "pairs": 60_000, "rounds": 12}
+    parameters = {
+        "dimensions": 16, "ratios": (0.4, 0.3, 0.3), "pairs": 60_000, "rounds": 12, "exchange": "walks"
+    }  # fmt: skip
     federation = Federation(graph, where, tmp_path, parameters, trace=True)
     with federation.running():
         wait(federation)
@@ -146,7 +157,7 @@ def test_killing_the_command_ends_the_daemons(blocks, tmp_path):
 
 def test_daemons_killed_at_random_moments_come_back_and_finish(blocks, tmp_path):
     graph, communities = blocks
-    federation = federate(graph, tmp_path, 3, parameters={"pairs": 6_000_000, "rounds": 400}, patience=20)
+    federation = federate(graph, tmp_path, 3, parameters={"pairs": 6_000_000, "rounds": 400}, away=20)
     random = np.random.default_rng(5)
     kills = 0
     with federation.running():
@@ -168,7 +179,7 @@ def test_daemons_killed_at_random_moments_come_back_and_finish(blocks, tmp_path)
     assert all(status["round"] == status["rounds"] for status in statuses)
     found = federation.gather()
     assert np.isfinite(found.vectors).all()
-    undisturbed = Manela.paper(dimensions=16, ratios=(0.7, 0.3), pairs=6_000_000, rounds=400).fit(graph)
+    undisturbed = Manela(dimensions=16, ratios=(0.7, 0.3), pairs=6_000_000, rounds=400).fit(graph)
     disturbed, whole = (measure_separation(one, communities) for one in (found.vectors, undisturbed.embedding_))
     assert disturbed.accuracy > whole.accuracy - 0.02
     assert disturbed.silhouette > whole.silhouette - 0.1
@@ -176,7 +187,9 @@ def test_daemons_killed_at_random_moments_come_back_and_finish(blocks, tmp_path)
 
 def test_the_rest_goes_on_when_one_is_gone_for_good(blocks, tmp_path):
     graph, communities = blocks
-    federation = federate(graph, tmp_path, 3, parameters={"pairs": 6_000_000, "rounds": 600}, patience=5, grace=0.2)
+    federation = federate(
+        graph, tmp_path, 3, parameters={"pairs": 6_000_000, "rounds": 600}, away=5, grace=0.2, wait=0.5, finish=1.0
+    )
     with federation.running():
         wait(federation, lambda statuses: min(status.get("round", 0) for status in statuses) > 60)
         gone, *rest = federation.members

@@ -13,30 +13,46 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manela.agents import codec
+from manela.agents import codec, frames
 from manela.agents import host_pb2 as wire
 from manela.agents.config import Config
+from manela.agents.exchanges import GREET, INTRODUCE, SHOW, WALK, make_host
 from manela.agents.federation import free_ports
 from manela.agents.folder import CERTIFICATE, init, read_status
-from manela.agents.host import Host
 from manela.agents.identity import make_identity, read_certificate
-from manela.agents.limits import Rates
-from manela.agents.messages import Acceptance, Introduction, Reason, Reply, Request
+from manela.agents.messages import ROUND, Acceptance, Introduction, Pull, Shown, Step, WalkReply, WalkRequest
 from manela.agents.neighbourhood import Edge, Neighbourhood
-from manela.agents.service import EXCHANGE, GREET, INTRODUCE
+from manela.agents.options import PeerOptions, Rates
 from manela.agents.store import Store
 from manela.agents.transport import rpc
-from manela.errors import PeerError, RefusedError
+from manela.errors import (
+    BadVectorError,
+    ClaimError,
+    MalformedError,
+    NotAdjacentError,
+    OutOfOrderError,
+    PeerError,
+    RefusedError,
+    SessionError,
+    TooFarError,
+    TooLargeError,
+    TooOftenError,
+    TooSlowError,
+    UnknownPeerError,
+)
 
 EMPTY = np.zeros(0, np.int64)
-PARAMETERS = {"dimensions": 8, "ratios": (0.5, 0.5), "rounds": 1_000_000, "pairs": 10**10}
+PARAMETERS = {
+    "dimensions": 8, "ratios": (0.5, 0.5), "rounds": 1_000_000, "pairs": 10**10, "start": "random", "smooth": False
+}  # fmt: skip
 RATES = Rates(requests=15.0, longest_wait=0.2)
 
 
 class World:
-    """A daemon `a` with peers `b` and `c`, whose keys the test has."""
+    """A daemon `a` with peers `b` and `c`, whose keys the test has; it learns by messages or by walks."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, exchange: str = "messages") -> None:
+        self.exchange, self.kind = exchange, {"messages": SHOW, "walks": WALK}[exchange]
         self.folder = folder / "a"
         self.keys = {}
         for name in ("b", "c", "stranger"):
@@ -49,13 +65,11 @@ class World:
         config = Config(
             "a",
             f"127.0.0.1:{self.port}",
-            PARAMETERS,
-            start=0.0,
-            grace=0.05,
-            deadline=1.5,
-            longest_pause=0.5,
+            {**PARAMETERS, "exchange": exchange},
+            peers=PeerOptions(
+                start=0.0, wait=0.0, grace=0.05, deadline=1.5, longest_pause=0.5, half=False, every=1, means=1
+            ),
             rates=RATES,
-            half=False,
         )
         init(self.folder, config)
         self.terms = config.terms(1)
@@ -113,7 +127,7 @@ class World:
     def host(self, name="b"):
         """An honest host of that name."""
         nodes = {"b": [(f"p{i}", f"n{i}") for i in range(10)], "c": [("q", "n3")]}[name]
-        return Host(self.terms, Neighbourhood.build(name, [Edge(own, (other, "a")) for own, other in nodes]))
+        return make_host(self.terms, Neighbourhood.build(name, [Edge(own, (other, "a")) for own, other in nodes]))
 
     def ask(self, name, kind, content):
         """Call the daemon once; returns the answer, or the reason of a refusal."""
@@ -131,24 +145,37 @@ class World:
         """Greet and introduce as an honest host would; returns the session."""
         host = self.host(name)
         assert isinstance(self.ask(name, GREET, codec.encode(host.hello())), bytes)
-        acceptance = codec.decode_acceptance(self.ask(name, INTRODUCE, codec.encode(host.introduce("a"))))
+        acceptance = codec.decode_acceptance(self.ask(name, INTRODUCE, codec.encode(host.sessions.introduce("a"))))
         assert acceptance.accepted.all()
         return acceptance.session
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    found = World(tmp_path_factory.mktemp("world"))
+def run_world(folder, exchange):
+    found = World(folder, exchange)
     try:
         yield found
     finally:
         found.close()
 
 
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    yield from run_world(tmp_path_factory.mktemp("world"), "messages")
+
+
+@pytest.fixture(scope="module")
+def walking(tmp_path_factory):
+    yield from run_world(tmp_path_factory.mktemp("walking"), "walks")
+
+
 def request(session, edges=(), steps=(), random=0, **more):
     return codec.encode(
-        Request(session, 0, False, 0, np.array(edges, np.int64), np.array(steps, np.int64), random, **more)
+        WalkRequest(session, 0, False, 0, np.array(edges, np.int64), np.array(steps, np.int64), random, **more)
     )
+
+
+def pull(session, number=0, since=0):
+    return codec.encode(Pull(session, Step(ROUND, number), since))
 
 
 @asynccontextmanager
@@ -159,12 +186,13 @@ async def hostile_b(world, answer, frames=None):
     tampering = []
 
     async def serve(peer, kind, content):
-        tampering[:] = [kind == EXCHANGE]
+        tampering[:] = [kind == world.kind]
         if kind == GREET:
             return codec.encode(host.greet("a", codec.decode_hello(content)))
         if kind == INTRODUCE:
             return codec.encode(Acceptance(1, np.ones(len(codec.decode_introduction(content).askers), bool)))
-        found = answer(codec.decode_request(content, False))
+        by_messages = world.kind == SHOW
+        found = answer(codec.decode_pull(content) if by_messages else codec.decode_walk_request(content, False))
         return found if isinstance(found, bytes) else await found
 
     peers = {"a": rpc.Peer("a", "", (world.certificate,))}
@@ -182,11 +210,29 @@ async def hostile_b(world, answer, frames=None):
 
 
 def answer_with(vectors, index=None):
+    """An answer by walks."""
+
     def answer(asked):
         places = np.zeros(asked.size, np.int64) if index is None else index(asked)
-        return codec.encode(Reply(1, EMPTY, np.zeros((0, 1, 8), np.float32), places, vectors))
+        return codec.encode(WalkReply(1, EMPTY, np.zeros((0, 1, 8), np.float32), places, vectors))
 
     return answer
+
+
+def show(rows, changed=None, strengths=None):
+    """An answer by messages; always of a new version."""
+    versions = iter(range(1, 10**9))
+
+    def answer(asked):
+        numbers = np.arange(len(rows)) if changed is None else changed
+        sums = np.full(len(rows), 3.0) if strengths is None else strengths
+        return codec.encode(Shown(asked.step, next(versions), numbers, rows, sums))
+
+    return answer
+
+
+def rows_of(value, count=10, dimensions=8):
+    return np.full((count, 1, 2, dimensions), value, np.float32)
 
 
 def replay(content, call):
@@ -194,8 +240,8 @@ def replay(content, call):
 
 
 def reorder(content, call):
-    content = content + b"x" * codec.PIECE
-    yield from reversed(list(codec.cut(content, call)))
+    content = content + b"x" * frames.PIECE
+    yield from reversed(list(frames.cut(content, call)))
 
 
 def truncate(content, call):
@@ -203,33 +249,55 @@ def truncate(content, call):
 
 
 def oversize(content, call):
-    yield wire.Frame(call=call, last=True, content=content + b"x" * (2 * codec.PIECE)).SerializeToString()
+    yield wire.Frame(call=call, last=True, content=content + b"x" * (2 * frames.PIECE)).SerializeToString()
 
 
-HONEST = answer_with(np.zeros((1, 1, 8), np.float32))
+HONEST = show(rows_of(0.1))
 
 
 @pytest.mark.parametrize(
-    ("answer", "frames", "why"),
+    ("answer", "cutting", "kind"),
     [
-        (answer_with(np.full((1, 1, 8), np.nan, np.float32)), None, Reason.BAD_VECTOR),
-        (answer_with(np.full((1, 1, 8), 1e20, np.float32)), None, Reason.BAD_VECTOR),
-        (answer_with(np.zeros((1, 1, 9), np.float32)), None, Reason.MALFORMED),
-        (answer_with(np.zeros((1, 1, 8), np.float32), lambda asked: np.full(asked.size, 7)), None, Reason.MALFORMED),
-        (lambda asked: b"\xff\xff", None, Reason.MALFORMED),
-        (HONEST, replay, Reason.OUT_OF_ORDER),
-        (HONEST, reorder, Reason.OUT_OF_ORDER),
-        (HONEST, truncate, Reason.MALFORMED),
-        (HONEST, oversize, Reason.TOO_LARGE),
+        (show(rows_of(np.nan)), None, BadVectorError),
+        (show(rows_of(np.inf)), None, BadVectorError),
+        (show(rows_of(0.1, dimensions=9)), None, MalformedError),
+        (show(rows_of(0.1, count=11)), None, MalformedError),
+        (show(rows_of(0.1), changed=np.zeros(10, np.int64)), None, MalformedError),
+        (show(rows_of(0.1), changed=np.arange(10) + 5), None, MalformedError),
+        (show(rows_of(0.1), changed=np.arange(10)[::-1]), None, MalformedError),
+        (show(rows_of(0.1, count=400_000), changed=np.zeros(400_000, np.int64)), None, TooLargeError),
+        (lambda asked: b"\xff\xff", None, MalformedError),
+        (HONEST, replay, OutOfOrderError),
+        (HONEST, reorder, OutOfOrderError),
+        (HONEST, truncate, MalformedError),
+        (HONEST, oversize, TooLargeError),
     ],
-    ids=["nan", "absurd norm", "wrong length", "wrong index", "no message", "replayed", "reordered", "truncated",
-         "oversized"],
+    ids=["nan", "infinite", "wrong length", "more nodes", "one node ten times", "other nodes", "wrong order",
+         "one node 400,000 times", "no message", "replayed", "reordered", "truncated", "oversized"],
 )  # fmt: skip
-def test_a_bad_answer_is_refused_and_learning_goes_on(world, answer, frames, why):
+def test_a_bad_answer_is_refused_and_learning_goes_on(world, answer, cutting, kind):
+    attack_with(world, answer, cutting, kind.reason)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (answer_with(np.full((1, 1, 8), np.nan, np.float32)), BadVectorError),
+        (answer_with(np.zeros((1, 1, 9), np.float32)), MalformedError),
+        (answer_with(np.zeros((1, 1, 8), np.float32), lambda asked: np.full(asked.size, 7)), MalformedError),
+        (lambda asked: b"\xff\xff", MalformedError),
+    ],
+    ids=["nan", "wrong length", "wrong index", "no message"],
+)
+def test_a_bad_answer_by_walks_is_refused_and_learning_goes_on(walking, answer, kind):
+    attack_with(walking, answer, None, kind.reason)
+
+
+def attack_with(world, answer, cutting, why):
     before = world.count("b", why)
 
     async def attack():
-        async with hostile_b(world, answer, frames):
+        async with hostile_b(world, answer, cutting):
             await asyncio.to_thread(
                 world.wait_for, lambda status: status.get("refusals", {}).get("b", {}).get(why, 0) > before
             )
@@ -265,10 +333,24 @@ def test_a_peer_that_never_answers_is_not_waited_for(world):
 
 def test_an_honest_peer_is_answered(world):
     session = world.introduce()
+    shown = codec.decode_shown(world.ask("b", SHOW, pull(session)), (1, 2, 8), 10)
+    assert shown.changed.tolist() == list(range(10))
+    assert np.isfinite(shown.rows).all()
+    assert (shown.strengths >= 4).all()
+    assert shown.moments == []  # of 30 nodes they would tell of single ones
+
+
+def test_an_honest_peer_is_answered_by_walks(walking):
+    session = walking.introduce()
     content = request(session, edges=[0, 1], steps=[1, 1], random=3)
-    asked = codec.decode_request(content, False)
-    reply = codec.decode_reply(world.ask("b", EXCHANGE, content), asked, 1, 8, 1e3)
+    asked = codec.decode_walk_request(content, False)
+    reply = codec.decode_walk_reply(walking.ask("b", WALK, content), asked, 1, 8)
     assert len(reply.index) == 5
+
+
+def test_the_call_of_the_other_exchange_is_refused(world, walking):
+    assert world.ask("b", WALK, request(world.introduce())) == MalformedError.reason
+    assert walking.ask("b", SHOW, pull(walking.introduce())) == MalformedError.reason
 
 
 def test_the_health_service_answers_peers(world):
@@ -283,10 +365,10 @@ def test_the_health_service_answers_peers(world):
 
 
 def test_an_unknown_certificate_does_not_get_in(world):
-    before = world.count("unknown", Reason.UNKNOWN_PEER)
+    before = world.count("unknown", UnknownPeerError.reason)
     with pytest.raises(PeerError):
         world.ask("stranger", GREET, b"")
-    world.check_refused("unknown", Reason.UNKNOWN_PEER, before)
+    world.check_refused("unknown", UnknownPeerError.reason, before)
 
 
 def test_nothing_below_tls_1_3_is_spoken(world):
@@ -306,55 +388,65 @@ def test_nothing_below_tls_1_3_is_spoken(world):
 
 
 def test_a_certificate_of_another_peer_is_not_the_peer(world):
-    before = world.count("c", Reason.CLAIM)
-    assert world.ask("c", GREET, codec.encode(world.host("b").hello())) == Reason.CLAIM
-    world.check_refused("c", Reason.CLAIM, before)
+    before = world.count("c", ClaimError.reason)
+    assert world.ask("c", GREET, codec.encode(world.host("b").hello())) == ClaimError.reason
+    world.check_refused("c", ClaimError.reason, before)
 
 
 def test_a_node_of_another_host_cannot_be_claimed(world):
-    before = world.count("c", Reason.CLAIM)
+    before = world.count("c", ClaimError.reason)
     answer = world.ask("c", INTRODUCE, codec.encode(Introduction(["p1@b"], ["n1"])))
     assert not codec.decode_acceptance(answer).accepted.any()
-    world.check_refused("c", Reason.CLAIM, before)
+    world.check_refused("c", ClaimError.reason, before)
 
 
 def test_a_node_that_is_not_adjacent_opens_nothing(world):
-    before = world.count("b", Reason.NOT_ADJACENT)
+    answer = world.ask("b", INTRODUCE, codec.encode(Introduction(["p1@b", "p1@b"], ["n2", "n29"])))
+    acceptance = codec.decode_acceptance(answer)
+    assert not acceptance.accepted.any()
+    shown = codec.decode_shown(world.ask("b", SHOW, pull(acceptance.session)), (1, 2, 8), 10)
+    assert len(shown.rows) == 0
+
+
+def test_a_walk_through_a_node_that_is_not_adjacent_goes_nowhere(walking):
+    world = walking
+    before = world.count("b", NotAdjacentError.reason)
     answer = world.ask("b", INTRODUCE, codec.encode(Introduction(["p1@b", "p1@b"], ["n2", "n29"])))
     acceptance = codec.decode_acceptance(answer)
     assert not acceptance.accepted.any()
     # nor does a walk by an edge that was not accepted
-    assert world.ask("b", EXCHANGE, request(acceptance.session, edges=[0], steps=[1])) == Reason.NOT_ADJACENT
-    world.check_refused("b", Reason.NOT_ADJACENT, before + 2)
+    assert world.ask("b", WALK, request(acceptance.session, edges=[0], steps=[1])) == NotAdjacentError.reason
+    world.check_refused("b", NotAdjacentError.reason, before + 2)
 
 
 @pytest.mark.parametrize("steps", [0, 2, 255])
-def test_more_hops_than_agreed_are_refused(world, steps):
+def test_more_hops_than_agreed_are_refused(walking, steps):
+    world = walking
     session = world.introduce()
-    before = world.count("b", Reason.TOO_FAR)
-    assert world.ask("b", EXCHANGE, request(session, edges=[0], steps=[steps])) == Reason.TOO_FAR
-    world.check_refused("b", Reason.TOO_FAR, before)
+    before = world.count("b", TooFarError.reason)
+    assert world.ask("b", WALK, request(session, edges=[0], steps=[steps])) == TooFarError.reason
+    world.check_refused("b", TooFarError.reason, before)
 
 
 def test_a_session_of_another_peer_is_refused(world):
     session = world.introduce("b")
-    before = world.count("c", Reason.SESSION)
-    assert world.ask("c", EXCHANGE, request(session, edges=[0], steps=[1])) == Reason.SESSION
-    world.check_refused("c", Reason.SESSION, before)
+    before = world.count("c", SessionError.reason)
+    assert world.ask("c", SHOW, pull(session)) == SessionError.reason
+    world.check_refused("c", SessionError.reason, before)
 
 
-def send(world, frames, pause=0.0):
+def send(world, pieces, pause=0.0, kind=WALK):
     """Send frames as they are with b's key; returns the reason of the refusal, or None."""
 
     async def call():
         async with world.calling("b") as transport:
 
             async def speak():
-                for frame in frames:
+                for frame in pieces:
                     yield frame
                 await asyncio.sleep(pause)
 
-            found = transport._channel("a").stream_stream(f"/{rpc.SERVICE}/{EXCHANGE}")(speak(), timeout=20.0)
+            found = transport._channel("a").stream_stream(f"/{rpc.SERVICE}/{kind}")(speak(), timeout=20.0)
             try:
                 async for _ in found:
                     pass
@@ -367,42 +459,42 @@ def send(world, frames, pause=0.0):
 
 def test_frames_out_of_order_are_refused(world):
     # small ones: whoever still sends when it is refused may see its own sending fail instead of the answer
-    frames = [wire.Frame(call=5, number=n, last=n == 1, content=b"x").SerializeToString() for n in range(2)]
-    before = world.count("b", Reason.OUT_OF_ORDER)
-    assert send(world, [frames[1], frames[0]]) == Reason.OUT_OF_ORDER
-    assert send(world, [frames[0], frames[0]]) == Reason.OUT_OF_ORDER
-    world.check_refused("b", Reason.OUT_OF_ORDER, before + 1)
+    pieces = [wire.Frame(call=5, number=n, last=n == 1, content=b"x").SerializeToString() for n in range(2)]
+    before = world.count("b", OutOfOrderError.reason)
+    assert send(world, [pieces[1], pieces[0]]) == OutOfOrderError.reason
+    assert send(world, [pieces[0], pieces[0]]) == OutOfOrderError.reason
+    world.check_refused("b", OutOfOrderError.reason, before + 1)
 
 
 def test_a_truncated_message_is_refused(world):
-    before = world.count("b", Reason.MALFORMED)
-    frames = list(codec.cut(b"x" * (codec.PIECE + 1), 5))
-    assert send(world, frames[:1]) == Reason.MALFORMED  # the last frame is missing
-    content = request(1, edges=[0], steps=[1])
-    assert send(world, codec.cut(content[:-1], 5)) == Reason.MALFORMED
-    world.check_refused("b", Reason.MALFORMED, before + 1)
+    before = world.count("b", MalformedError.reason)
+    pieces = list(frames.cut(b"x" * (frames.PIECE + 1), 5))
+    assert send(world, pieces[:1]) == MalformedError.reason  # the last frame is missing
+    assert send(world, frames.cut(pull(1)[:-1], 5), kind=SHOW) == MalformedError.reason
+    world.check_refused("b", MalformedError.reason, before + 1)
 
 
 def test_an_oversized_message_is_refused(world):
-    before = world.count("b", Reason.TOO_LARGE)
-    frame = wire.Frame(call=1, content=b"x" * (codec.PIECE + 1)).SerializeToString()
-    assert send(world, [frame]) == Reason.TOO_LARGE
-    world.check_refused("b", Reason.TOO_LARGE, before)
+    before = world.count("b", TooLargeError.reason)
+    frame = wire.Frame(call=1, content=b"x" * (frames.PIECE + 1)).SerializeToString()
+    assert send(world, [frame]) == TooLargeError.reason
+    assert send(world, frames.cut(b"x" * 5000, 1), kind=SHOW) == TooLargeError.reason  # a request has a few bytes
+    world.check_refused("b", TooLargeError.reason, before)
     # a frame that is larger still does not even get to be looked at
-    assert send(world, [wire.Frame(content=b"x" * (3 * codec.PIECE)).SerializeToString()]) == Reason.TOO_LARGE
+    assert send(world, [wire.Frame(content=b"x" * (3 * frames.PIECE)).SerializeToString()]) == TooLargeError.reason
 
 
 def test_ids_that_are_not_utf8_are_refused(world):
-    before = world.count("b", Reason.MALFORMED)
+    before = world.count("b", MalformedError.reason)
     content = wire.Introduction(askers=["xyz@b"], others=["n1"]).SerializeToString().replace(b"xyz", b"\xff\xfe\xfd")
-    assert world.ask("b", INTRODUCE, content) == Reason.MALFORMED
-    world.check_refused("b", Reason.MALFORMED, before)
+    assert world.ask("b", INTRODUCE, content) == MalformedError.reason
+    world.check_refused("b", MalformedError.reason, before)
 
 
 def test_a_peer_that_sends_nothing_is_let_go(world):
-    before = world.count("b", Reason.TOO_SLOW)
-    assert send(world, [], pause=10.0) == Reason.TOO_SLOW
-    world.check_refused("b", Reason.TOO_SLOW, before)
+    before = world.count("b", TooSlowError.reason)
+    assert send(world, [], pause=10.0) == TooSlowError.reason
+    world.check_refused("b", TooSlowError.reason, before)
 
 
 def test_connections_that_say_nothing_do_no_harm(world):
@@ -435,17 +527,17 @@ def test_many_handshakes_at_once_do_no_harm(world):
 
 def test_a_flood_is_held_back_and_others_are_served(world):
     session = world.introduce()
-    before = world.count("b", Reason.TOO_OFTEN)
+    before = world.count("b", TooOftenError.reason)
 
     async def flood():
         async with world.calling("b") as transport:
-            calls = [transport.call("a", EXCHANGE, request(session, random=1)) for _ in range(400)]
+            calls = [transport.call("a", SHOW, pull(session)) for _ in range(400)]
             return await asyncio.gather(*calls, return_exceptions=True)
 
     found = asyncio.run(flood())
     reasons = {getattr(one, "reason", None) for one in found if isinstance(one, RefusedError)}
-    assert Reason.TOO_OFTEN in reasons
-    world.check_refused("b", Reason.TOO_OFTEN, before)
+    assert TooOftenError.reason in reasons
+    world.check_refused("b", TooOftenError.reason, before)
     assert isinstance(world.introduce("c"), int)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,216 +13,254 @@ from manela.agents import host_pb2 as wire
 from manela.agents.messages import (
     NOTHING,
     OWN,
+    ROUND,
+    SMOOTH,
     Acceptance,
     Hello,
     Integers,
     Introduction,
-    Reason,
-    Reply,
-    Request,
-    Rows,
-)  # fmt: skip
-from manela.errors import RefusedError
+    Pull,
+    Shown,
+    Step,
+    Sums,
+    Totals,
+    VectorRows,
+    WalkReply,
+    WalkRequest,
+)
+from manela.errors import MalformedError, TooLargeError
 from manela.kernels.half import from_half, to_half
+from manela.kernels.moments import LARGEST, UNIT, Moments
 
-PIECE = 1 << 20
-"""Bytes of a frame's content."""
-LARGEST = 1 << 28
-"""Bytes of a message."""
 MOST_EDGES = 1 << 22
 MOST_NODES = 1 << 31
 MOST_ASKED = 1 << 22
 """Walks and random vectors of one request."""
-MOST_STRENGTHS = 64
+MOST_PARTS = 64
+"""Numbers whose exact sum is one sum of a greeting."""
+LARGEST_SUM = 1e112
+_LAST = 2**62
+"""Versions and rounds are held below this."""
+
+Message = Hello | Introduction | Acceptance | Pull | Shown | WalkRequest | WalkReply
 
 
-def encode(message: Hello | Introduction | Acceptance | Request | Reply, half: bool = False) -> bytes:
-    """A message as bytes; the vectors of a reply as float16 if `half`."""
-    found: Any
-    if isinstance(message, Hello):
-        found = wire.Hello(
-            protocol=message.protocol, host=message.host, dimensions=message.dimensions, hops=message.hops,
-            context=message.context, lock_step=message.lock_step, half=message.half, nodes=message.nodes,
-            strengths=message.strengths, run=message.run, numbers=_pack(message.numbers, "<u4"),
-        )  # fmt: skip
-    elif isinstance(message, Introduction):
-        found = wire.Introduction(askers=message.askers, others=message.others)
-    elif isinstance(message, Acceptance):
-        found = wire.Acceptance(session=message.session, accepted=_pack(message.accepted, "u1"))
-    elif isinstance(message, Request):
-        found = wire.Request(
-            session=message.session, round=message.round, neighbours=message.neighbours, since=message.since,
-            edges=_pack(message.edges, "<u4"), steps=_pack(message.steps, "u1"), random=message.random,
-            firsts=_pack(message.firsts, "u1"), keys=_pack(message.keys, "<u8"), numbers=_pack(message.numbers, "<u4"),
-        )  # fmt: skip
-    else:
-        found = wire.Reply(
-            version=message.version, half=half, changed=_pack(message.changed, "<u4"),
-            neighbours=_pack_rows(message.neighbours, half), index=_pack(message.index, "<i4"),
-            vectors=_pack_rows(message.vectors, half),
-        )  # fmt: skip
+def encode(message: Message, half: bool = False) -> bytes:
+    """A message as bytes; the vectors of a reply by walks as float16 if `half`."""
     try:
-        return bytes(found.SerializeToString())
-    except EncodeError as error:
-        raise RefusedError(Reason.MALFORMED, "the message cannot be written") from error
+        wired = (
+            _encode_walk_reply(message, half) if isinstance(message, WalkReply) else _ENCODERS[type(message)](message)
+        )
+        return bytes(wired.SerializeToString())
+    except (EncodeError, UnicodeEncodeError) as error:
+        raise MalformedError("the message cannot be written") from error
+
+
+def _encode_hello(message: Hello) -> Any:
+    totals = message.totals
+    return wire.Hello(
+        protocol=message.protocol, host=message.host, exchange=message.exchange, dimensions=message.dimensions,
+        hops=message.hops, context=message.context, lock_step=message.lock_step, half=message.half,
+        nodes=message.nodes, run=message.run, numbers=_pack(message.numbers, "<u4"),
+        totals=wire.Totals(
+            joined=totals.joined, arcs=totals.arcs, strengths=totals.strengths, frequencies=totals.frequencies,
+            sizes=totals.sizes,
+        ),
+    )  # fmt: skip
+
+
+def _encode_introduction(message: Introduction) -> Any:
+    return wire.Introduction(askers=message.askers, others=message.others)
+
+
+def _encode_acceptance(message: Acceptance) -> Any:
+    return wire.Acceptance(session=message.session, accepted=_pack(message.accepted, "u1"))
+
+
+def _encode_pull(message: Pull) -> Any:
+    phase, number, level = message.step
+    return wire.Pull(session=message.session, phase=phase, number=number, level=level, since=message.since)
+
+
+def _encode_shown(message: Shown) -> Any:
+    phase, number, level = message.step
+    sums, half = message.sums, message.rows.dtype == np.float16
+    return wire.Shown(
+        phase=phase, number=number, level=level, version=message.version, half=half,
+        changed=_pack(message.changed, "<u4"), rows=_pack(message.rows, "<f2" if half else "<f4"),
+        levels=message.rows.shape[2],
+        strengths=_pack(message.strengths, "<f8"),
+        moments=[
+            wire.Moments(
+                size=moments.size, total=_pack(moments.total, "<i8"),
+                products=_pack(moments.products[np.tril_indices(len(moments.total))], "<i8"),
+            )
+            for moments in message.moments
+        ],
+        sums=None if sums is None else wire.Sums(
+            count=sums.count, total=_pack(sums.total, "<i8"), squares=sums.squares.to_bytes(16, "little")
+        ),
+    )  # fmt: skip
+
+
+def _encode_walk_request(message: WalkRequest) -> Any:
+    return wire.WalkRequest(
+        session=message.session, round=message.round, neighbours=message.neighbours, since=message.since,
+        edges=_pack(message.edges, "<u4"), steps=_pack(message.steps, "u1"), random=message.random,
+        firsts=_pack(message.firsts, "u1"), keys=_pack(message.keys, "<u8"), numbers=_pack(message.numbers, "<u4"),
+    )  # fmt: skip
+
+
+def _encode_walk_reply(message: WalkReply, half: bool) -> Any:
+    return wire.WalkReply(
+        version=message.version, half=half, changed=_pack(message.changed, "<u4"),
+        neighbours=_pack_rows(message.neighbours, half), index=_pack(message.index, "<i4"),
+        vectors=_pack_rows(message.vectors, half),
+    )  # fmt: skip
+
+
+_ENCODERS: dict[type, Callable[[Any], Any]] = {
+    Hello: _encode_hello,
+    Introduction: _encode_introduction,
+    Acceptance: _encode_acceptance,
+    Pull: _encode_pull,
+    Shown: _encode_shown,
+    WalkRequest: _encode_walk_request,
+}
 
 
 def decode_hello(content: bytes) -> Hello:
     """A greeting."""
-    found = _parse(wire.Hello, content)
-    if len(found.strengths) > MOST_STRENGTHS:
-        raise RefusedError(Reason.TOO_LARGE, f"a sum may have {MOST_STRENGTHS} parts, got {len(found.strengths)}")
-    if found.nodes > MOST_NODES:
-        raise RefusedError(Reason.TOO_LARGE, f"a host may have {MOST_NODES:,} nodes, got {found.nodes:,}")
-    numbers = _unpack(found.numbers, "<u4")
-    if len(numbers) and (len(numbers) != found.nodes or (np.diff(numbers) <= 0).any()):
-        raise RefusedError(Reason.MALFORMED, "the numbers of a host's nodes must be in order, one a node")
+    parsed = _parse(wire.Hello, content)
+    if parsed.nodes > MOST_NODES:
+        raise TooLargeError(f"a host may have {MOST_NODES:,} nodes, got {parsed.nodes:,}")
+    numbers = _unpack(parsed.numbers, "<u4")
+    if len(numbers) and (len(numbers) != parsed.nodes or (np.diff(numbers) <= 0).any()):
+        raise MalformedError("the numbers of a host's nodes must be in order, one a node")
+    totals = parsed.totals
     return Hello(
-        host=found.host, dimensions=found.dimensions, hops=found.hops, context=found.context,
-        lock_step=found.lock_step, half=found.half, nodes=found.nodes, strengths=tuple(found.strengths),
-        run=found.run, numbers=numbers, protocol=found.protocol,
+        host=parsed.host, exchange=parsed.exchange, dimensions=parsed.dimensions, hops=parsed.hops,
+        context=parsed.context, lock_step=parsed.lock_step, half=parsed.half, nodes=parsed.nodes, run=parsed.run,
+        numbers=numbers, protocol=parsed.protocol,
+        totals=Totals(
+            min(totals.joined, _LAST), min(totals.arcs, _LAST), _unpack_sum(totals.strengths),
+            _unpack_sum(totals.frequencies), _unpack_sum(totals.sizes),
+        ),
     )  # fmt: skip
 
 
 def decode_introduction(content: bytes) -> Introduction:
     """A peer's edges."""
-    found = _parse(wire.Introduction, content)
-    if len(found.askers) != len(found.others):
-        raise RefusedError(Reason.MALFORMED, f"{len(found.askers)} nodes are introduced with {len(found.others)}")
-    if len(found.askers) > MOST_EDGES:
-        raise RefusedError(Reason.TOO_LARGE, f"{MOST_EDGES:,} edges may be introduced, got {len(found.askers):,}")
+    parsed = _parse(wire.Introduction, content)
+    if len(parsed.askers) != len(parsed.others):
+        raise MalformedError(f"{len(parsed.askers)} nodes are introduced with {len(parsed.others)}")
+    if len(parsed.askers) > MOST_EDGES:
+        raise TooLargeError(f"{MOST_EDGES:,} edges may be introduced, got {len(parsed.askers):,}")
     names: dict[str, str] = {}  # each name is there as often as its node has edges
-    askers, others = ([names.setdefault(name, name) for name in part] for part in (found.askers, found.others))
+    askers, others = ([names.setdefault(name, name) for name in part] for part in (parsed.askers, parsed.others))
     return Introduction(askers, others)
 
 
 def decode_acceptance(content: bytes) -> Acceptance:
     """A peer's answer to our edges."""
-    found = _parse(wire.Acceptance, content)
-    accepted = _unpack(found.accepted, "u1")
+    parsed = _parse(wire.Acceptance, content)
+    accepted = _unpack(parsed.accepted, "u1")
     if len(accepted) and accepted.max() > 1:
-        raise RefusedError(Reason.MALFORMED, "an edge is accepted or not: 0 or 1")
-    return Acceptance(found.session, accepted.astype(bool))
+        raise MalformedError("an edge is accepted or not: 0 or 1")
+    return Acceptance(parsed.session, accepted.astype(bool))
 
 
-def decode_request(content: bytes, lock_step: bool) -> Request:
-    """What a peer needs for a round."""
-    found = _parse(wire.Request, content)
-    edges, steps = _unpack(found.edges, "<u4"), _unpack(found.steps, "u1")
-    firsts, keys = _unpack(found.firsts, "u1"), np.frombuffer(_whole(found.keys, 8), "<u8").astype(np.uint64)
+def decode_pull(content: bytes) -> Pull:
+    """What a peer wants to be shown."""
+    parsed = _parse(wire.Pull, content)
+    return Pull(parsed.session, _unpack_step(parsed), min(parsed.since, _LAST))
+
+
+def decode_shown(content: bytes, shape: tuple[int, int, int], most: int) -> Shown:
+    """What a peer shows: at most so many rows of this shape, (tables, levels, m), or of fewer levels."""
+    parsed = _parse(wire.Shown, content)
+    tables, levels, dimensions = shape
+    if parsed.levels not in (1, levels):
+        raise MalformedError(f"rows must be of 1 or {levels} hops, got {parsed.levels}")
+    rows = _unpack_rows(parsed.rows, parsed.half, (tables, parsed.levels, dimensions))
+    changed, strengths = _unpack(parsed.changed, "<u4"), np.frombuffer(_whole(parsed.strengths, 8), "<f8")
+    if len(changed) != len(rows) or len(strengths) != len(rows):
+        raise MalformedError(f"{len(changed)} nodes are shown with {len(rows)} rows and {len(strengths)} strengths")
+    if len(rows) > most:
+        raise MalformedError(f"{most} nodes may be shown, got {len(rows)}")
+    if len(parsed.moments) not in (0, tables):
+        raise MalformedError(f"moments must be of {tables} tables or of none, got {len(parsed.moments)}")
+    sums = _unpack_sums(parsed.sums, dimensions) if parsed.HasField("sums") else None
+    moments = [_unpack_moments(one, dimensions) for one in parsed.moments]
+    return Shown(
+        _unpack_step(parsed), min(parsed.version, _LAST), changed, rows, strengths.astype(np.float64), moments, sums
+    )
+
+
+def bound_shown(shape: tuple[int, int, int], most: int) -> int:
+    """Bytes that a message of at most so many rows of this shape may have."""
+    tables, levels, dimensions = shape
+    moments = 8 * dimensions + 4 * dimensions * (dimensions + 1)
+    return most * (12 + 4 * tables * levels * dimensions) + tables * moments + 8 * dimensions + 4096
+
+
+def decode_walk_request(content: bytes, lock_step: bool) -> WalkRequest:
+    """What a peer needs for a round by walks."""
+    parsed = _parse(wire.WalkRequest, content)
+    edges, steps = _unpack(parsed.edges, "<u4"), _unpack(parsed.steps, "u1")
+    firsts, keys = _unpack(parsed.firsts, "u1"), np.frombuffer(_whole(parsed.keys, 8), "<u8").astype(np.uint64)
     if len(steps) != len(edges) or (lock_step and not len(firsts) == len(keys) == len(edges)):
-        raise RefusedError(Reason.MALFORMED, "every walk needs an edge and a number of steps, and in lock-step a key")
-    asked = len(edges) + found.random + len(found.numbers) // 4
+        raise MalformedError("every walk needs an edge and a number of steps, and in lock-step a key")
+    asked = len(edges) + parsed.random + len(parsed.numbers) // 4
     if asked > MOST_ASKED:
-        raise RefusedError(Reason.TOO_LARGE, f"a request may ask for {MOST_ASKED:,} vectors, got {asked:,}")
-    return Request(
-        session=found.session, round=found.round, neighbours=found.neighbours, since=min(found.since, 2**62),
-        edges=edges, steps=steps, random=found.random,
+        raise TooLargeError(f"a request may ask for {MOST_ASKED:,} vectors, got {asked:,}")
+    return WalkRequest(
+        session=parsed.session, round=parsed.round, neighbours=parsed.neighbours, since=min(parsed.since, _LAST),
+        edges=edges, steps=steps, random=parsed.random,
         firsts=firsts if lock_step else None, keys=keys if lock_step else None,
-        numbers=_unpack(found.numbers, "<u4") if lock_step else None,
+        numbers=_unpack(parsed.numbers, "<u4") if lock_step else None,
     )  # fmt: skip
 
 
-def decode_reply(content: bytes, request: Request, tables: int, dimensions: int, largest_norm: float) -> Reply:
-    """What a peer answered to this request; vectors must be finite and of a size that learning gives."""
-    found = _parse(wire.Reply, content)
-    index, changed = _unpack(found.index, "<i4"), _unpack(found.changed, "<u4")
-    neighbours = _unpack_rows(found.neighbours, found.half, tables, dimensions, largest_norm)
-    vectors = _unpack_rows(found.vectors, found.half, tables, dimensions, largest_norm)
+def decode_walk_reply(content: bytes, request: WalkRequest, tables: int, dimensions: int) -> WalkReply:
+    """What a peer answered to this request."""
+    parsed = _parse(wire.WalkReply, content)
+    index, changed = _unpack(parsed.index, "<i4"), _unpack(parsed.changed, "<u4")
+    neighbours = _unpack_rows(parsed.neighbours, parsed.half, (tables, dimensions))
+    vectors = _unpack_rows(parsed.vectors, parsed.half, (tables, dimensions))
     if len(index) != request.size or len(changed) != len(neighbours):
-        raise RefusedError(Reason.MALFORMED, f"asked for {request.size} vectors, and the index has {len(index)}")
+        raise MalformedError(f"asked for {request.size} vectors, and the index has {len(index)}")
     if len(index) and index.max() >= len(vectors):
-        raise RefusedError(Reason.MALFORMED, f"the index goes to {index.max()}, and there are {len(vectors)} vectors")
+        raise MalformedError(f"the index goes to {index.max()}, and there are {len(vectors)} vectors")
     if not request.neighbours and len(changed):
-        raise RefusedError(Reason.MALFORMED, "neighbours were sent that nobody asked for")
+        raise MalformedError("neighbours were sent that nobody asked for")
     if len(index) and (index[len(request.edges) :] <= OWN).any():
-        raise RefusedError(Reason.MALFORMED, "a random node must not be one of the asker's")
+        raise MalformedError("a random node must not be one of the asker's")
     if len(vectors) > np.count_nonzero(index > NOTHING):
-        raise RefusedError(Reason.MALFORMED, "vectors were sent that nobody asked for")
-    return Reply(min(found.version, 2**62), changed, neighbours, index, vectors)
-
-
-def cut(content: bytes, call: int) -> Iterator[bytes]:
-    """A message in frames of bounded size."""
-    last = max(0, (len(content) - 1) // PIECE)
-    for number in range(last + 1):
-        # a Frame as protobuf writes it, without the copies that it would make of the content
-        piece = memoryview(content)[number * PIECE : (number + 1) * PIECE]
-        head = wire.Frame(call=call, number=number, last=number == last).SerializeToString()
-        yield b"".join((head, _CONTENT, _varint(len(piece)), piece))
-
-
-_CONTENT = bytes([wire.Frame.CONTENT_FIELD_NUMBER << 3 | 2])
-
-
-def _varint(number: int) -> bytes:
-    found = bytearray()
-    while number > 127:
-        found.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*found, number])
-
-
-class Joiner:
-    """Puts the frames of a message together again, as they come."""
-
-    def __init__(self, call: int | None = None, largest: int = LARGEST) -> None:
-        self.call, self.done = call, False
-        self._pieces: list[bytes] = []
-        self._size, self._largest = 0, largest
-
-    def add(self, content: bytes) -> None:
-        """Take the next frame; it must be the next one, and of this call."""
-        frame = _parse(wire.Frame, content)
-        if self.call is None:
-            self.call = frame.call
-        if self.done or frame.call != self.call or frame.number != len(self._pieces):
-            raise RefusedError(
-                Reason.OUT_OF_ORDER,
-                f"frame {len(self._pieces)} of call {self.call} is due, got frame {frame.number} of call {frame.call}",
-            )
-        self._size += len(frame.content)
-        if self._size > self._largest or len(frame.content) > PIECE:
-            raise RefusedError(Reason.TOO_LARGE, f"a message may have {self._largest:,} bytes in frames of {PIECE:,}")
-        self._pieces.append(frame.content)
-        self.done = frame.last
-
-    @property
-    def content(self) -> bytes:
-        """The whole message."""
-        if not self.done:
-            raise RefusedError(Reason.MALFORMED, "the message ends before its last frame")
-        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-
-
-def join(frames: Iterable[bytes]) -> bytes:
-    """The message of these frames."""
-    joiner = Joiner()
-    for frame in frames:
-        joiner.add(frame)
-    return joiner.content
+        raise MalformedError("vectors were sent that nobody asked for")
+    return WalkReply(min(parsed.version, _LAST), changed, neighbours, index, vectors)
 
 
 def _parse(kind: Any, content: bytes) -> Any:
-    found = kind()
+    parsed = kind()
     try:
-        found.ParseFromString(content)
+        parsed.ParseFromString(content)
     except DecodeError as error:
-        raise RefusedError(Reason.MALFORMED, f"not a {kind.DESCRIPTOR.name} of this protocol") from error
-    return found
+        raise MalformedError(f"not a {kind.DESCRIPTOR.name} of this protocol") from error
+    return parsed
 
 
 def _pack(array: npt.NDArray[Any] | None, kind: str) -> bytes:
     return b"" if array is None else np.ascontiguousarray(array, dtype=kind).tobytes()
 
 
-def _pack_rows(rows: Rows, half: bool) -> bytes:
+def _pack_rows(rows: npt.NDArray[np.float32], half: bool) -> bytes:
     return to_half(rows).astype("<f2", copy=False).tobytes() if half else _pack(rows, "<f4")
 
 
 def _whole(content: bytes, size: int) -> bytes:
     if len(content) % size:
-        raise RefusedError(Reason.MALFORMED, f"{len(content)} bytes are no array of items of {size}")
+        raise MalformedError(f"{len(content)} bytes are no array of items of {size}")
     return content
 
 
@@ -230,14 +268,45 @@ def _unpack(content: bytes, kind: str) -> Integers:
     return np.frombuffer(_whole(content, np.dtype(kind).itemsize), kind).astype(np.int64)
 
 
-def _unpack_rows(content: bytes, half: bool, tables: int, dimensions: int, largest_norm: float) -> Rows:
+def _unpack_step(parsed: Any) -> Step:
+    if not 0 <= parsed.phase <= SMOOTH:
+        raise MalformedError(f"there is no phase {parsed.phase}")
+    if parsed.phase != ROUND and parsed.number > 2**16:
+        raise MalformedError(f"there is no step {parsed.number}")
+    return Step(parsed.phase, min(parsed.number, _LAST), parsed.level)
+
+
+def _unpack_sum(parts: Any) -> tuple[float, ...]:
+    if len(parts) > MOST_PARTS:
+        raise TooLargeError(f"a sum may have {MOST_PARTS} parts, got {len(parts)}")
+    if not all(abs(part) <= LARGEST_SUM for part in parts):
+        raise MalformedError(f"a sum must be at most {LARGEST_SUM:g}")
+    return tuple(parts)
+
+
+def _unpack_rows(content: bytes, half: bool, shape: tuple[int, ...]) -> VectorRows:
     kind = "<f2" if half else "<f4"
-    found = np.frombuffer(_whole(content, tables * dimensions * np.dtype(kind).itemsize), kind)
-    rows: Rows = from_half(found) if half else found.astype(np.float32)
-    rows = rows.reshape(-1, tables, dimensions)
-    with np.errstate(all="ignore"):
-        squares = np.einsum("ijk,ijk->ij", rows, rows)
-    # what is not finite, or too large to be squared, does not compare
-    if not (np.isfinite(squares) & (squares <= np.float32(largest_norm) ** 2)).all():
-        raise RefusedError(Reason.BAD_VECTOR, f"a vector is not finite, or longer than {largest_norm:g}")
-    return rows
+    numbers = np.frombuffer(_whole(content, int(np.prod(shape)) * np.dtype(kind).itemsize), kind)
+    rows: VectorRows = from_half(numbers) if half else numbers.astype(np.float32)
+    return rows.reshape(-1, *shape)
+
+
+def _unpack_moments(parsed: Any, dimensions: int) -> Moments:
+    total, triangle = _unpack(parsed.total, "<i8"), _unpack(parsed.products, "<i8")
+    if len(total) != dimensions or len(triangle) != dimensions * (dimensions + 1) // 2:
+        raise MalformedError(f"moments must be of vectors of length {dimensions}, got {len(total)}")
+    if not 1 <= parsed.size <= MOST_NODES:
+        raise MalformedError(f"moments must be of 1 to {MOST_NODES:,} vectors, got {parsed.size:,}")
+    largest = parsed.size * (LARGEST / UNIT) ** 2
+    if np.abs(triangle.astype(np.float64)).max() > largest or np.abs(total.astype(np.float64)).max() > largest:
+        raise MalformedError(f"moments must be of numbers up to {LARGEST:g}")
+    products = np.zeros((dimensions, dimensions), np.int64)
+    products[np.tril_indices(dimensions)] = triangle
+    return Moments(int(parsed.size), total, products + np.tril(products, -1).T)
+
+
+def _unpack_sums(parsed: Any, dimensions: int) -> Sums:
+    total = _unpack(parsed.total, "<i8")
+    if len(total) != dimensions or len(parsed.squares) > 16 or parsed.count > MOST_NODES:
+        raise MalformedError(f"sums must be of vectors of length {dimensions}, got {len(total)}")
+    return Sums(int(parsed.count), total, int.from_bytes(parsed.squares, "little"))

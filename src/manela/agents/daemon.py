@@ -14,19 +14,19 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from manela.agents.config import FILE, read_config
+from manela.agents.exchanges import make_host
 from manela.agents.folder import CERTIFICATE, KEY, SECRET, STATUS, TRACE, only_one
-from manela.agents.footprint import drop_code, keep_memory_small
-from manela.agents.host import Host, warm_up
+from manela.agents.host import Host, Saved
 from manela.agents.identity import read_certificate
-from manela.agents.learning import Learner
+from manela.agents.learner import Learner
+from manela.agents.memory import drop_code, keep_memory_small
 from manela.agents.neighbourhood import Neighbourhood
 from manela.agents.service import Service
-from manela.agents.store import Saved, Store, read_numbers
+from manela.agents.store import Store, read_numbers
+from manela.agents.trace import write_fact
+from manela.agents.warming import warm_up
 from manela.errors import AgentError, ManelaError, OutputError, RefusedError
-from manela.kernels.half import from_half, to_half
 
 _TICK = 0.5
 _LOCK_STEP_PATIENCE = 3600.0
@@ -69,14 +69,13 @@ class Daemon:
         host = self._build()
         saved = store.load()
         if saved is not None:
-            host.restore(saved.names, saved.vectors, saved.round, saved.version, saved.pairs)
+            host.restore(saved)
         warm_up(self._terms)
-        from_half(to_half(np.zeros(16, np.float32)))
         drop_code()
         self.state, self.trouble = "meeting", ""
         self._trace = (folder / TRACE).open("a", encoding="utf-8") if trace else None
         if self._trace is not None:
-            host.disclosed = self._disclose
+            host.on_disclosure = self._disclose
         self._reload = self._settled = False
         self._unwritten: Counter[tuple[str, str, str]] = Counter()
         self._saving: asyncio.Task[None] | None = None
@@ -90,16 +89,16 @@ class Daemon:
 
         self.traffic = Traffic()
         keys, peers = self._keys(), self._peers()
-        transport = RpcTransport(keys, peers, self.config.deadline, self.traffic)
-        self.service = Service(
-            self._host, transport, self.config.rates, self._refused, deadline=self.config.deadline * 0.8
-        )
+        options = self.config.peers
+        transport = RpcTransport(keys, peers, options.deadline, self.traffic)
+        self.service = Service(self._host, transport, self.config.rates, self._refused, options.deadline * 0.8)
         server = RpcServer(
-            self.config.listen, keys, peers, self.service.serve, self.service.refuse, self.config.deadline, self.traffic
+            self.config.listen, keys, peers, self.service.serve, self.service.refuse, options.deadline, self.traffic
         )
         self.learner = Learner(
-            self.service, list(peers), self._committed, self._tell, self.config.grace, self.config.longest_pause
-        )
+            self.service, list(peers), self._save_round, self._tell, options.grace, options.wait, options.finish,
+            options.longest_pause,
+        )  # fmt: skip
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.learner.end)
@@ -111,10 +110,10 @@ class Daemon:
             self.port = server.port
             log("listening", host=self.config.name, address=self.config.listen, port=server.port, peers=len(peers))
             if self.config.watch:
-                from manela.agents.watch import Watch
+                from manela.agents.status_server import StatusServer
 
                 self._write_status()
-                self._watch = Watch(self.config.watch, lambda: self._status)
+                self._watch = StatusServer(self.config.watch, lambda: self._status)
                 log("watched", page=self._watch.url)
             if while_stdin:
                 # not of the executor, which would be waited for at the end
@@ -143,7 +142,7 @@ class Daemon:
             await server.stop(0.3)
             await transport.close()
         finally:
-            await self._saved()
+            await self._wait_until_saved()
             self._keep_now()
             self.state = "failed" if failed else "stopped"
             self._write_status()
@@ -154,44 +153,40 @@ class Daemon:
     async def _learn(self) -> None:
         learner = self.learner
         try:
-            await learner.meet_all(_LOCK_STEP_PATIENCE if self._terms.lock_step else self.config.start)
+            await learner.meet_all(_LOCK_STEP_PATIENCE if self._terms.lock_step else self.config.peers.start)
             self.state = "learning"
-            log("learning", round=self.service.host.round, rounds=self.service.host.rounds)
-            if self._terms.lock_step:
-                await learner.run_lock_step()
-            else:
-                await learner.run_freely(self._renewed)
+            log("learning", round=self.service.host.round, rounds=self.service.host.expected_rounds)
+            await learner.run(self._renew)
         except ManelaError as error:
             self.state, self.trouble = "failed", str(error)
             log("failed", why=str(error))
             raise
         if not learner.stop.is_set():
-            await self._saved()
-            await self._save(self.service.host)
+            await self._wait_until_saved()
+            await self._save(self.service.host.save())
             self.state = "done"
+            self._write_status()
             log("done", round=self.service.host.round, pairs=self.service.host.pairs)
         if self._terms.lock_step:
             await learner.stop.wait()
-        await learner.stay(self._renewed)
+        await learner.stay(self._renew)
 
-    async def _saved(self) -> None:
+    async def _wait_until_saved(self) -> None:
         """Until what is being saved is."""
         if self._saving is not None:
             await asyncio.wait([self._saving])
 
-    async def _committed(self) -> None:
+    async def _save_round(self) -> None:
         """Keep each round; while one is being written, the next waits for its turn unless hosts go in lock-step."""
-        host = self.service.host
         if not self._settled:
             self._settled = True
             drop_code()
         if self._terms.lock_step:
-            await self._save(host)
+            await self._save(self.service.host.save())
         elif self._saving is None or self._saving.done():
-            self._saving = asyncio.create_task(self._save(host))
+            self._saving = asyncio.create_task(self._save(self.service.host.save()))
 
-    async def _save(self, host: Host) -> None:
-        saved = _saved(host)
+    async def _save(self, saved: Saved) -> None:
         try:
             await asyncio.to_thread(self.store.save, saved)
         except OutputError as error:
@@ -205,7 +200,7 @@ class Daemon:
 
     def _keep_now(self) -> None:
         try:
-            self.store.save(_saved(self.service.host))
+            self.store.save(self.service.host.save())
             waiting, self._unwritten = self._unwritten, Counter()
             self._write_down(waiting)
         except OutputError as error:
@@ -242,12 +237,13 @@ class Daemon:
             await transport.change(keys, peers)
             server.change(keys, peers)
             self.learner.peers = list(peers)
+            self.service.host.sizes = self.store.sizes()
         except ManelaError as error:
             log("not reloaded", why=str(error))
         if told:
             log("reloaded", peers=len(self.learner.peers))
 
-    def _renewed(self) -> bool:
+    def _renew(self) -> bool:
         """Take other edges, if there are any; called between two rounds."""
         seen = self.store.changes
         if seen == self._edges_seen or self._terms.lock_step:
@@ -306,7 +302,7 @@ class Daemon:
         if self._trace is None:
             return
         try:
-            self._trace.write(json.dumps(fact) + "\n")
+            self._trace.write(write_fact(fact) + "\n")
         except OSError as error:
             log("not traced", why=str(error))
             self._trace = None
@@ -335,7 +331,7 @@ class Daemon:
             "state": self.state,
             "trouble": self.trouble,
             "round": host.round,
-            "rounds": host.rounds,
+            "rounds": host.expected_rounds,
             "pairs": host.pairs,
             "pairs_per_second": round(self._rate[2]),
             "nodes": host.own,
@@ -347,9 +343,10 @@ class Daemon:
             "refusals": refusals,
             "peers": {
                 peer: {
-                    "state": "here" if host.knows(peer) and not self.learner.trouble_with(peer) else "away",
+                    "state": "here" if host.sessions.knows(peer) and not self.learner.trouble_with(peer) else "away",
                     "trouble": self.learner.trouble_with(peer),
-                    "nodes": host.peers[peer].nodes if peer in host.peers else None,
+                    "nodes": host.sessions.greetings[peer].nodes if peer in host.sessions.greetings else None,
+                    "alarms": {kind: times for (who, kind), times in host.alarms.items() if who == peer},
                     "sent": self.traffic.sent[peer],
                     "received": self.traffic.received[peer],
                 }
@@ -363,7 +360,7 @@ class Daemon:
         numbers = read_numbers(self.folder / self.config.numbers) if self._terms.lock_step else None
         near = Neighbourhood.build(self.config.name, self.store.edges(), numbers)
         self._digest = near.digest
-        return Host(self._terms, near, numbers)
+        return make_host(self._terms, near, numbers, self.store.sizes())
 
     def _keys(self) -> Any:
         from manela.agents.transport.rpc import Keys
@@ -378,7 +375,3 @@ class Daemon:
         from manela.agents.transport.rpc import Peer
 
         return {name: Peer(name, *rest) for name, rest in self.store.peers().items()}
-
-
-def _saved(host: Host) -> Saved:
-    return Saved(host.neighbourhood.nodes, host.vectors, host.round, host.version, host.pairs)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import secrets
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -22,10 +22,13 @@ import numpy.typing as npt
 
 from manela.agents.config import Config
 from manela.agents.folder import CERTIFICATE, TRACE, export, init, read_status
-from manela.agents.host import warm_up
 from manela.agents.identity import read_certificate
-from manela.agents.neighbourhood import Edge, Node, check_host_name
+from manela.agents.names import Node, check_host_name
+from manela.agents.neighbourhood import Edge
+from manela.agents.options import PeerOptions
 from manela.agents.store import Store
+from manela.agents.trace import read_facts
+from manela.agents.warming import warm_up
 from manela.embedding import Embedding
 from manela.errors import FormatError, ParameterError, PeerError, import_extra
 from manela.graph import Graph
@@ -97,13 +100,18 @@ class Federation:
         pieces, self.numbers = split_graph(graph, hosts)
         self.config = Config(
             name="host", listen="127.0.0.1:0", parameters=parameters, weighted=graph.is_weighted,
-            seed=seed if lock_step else None, start=_LONGEST_START, **options,
+            seed=seed if lock_step else None, peers=PeerOptions(**{"start": _LONGEST_START, **options}),
         )  # fmt: skip
+        sizes = Counter(hosts)
         warm_up(self.config.terms(0))
         self.members = []
         for port, (name, edges) in zip(free_ports(len(pieces)), pieces.items(), strict=True):
             member = Member(check_host_name(name), folder / name, f"127.0.0.1:{port}")
-            init(member.folder, replace(self.config, name=name, listen=member.address))
+            own = dict(parameters)
+            if own.get("pairs") is not None and not lock_step:
+                # a host that goes at its own pace knows of its own nodes only
+                own["pairs"] = max(1, round(own["pairs"] * sizes[name] / graph.number_of_nodes))
+            init(member.folder, replace(self.config, name=name, listen=member.address, parameters=own))
             with Store(member.folder) as store:
                 store.add_edges(edges)
             if lock_step:
@@ -113,7 +121,8 @@ class Federation:
             with Store(member.folder) as store:
                 for other in self.members:
                     if other is not member:
-                        store.add_peer(other.name, other.address, read_certificate(other.folder / CERTIFICATE))
+                        certificate = read_certificate(other.folder / CERTIFICATE)
+                        store.add_peer(other.name, other.address, certificate, sizes[other.name])
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     @contextmanager
@@ -201,10 +210,7 @@ class Federation:
 
     def traces(self) -> dict[str, list[dict[str, Any]]]:
         """What was disclosed to each member, if it was traced."""
-        return {
-            member.name: [json.loads(line) for line in (member.folder / TRACE).read_text().splitlines()]
-            for member in self.members
-        }
+        return {member.name: list(read_facts(member.folder / TRACE)) for member in self.members}
 
     def _write_numbers(self, member: Member, edges: list[Edge]) -> None:
         """The numbers of a host's nodes and of their neighbours, and of no others."""

@@ -77,8 +77,17 @@ def export(folder: Path) -> Embedding:
     nodes = np.empty(len(saved.names), dtype=object)
     nodes[:] = saved.names
     context = saved.vectors[:, 1] if saved.vectors.shape[1] > 1 else None
-    provenance = {"method": "manela", "pairs_made": saved.pairs, "rounds_done": saved.round}
-    return Embedding(nodes, saved.vectors[:, 0], context, provenance)
+    provenance: dict[str, Any] = {"method": "manela", "pairs_made": saved.pairs, "rounds_done": saved.round}
+    vectors = saved.vectors[:, 0]
+    if saved.smoothed is not None and saved.whole is not None:
+        vectors = saved.smoothed
+        provenance |= {
+            "smoothed": len(saved.names),
+            "smoothed_without_some_neighbours": [
+                name for name, whole in zip(saved.names, saved.whole.tolist(), strict=True) if not whole
+            ],
+        }
+    return Embedding(nodes, vectors, context, provenance)
 
 
 @contextlib.contextmanager

@@ -1,8 +1,8 @@
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Iterable as _Iterable
-from typing import ClassVar as _ClassVar, Optional as _Optional
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -19,30 +19,46 @@ class Frame(_message.Message):
     def __init__(self, call: _Optional[int] = ..., number: _Optional[int] = ..., last: _Optional[bool] = ..., content: _Optional[bytes] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("protocol", "host", "dimensions", "hops", "context", "lock_step", "half", "nodes", "strengths", "run", "numbers")
+    __slots__ = ("protocol", "host", "exchange", "dimensions", "hops", "context", "lock_step", "half", "nodes", "run", "numbers", "totals")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
+    EXCHANGE_FIELD_NUMBER: _ClassVar[int]
     DIMENSIONS_FIELD_NUMBER: _ClassVar[int]
     HOPS_FIELD_NUMBER: _ClassVar[int]
     CONTEXT_FIELD_NUMBER: _ClassVar[int]
     LOCK_STEP_FIELD_NUMBER: _ClassVar[int]
     HALF_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
-    STRENGTHS_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
     NUMBERS_FIELD_NUMBER: _ClassVar[int]
+    TOTALS_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     host: str
+    exchange: str
     dimensions: int
     hops: int
     context: bool
     lock_step: bool
     half: bool
     nodes: int
-    strengths: _containers.RepeatedScalarFieldContainer[float]
     run: str
     numbers: bytes
-    def __init__(self, protocol: _Optional[int] = ..., host: _Optional[str] = ..., dimensions: _Optional[int] = ..., hops: _Optional[int] = ..., context: _Optional[bool] = ..., lock_step: _Optional[bool] = ..., half: _Optional[bool] = ..., nodes: _Optional[int] = ..., strengths: _Optional[_Iterable[float]] = ..., run: _Optional[str] = ..., numbers: _Optional[bytes] = ...) -> None: ...
+    totals: Totals
+    def __init__(self, protocol: _Optional[int] = ..., host: _Optional[str] = ..., exchange: _Optional[str] = ..., dimensions: _Optional[int] = ..., hops: _Optional[int] = ..., context: _Optional[bool] = ..., lock_step: _Optional[bool] = ..., half: _Optional[bool] = ..., nodes: _Optional[int] = ..., run: _Optional[str] = ..., numbers: _Optional[bytes] = ..., totals: _Optional[_Union[Totals, _Mapping]] = ...) -> None: ...
+
+class Totals(_message.Message):
+    __slots__ = ("joined", "arcs", "strengths", "frequencies", "sizes")
+    JOINED_FIELD_NUMBER: _ClassVar[int]
+    ARCS_FIELD_NUMBER: _ClassVar[int]
+    STRENGTHS_FIELD_NUMBER: _ClassVar[int]
+    FREQUENCIES_FIELD_NUMBER: _ClassVar[int]
+    SIZES_FIELD_NUMBER: _ClassVar[int]
+    joined: int
+    arcs: int
+    strengths: _containers.RepeatedScalarFieldContainer[float]
+    frequencies: _containers.RepeatedScalarFieldContainer[float]
+    sizes: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, joined: _Optional[int] = ..., arcs: _Optional[int] = ..., strengths: _Optional[_Iterable[float]] = ..., frequencies: _Optional[_Iterable[float]] = ..., sizes: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class Introduction(_message.Message):
     __slots__ = ("askers", "others")
@@ -60,7 +76,67 @@ class Acceptance(_message.Message):
     accepted: bytes
     def __init__(self, session: _Optional[int] = ..., accepted: _Optional[bytes] = ...) -> None: ...
 
-class Request(_message.Message):
+class Pull(_message.Message):
+    __slots__ = ("session", "phase", "number", "level", "since")
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    session: int
+    phase: int
+    number: int
+    level: int
+    since: int
+    def __init__(self, session: _Optional[int] = ..., phase: _Optional[int] = ..., number: _Optional[int] = ..., level: _Optional[int] = ..., since: _Optional[int] = ...) -> None: ...
+
+class Shown(_message.Message):
+    __slots__ = ("phase", "number", "level", "version", "half", "changed", "rows", "levels", "strengths", "moments", "sums")
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    HALF_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    LEVELS_FIELD_NUMBER: _ClassVar[int]
+    STRENGTHS_FIELD_NUMBER: _ClassVar[int]
+    MOMENTS_FIELD_NUMBER: _ClassVar[int]
+    SUMS_FIELD_NUMBER: _ClassVar[int]
+    phase: int
+    number: int
+    level: int
+    version: int
+    half: bool
+    changed: bytes
+    rows: bytes
+    levels: int
+    strengths: bytes
+    moments: _containers.RepeatedCompositeFieldContainer[Moments]
+    sums: Sums
+    def __init__(self, phase: _Optional[int] = ..., number: _Optional[int] = ..., level: _Optional[int] = ..., version: _Optional[int] = ..., half: _Optional[bool] = ..., changed: _Optional[bytes] = ..., rows: _Optional[bytes] = ..., levels: _Optional[int] = ..., strengths: _Optional[bytes] = ..., moments: _Optional[_Iterable[_Union[Moments, _Mapping]]] = ..., sums: _Optional[_Union[Sums, _Mapping]] = ...) -> None: ...
+
+class Moments(_message.Message):
+    __slots__ = ("size", "total", "products")
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    PRODUCTS_FIELD_NUMBER: _ClassVar[int]
+    size: int
+    total: bytes
+    products: bytes
+    def __init__(self, size: _Optional[int] = ..., total: _Optional[bytes] = ..., products: _Optional[bytes] = ...) -> None: ...
+
+class Sums(_message.Message):
+    __slots__ = ("count", "total", "squares")
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    SQUARES_FIELD_NUMBER: _ClassVar[int]
+    count: int
+    total: bytes
+    squares: bytes
+    def __init__(self, count: _Optional[int] = ..., total: _Optional[bytes] = ..., squares: _Optional[bytes] = ...) -> None: ...
+
+class WalkRequest(_message.Message):
     __slots__ = ("session", "round", "neighbours", "since", "edges", "steps", "firsts", "keys", "random", "numbers")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     ROUND_FIELD_NUMBER: _ClassVar[int]
@@ -84,7 +160,7 @@ class Request(_message.Message):
     numbers: bytes
     def __init__(self, session: _Optional[int] = ..., round: _Optional[int] = ..., neighbours: _Optional[bool] = ..., since: _Optional[int] = ..., edges: _Optional[bytes] = ..., steps: _Optional[bytes] = ..., firsts: _Optional[bytes] = ..., keys: _Optional[bytes] = ..., random: _Optional[int] = ..., numbers: _Optional[bytes] = ...) -> None: ...
 
-class Reply(_message.Message):
+class WalkReply(_message.Message):
     __slots__ = ("version", "half", "changed", "neighbours", "index", "vectors")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     HALF_FIELD_NUMBER: _ClassVar[int]

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from manela.agents.neighbourhood import check_host_name
+from manela.agents.names import check_host_name
 from manela.errors import AgentError, import_extra
 from manela.formats.files import replace_file
 

@@ -4,30 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from manela.agents.messages import Reason
-from manela.errors import RefusedError
-
-
-@dataclass(frozen=True)
-class Rates:
-    """What one peer may ask for in a second.
-
-    Attributes
-    ----------
-    requests, walks, vectors : float
-        A second; a peer that was quiet may ask for ten seconds' worth at once.
-    longest_wait : float
-        Seconds that a request waits for its turn; beyond it is refused.
-    at_once : int
-        Requests of a peer that are answered at the same time.
-    """
-
-    requests: float = 200.0
-    walks: float = 2e6
-    vectors: float = 2e6
-    longest_wait: float = 5.0
-    at_once: int = 8
-
+from manela.agents.options import Rates
+from manela.errors import TooOftenError
 
 _BURST = 10.0
 
@@ -58,7 +36,7 @@ class Limits:
         wanted = {"requests": 1, "walks": walks, "vectors": vectors}
         wait = max(0.0, *((wanted[name] - self._left[name]) / rate for name, rate in rates.items()))
         if wait > self.rates.longest_wait:
-            raise RefusedError(Reason.TOO_OFTEN, f"more than agreed was asked for; try again in {wait:.0f} s")
+            raise TooOftenError(f"more than agreed was asked for; try again in {wait:.0f} s")
         for name in rates:
             self._left[name] -= wanted[name]
         return wait

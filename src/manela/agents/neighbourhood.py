@@ -1,23 +1,21 @@
-"""The accessibility circumscription: what a host knows of the network, and the one place that decides who may ask what.
+"""The accessibility circumscription: what a host knows of the network, and the one place that decides who may see what.
 
 The paper, section III: an agent possesses the edges of its own node and may know the network up to s hops around it,
-not more by any means, chains of other agents included. So of a request *for my node v, through your node w, h more
-steps* the host of w checks, by what it knows itself:
+not more by any means, chains of other agents included. By messages nothing is asked beyond direct neighbours: of *show
+me your node w, for my node v is its neighbour* the host of w checks, by what it knows itself, that v is hosted by the
+peer that asks, as its certificate says, and that v is a neighbour of w by this host's own list (`admit`). What w shows
+is its own vector and means over its neighbours; each hop happens inside the host that owns it.
 
-1. v is hosted by the peer that asks (`admit`; who asks is what its certificate says),
-2. w is hosted here and v is a neighbour of w by this host's own list (`admit`),
-3. h ≤ s − 1 (`check_steps`).
-
-Then the node that is reached lies within 1 + h ≤ s hops of v, and the edges passed lie between v and it. A step from w
-to a node x of a third host is asked there *for my node w, through your x, h − 1 more*, where the same three points are
-checked again: each edge of a walk is checked by a host that owns it, and each asks for a node of its own. What comes
-back is a vector without an id.
+By walks, of *for my node v, through your node w, h more steps* it checks besides that h ≤ s − 1 (`check_steps`). Then
+the node that is reached lies within 1 + h ≤ s hops of v, and the edges passed lie between v and it. A step from w to a
+node x of a third host is asked there *for my node w, through your x, h − 1 more*, where the same is checked again: each
+edge of a walk is checked by a host that owns it, and each asks for a node of its own. What comes back is a vector
+without an id.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,16 +25,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.agents.messages import Integers, Reason
-from manela.errors import AgentError, RefusedError
-
-LONGEST_NAME = 256
-HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
+from manela.agents.messages import Integers
+from manela.agents.names import Node, parse_node
+from manela.errors import AgentError, ClaimError, MalformedError, NotAdjacentError, RefusedError, TooFarError
 
 _NONE = np.zeros(0, np.int64)
-
-Node = tuple[str, str]
-"""A node's name and its host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,17 +162,17 @@ class Neighbourhood:
     def admit_all(
         self, peer: str, askers: Sequence[str], throughs: Sequence[str]
     ) -> tuple[Integers, list[RefusedError]]:
-        """The same for many: an arc each, −1 where it is refused, and the refusals, those of one reason together."""
-        refused: dict[str, list[str]] = {}
+        """The same for many: an arc each, −1 where it is refused, and the refusals, those of one type together."""
+        refused: dict[type[RefusedError], list[str]] = {}
         pairs = np.full((2, len(askers)), -1, np.int64)
         for i, (asker, through) in enumerate(zip(askers, throughs, strict=True)):
             try:
                 node = parse_node(asker)
-            except RefusedError as refusal:
-                refused.setdefault(refusal.reason, []).append(str(refusal))
+            except MalformedError as refusal:
+                refused.setdefault(MalformedError, []).append(str(refusal))
                 continue
             if node[1] != peer:
-                refused.setdefault(Reason.CLAIM, []).append(f"{asker} is not a node of {peer}")
+                refused.setdefault(ClaimError, []).append(f"{asker} is not a node of {peer}")
                 continue
             pairs[:, i] = self.rows.get(through, -2), self._stranger_rows.get(node, -2)
         keys, order = self._keys
@@ -191,43 +184,67 @@ class Neighbourhood:
         far = np.flatnonzero(~there & (pairs != -1).all(axis=0)).tolist()
         if far:
             first = f"{askers[far[0]]} and {throughs[far[0]]} are not adjacent by this host's list"
-            refused[Reason.NOT_ADJACENT] = [first, *([""] * (len(far) - 1))]
+            refused[NotAdjacentError] = [first, *([""] * (len(far) - 1))]
         return np.where(there, order[places] if len(keys) else -1, -1), [
-            RefusedError(reason, f"{len(words):,} edges, such as: {words[0]}" if len(words) > 1 else words[0],
-                         times=len(words))
-            for reason, words in refused.items()
-        ]  # fmt: skip
+            kind(f"{len(words):,} edges, such as: {words[0]}" if len(words) > 1 else words[0], times=len(words))
+            for kind, words in refused.items()
+        ]
+
+    def admit_edges(
+        self, peer: str, askers: Sequence[str], throughs: Sequence[str]
+    ) -> tuple[Admitted, list[RefusedError]]:
+        """Those of a peer's edges that this host has too, and what is refused of the others."""
+        arcs, refusals = self.admit_all(peer, askers, throughs)
+        accepted = arcs >= 0
+        distinct, first = np.unique(arcs[accepted], return_index=True)
+        if len(distinct) < np.count_nonzero(accepted):
+            raise MalformedError("an edge is introduced twice")
+        arcs = distinct[np.argsort(first)]
+        edge_of_arc = np.full(len(self.indices), -1, np.int64)
+        edge_of_arc[arcs] = np.arange(len(arcs))
+        rows = self.sources[arcs]
+        return Admitted(accepted, arcs, rows, find_distinct(rows), edge_of_arc), refusals
+
+
+@dataclass(frozen=True, eq=False)
+class Admitted:
+    """A peer's edges that were admitted, by number.
+
+    Attributes
+    ----------
+    accepted : array of bool
+        Which of the edges that the peer introduced.
+    arcs, rows : arrays
+        Of each admitted edge, the arc and its node here.
+    neighbours : array
+        Each of these nodes once, in the order of first appearance: the peer's neighbours here, by number.
+    edge_of_arc : array
+        The number of the edge that is an arc of this host, −1 for all others.
+    """
+
+    accepted: npt.NDArray[np.bool_]
+    arcs: Integers
+    rows: Integers
+    neighbours: Integers
+    edge_of_arc: Integers
+
+    def find_rows(self, edges: Integers) -> Integers:
+        """The nodes here that a peer asks through by the numbers of its edges; others are refused."""
+        if len(edges) and not (edges.min() >= 0 and edges.max() < len(self.rows)):
+            raise NotAdjacentError(f"edges must be numbered 0 to {len(self.rows) - 1}")
+        return self.rows[edges]
+
+
+def find_distinct(values: Integers) -> Integers:
+    """Each value once, in the order of first appearance."""
+    _, first = np.unique(values, return_index=True)
+    return values[np.sort(first)]
 
 
 def check_steps(steps: Integers, hops: int) -> None:
     """Refuse walks that would go further than `hops` from the node that they are for."""
     if len(steps) and not (steps.min() >= 1 and steps.max() <= hops - 1):
-        raise RefusedError(
-            Reason.TOO_FAR, f"a walk may go 1 to {hops - 1} more steps, asked for {steps.min()} to {steps.max()}"
-        )
-
-
-def parse_node(text: str) -> Node:
-    """`name@host` as a node; anything else is refused."""
-    name, _, host = text.rpartition("@")
-    if not is_name(name) or not HOST_NAME.fullmatch(host):
-        raise RefusedError(Reason.MALFORMED, "a node must be written name@host")
-    return name, host
-
-
-def is_name(name: str) -> bool:
-    """Whether this can be a node's name: 1 to 256 bytes of UTF-8, all printable."""
-    try:
-        return 0 < len(name.encode()) <= LONGEST_NAME and name.isprintable()
-    except UnicodeEncodeError:
-        return False
-
-
-def check_host_name(name: str) -> str:
-    """The name, if it can be a host's."""
-    if not HOST_NAME.fullmatch(name):
-        raise AgentError(f"a host's name must be 1 to 63 of a-z, 0-9, dot and hyphen, got {name!r}")
-    return name
+        raise TooFarError(f"a walk may go 1 to {hops - 1} more steps, asked for {steps.min()} to {steps.max()}")
 
 
 def _order(numbers: Mapping[Node, int] | None) -> Callable[[Node], Any]:

@@ -6,30 +6,26 @@ import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
-from manela.agents.codec import (
-    decode_hello,
-    decode_introduction,
-    decode_reply,
-    decode_request,
-    encode,
-)  # fmt: skip
-from manela.agents.host import Host, NotReadyError, Relay
-from manela.agents.limits import Limits, Rates
-from manela.agents.messages import Acceptance, Reason, Reply, Request
-from manela.errors import PeerError, RefusedError
+from manela.agents.codec import decode_acceptance, decode_hello, decode_introduction, encode
+from manela.agents.exchanges import GREET, INTRODUCE, Cost, calls_of
+from manela.agents.frames import LARGEST
+from manela.agents.host import Host, NotReadyError
+from manela.agents.limits import Limits
+from manela.agents.options import Rates
+from manela.agents.walk_answering import Pending
+from manela.errors import MalformedError, PeerError, RefusedError, TooOftenError, TooSlowError
 
-GREET, INTRODUCE, EXCHANGE = "Greet", "Introduce", "Exchange"
 _RELAY = 0.2
-"""The part of a request's time that a relayed one may take."""
+"""The part of a request's time that a relayed one may take; with more, one slow host holds up all."""
 
 
 class Transport(Protocol):
     """How bytes get to a peer and its answer back; PeerError where they do not, RefusedError where it refuses."""
 
-    async def call(self, peer: str, kind: str, content: bytes) -> bytes:
-        """Ask a peer."""
+    async def call(self, peer: str, kind: str, content: bytes, largest: int = LARGEST) -> bytes:
+        """Ask a peer; an answer of more than `largest` bytes is refused."""
         ...
 
 
@@ -54,7 +50,7 @@ class Service:
     ) -> None:
         self.host, self.transport, self.deadline = host, transport, deadline
         self.refusals: Counter[tuple[str, str]] = Counter()
-        self._rates, self._tell = rates or Rates(), tell
+        self._calls, self._rates, self._tell = calls_of(host), rates or Rates(), tell
         self._limits: dict[str, Limits] = defaultdict(lambda: Limits(self._rates))
         self._turns: dict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(self._rates.at_once))
         self._waiting: Counter[str] = Counter()
@@ -64,7 +60,7 @@ class Service:
         """Answer a peer; raises RefusedError, and nothing else that a peer could cause."""
         try:
             if self._waiting[peer] >= 4 * self._rates.at_once:
-                raise RefusedError(Reason.TOO_OFTEN, f"{peer} has {self._waiting[peer]} requests waiting")
+                raise TooOftenError(f"{peer} has {self._waiting[peer]} requests waiting")
             self._waiting[peer] += 1
             try:
                 async with self._turns[peer]:
@@ -86,14 +82,39 @@ class Service:
         self._moved.set()
         self._moved = asyncio.Event()
 
-    async def ask(self, peer: str, request: Request) -> Reply:
+    async def ask(self, peer: str, request: Any) -> Any:
         """Ask a peer; what it answers is checked, and refused where it is not what it should be."""
-        terms = self.host.terms
+        host, calls = self.host, self._calls
         try:
-            content = await self.transport.call(peer, EXCHANGE, encode(request))
-            return decode_reply(
-                content, request, 1 + terms.settings.context, terms.settings.dimensions, terms.largest_norm
-            )
+            largest = calls.bound_reply(host, peer, request)
+            content = await self.transport.call(peer, calls.kind, encode(request), largest)
+            return calls.decode_reply(host, peer, request, content)
+        except RefusedError as refusal:
+            self.refuse(peer, refusal)
+            raise
+
+    def receive(self, peer: str, request: Any, reply: Any) -> None:
+        """Hand a peer's answer to the host; what it refuses of it is counted."""
+        try:
+            refusals = self.host.receive(peer, request, reply)
+        except RefusedError as error:
+            refusals = [error]
+        for refusal in refusals:
+            self.refuse(peer, refusal)
+
+    async def meet(self, peer: str) -> int:
+        """Greet a peer and introduce our edges to it; returns how many of them it does not have."""
+        host = self.host
+        try:
+            hello = decode_hello(await self.transport.call(peer, GREET, encode(host.hello())))
+            host.greet(peer, hello)
+            introduction = host.sessions.introduce(peer)
+            largest = len(introduction.askers) + 4096
+            content = await self.transport.call(peer, INTRODUCE, encode(introduction), largest)
+            acceptance = decode_acceptance(content)
+            if self.host is not host:
+                raise PeerError(f"edges have changed while {peer} was met")
+            return host.record_acceptance(peer, acceptance)
         except RefusedError as refusal:
             self.refuse(peer, refusal)
             raise
@@ -102,74 +123,58 @@ class Service:
         # after each wait the host may be another one
         if kind == GREET:
             hello = decode_hello(content)
-            await self._wait_for_turn(peer, 0, 0)
+            await self._wait_for_turn(peer, Cost(0, 0))
             return encode(self.host.greet(peer, hello))
         if kind == INTRODUCE:
             introduction = decode_introduction(content)
-            await self._wait_for_turn(peer, 0, len(introduction.askers))
-            acceptance, refusals = self.host.accept(peer, introduction)
+            await self._wait_for_turn(peer, Cost(0, len(introduction.askers)))
+            acceptance, refusals = self.host.admit_edges(peer, introduction)
             for refusal in refusals:
                 self.refuse(peer, refusal)
             return encode(acceptance)
-        if kind == EXCHANGE:
-            request = decode_request(content, self.host.terms.lock_step)
-            await self._wait_for_turn(peer, len(request.edges), self.host.cost(peer, request))
-            reply = await self._answer(peer, request)
-            known, terms = self.host.peers.get(peer), self.host.terms
-            return encode(reply, half=terms.half and not terms.lock_step and known is not None and known.half)
-        raise RefusedError(Reason.MALFORMED, f"nothing is called {kind}")
+        if kind == self._calls.kind:
+            request = self._calls.decode_request(self.host, content)
+            await self._wait_for_turn(peer, self._calls.count(self.host, peer, request))
+            return self._calls.encode_reply(self.host, peer, await self._answer(peer, request))
+        raise MalformedError(f"nothing is called {kind} here")
 
-    async def _answer(self, peer: str, request: Request) -> Reply:
+    async def _answer(self, peer: str, request: Any) -> Any:
         until = time.monotonic() + self.deadline
         while True:
             waiter = self._moved
             try:
-                found = self.host.answer(peer, request)
+                answer = self.host.answer(peer, request)
                 break
             except NotReadyError:
                 try:
                     await asyncio.wait_for(waiter.wait(), until - time.monotonic())
                 except TimeoutError:
-                    raise RefusedError(Reason.TOO_SLOW, f"round {request.round} has not begun here") from None
-        if not isinstance(found, Relay):
-            return found
-        peers = list(found.requests)
-        replies = await asyncio.gather(*(self._relay(other, found.requests[other]) for other in peers))
+                    raise TooSlowError("what is asked for has not begun here") from None
+        return await self._relay(answer) if isinstance(answer, Pending) else answer
+
+    async def _relay(self, pending: Pending) -> Any:
+        """Ask other hosts for the rest of an answer by walks."""
+        host: Any = self.host
+        # whoever waits for this host must not have to wait for another one that hangs
+        limit = self.deadline if host.terms.lock_step else _RELAY * self.deadline
+
+        async def ask(peer: str) -> Any:
+            try:
+                return await asyncio.wait_for(self.ask(peer, pending.requests[peer]), limit)
+            except (PeerError, RefusedError, TimeoutError):
+                return None
+
+        peers = list(pending.requests)
+        replies = await asyncio.gather(*(ask(peer) for peer in peers))
         try:
-            reply, refused = found.finish(dict(zip(peers, replies, strict=True)))
+            reply, refused = host.resume(pending, dict(zip(peers, replies, strict=True)))
         except PeerError as error:
-            raise RefusedError(Reason.TOO_SLOW, str(error)) from error
-        for other, refusal in refused.items():
-            self.refuse(other, refusal)
+            raise TooSlowError(str(error)) from error
+        for peer, refusal in refused.items():
+            self.refuse(peer, refusal)
         return reply
 
-    async def _relay(self, peer: str, request: Request) -> Reply | None:
-        # whoever waits for this host must not have to wait for another one that hangs
-        limit = self.deadline if self.host.terms.lock_step else _RELAY * self.deadline
-        try:
-            return await asyncio.wait_for(self.ask(peer, request), limit)
-        except (PeerError, RefusedError, TimeoutError):
-            return None
-
-    async def _wait_for_turn(self, peer: str, walks: int, vectors: int) -> None:
-        wait = self._limits[peer].take(time.monotonic(), walks, vectors)
+    async def _wait_for_turn(self, peer: str, cost: Cost) -> None:
+        wait = self._limits[peer].take(time.monotonic(), *cost)
         if wait > 0:
             await asyncio.sleep(wait)
-
-
-async def meet(service: Service, peer: str) -> int:
-    """Greet a peer and introduce our edges to it; returns how many of them it does not have."""
-    from manela.agents.codec import decode_acceptance
-
-    host = service.host
-    try:
-        hello = decode_hello(await service.transport.call(peer, GREET, encode(host.hello())))
-        host.greet(peer, hello)
-        content = await service.transport.call(peer, INTRODUCE, encode(host.introduce(peer)))
-        acceptance: Acceptance = decode_acceptance(content)
-        if service.host is not host:
-            raise PeerError(f"edges have changed while {peer} was met")
-        return host.accepted(peer, acceptance)
-    except RefusedError as refusal:
-        service.refuse(peer, refusal)
-        raise

@@ -7,24 +7,24 @@ import datetime
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from manela.agents.messages import Rows
-from manela.agents.neighbourhood import Edge, Node, check_host_name, is_name
+from manela.agents.host import Saved
+from manela.agents.names import Node, check_host_name, is_name
+from manela.agents.neighbourhood import Edge
 from manela.errors import AgentError, FormatError, OutputError
 from manela.formats.arrays import read_arrays, write_arrays
 from manela.formats.files import replace_file
 from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 
-VERSION = 1
+VERSION = 2
 _MOST_AUDITED = 100_000
 _SCHEMA = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE peers (name TEXT PRIMARY KEY, address TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE peers (name TEXT PRIMARY KEY, address TEXT NOT NULL, nodes INTEGER) WITHOUT ROWID;
 CREATE TABLE certificates (peer TEXT NOT NULL REFERENCES peers ON DELETE CASCADE, pem TEXT NOT NULL UNIQUE);
 CREATE TABLE edges (
     own TEXT NOT NULL, other TEXT NOT NULL, host TEXT NOT NULL, weight REAL NOT NULL, PRIMARY KEY (own, other, host)
@@ -34,17 +34,6 @@ CREATE TABLE audit (
 );
 PRAGMA user_version = {VERSION};
 """
-
-
-@dataclass(frozen=True)
-class Saved:
-    """Vectors as they were kept."""
-
-    names: list[str]
-    vectors: Rows
-    round: int
-    version: int
-    pairs: int
 
 
 class Store:
@@ -105,16 +94,20 @@ class Store:
 
     # peers
 
-    def add_peer(self, name: str, address: str, certificate: str) -> None:
-        """Keep a peer; one that is known gets the address, and the certificate besides those it has."""
+    def add_peer(self, name: str, address: str, certificate: str, nodes: int | None = None) -> None:
+        """Keep a peer; one that is known gets the address, and the certificate besides those it has.
+
+        `nodes` is how many nodes it has, for which it counts at most; None to leave that as it is.
+        """
         check_host_name(name)
         with self._write() as database:
             owner = database.execute("SELECT peer FROM certificates WHERE pem = ?", (certificate,)).fetchone()
             if owner and owner[0] != name:
                 raise AgentError(f"this certificate is that of {owner[0]}: one host, one name")
             database.execute(
-                "INSERT INTO peers VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET address = excluded.address",
-                (name, address),
+                "INSERT INTO peers VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET address = excluded.address, "
+                "nodes = coalesce(excluded.nodes, nodes)",
+                (name, address, nodes),
             )
             database.execute("INSERT OR IGNORE INTO certificates VALUES (?, ?)", (name, certificate))
 
@@ -137,6 +130,10 @@ class Store:
             if name in found:  # it may have been removed just now
                 found[name] = (found[name][0], (*found[name][1], pem))
         return found
+
+    def sizes(self) -> dict[str, int]:
+        """How many nodes each peer has, where that was written down."""
+        return dict(self._read("SELECT name, nodes FROM peers WHERE nodes IS NOT NULL"))
 
     # edges
 
@@ -202,11 +199,17 @@ class Store:
 
     def save(self, saved: Saved) -> None:
         """Keep vectors; those before stay until the new ones are whole."""
-        notes = {"format": VERSION, "round": saved.round, "version": saved.version, "pairs": saved.pairs}
+        notes = {
+            "format": VERSION, "round": saved.round, "version": saved.version, "pairs": saved.pairs,
+            "falls_at": saved.falls_at,
+        }  # fmt: skip
         if self._names is not saved.names:
             self._names, self._lines = saved.names, np.frombuffer("\n".join(saved.names).encode(), np.uint8)
+        arrays: dict[str, Any] = {"names": self._lines, "vectors": saved.vectors}
+        if saved.smoothed is not None and saved.whole is not None:
+            arrays |= {"smoothed": saved.smoothed, "whole": saved.whole.astype(np.uint8)}
         with replace_file(self.vectors_file) as file:
-            write_arrays(file, {"names": self._lines, "vectors": saved.vectors}, notes, "host")
+            write_arrays(file, arrays, notes, "host")
 
     def load(self) -> Saved | None:
         """The vectors kept, None where there are none yet."""
@@ -220,7 +223,15 @@ class Store:
             names = arrays["names"].tobytes().decode().split("\n")
             if vectors.ndim != 3 or vectors.dtype != np.float32 or len(vectors) != len(names):
                 raise AgentError(f"{self.vectors_file}: does not hold a vector for each name")
-            return Saved(names, vectors, int(notes["round"]), int(notes["version"]), int(notes["pairs"]))
+            smoothed, whole = arrays.get("smoothed"), arrays.get("whole")
+            if smoothed is not None and (
+                whole is None or smoothed.shape != vectors[:, 0].shape or len(whole) != len(names)
+            ):
+                raise AgentError(f"{self.vectors_file}: does not hold a smoothed vector for each name")
+            return Saved(
+                names, vectors, int(notes["round"]), int(notes["version"]), int(notes["pairs"]), notes["falls_at"],
+                smoothed, None if whole is None else whole.astype(bool),
+            )  # fmt: skip
         except FormatError as error:
             raise AgentError(f"{error}; restore it from a backup, or remove it to begin anew") from error
         except (KeyError, TypeError, ValueError) as error:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from manela.agents.options import PeerOptions
 from manela.settings import Settings
 
 
 @dataclass(frozen=True)
 class Terms:
-    """How a host learns; dimensions, hops, context vectors and the way to go must be those of its peers.
+    """How a host learns; exchange, dimensions, hops, context vectors and the way to go must be those of its peers.
 
     Attributes
     ----------
@@ -19,28 +20,24 @@ class Terms:
         Whether all hosts go through the rounds together, with the bits of the CPU engine.
     weighted : bool
         Whether steps and frequencies go by edge weight.
-    half : bool
-        Whether vectors may travel as float16.
-    pool : int
-        Random vectors that the negatives of a free-running round are drawn from.
-    patience : int
-        Rounds for which the vectors of a peer that is away are still used.
-    largest_norm : float
-        Vectors beyond are refused.
+    peers : PeerOptions
+        How it deals with its peers.
     """
 
     settings: Settings
     lock_step: bool = False
     weighted: bool = False
-    half: bool = True
-    pool: int = 2048
-    patience: int = 30
-    largest_norm: float = 1000.0
+    peers: PeerOptions = field(default_factory=PeerOptions)
 
     @property
     def hops(self) -> int:
         """s."""
         return len(self.settings.targets_by_hop)
+
+    @property
+    def tables(self) -> int:
+        """Vectors of a node: 2 with context vectors."""
+        return 1 + self.settings.context
 
     @property
     def run(self) -> str:

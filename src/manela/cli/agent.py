@@ -8,8 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from manela.agents.config import PARAMETERS_OF_HOSTS
 from manela.cli import options as o
 from manela.errors import AgentError
+from manela.params import default
 
 agent = typer.Typer(help="Run a host: one organisation's part of a network that many learn together.")
 peer = typer.Typer(help="The hosts to learn with.")
@@ -32,7 +34,8 @@ def init(
         str,
         typer.Option(metavar="ADDRESS", help="Where this machine sees a status page and metrics; none by default."),
     ] = "",
-    parameters: Annotated[o.Values, o.Flags("dimensions", "window", "ratios", "negatives", "context")],
+    paper: o.Paper = False,  # noqa: ARG001
+    parameters: Annotated[o.Values, o.Flags(*PARAMETERS_OF_HOSTS)],
     weighted: Annotated[bool, typer.Option("--weighted", help="Steps and frequencies go by edge weight.")] = False,
 ) -> None:
     """Make a host: a folder with its key, certificate, store, and configuration with comments.
@@ -45,7 +48,8 @@ def init(
     from manela.agents.folder import init as make
     from manela.agents.identity import fingerprint, read_certificate
 
-    config = Config(name, check_address(listen), parameters, weighted=weighted, watch=check_watch(watch))
+    given = {parameter: value for parameter, value in parameters.items() if value != default(parameter)}
+    config = Config(name, check_address(listen), given, weighted=weighted, watch=check_watch(watch))
     config.terms(0)
     make(home, config)
     print(f"{home / FILE}: change it as you like before the first run")
@@ -105,6 +109,8 @@ def status(
     for name, one in found["peers"].items():
         words = f"{one['state']}, {one['sent'] / 1e6:.2f} MB sent, {one['received'] / 1e6:.2f} MB received"
         print(f"peer {name:<22}{words}{', ' + one['trouble'] if one['trouble'] else ''}")
+        for kind, times in one.get("alarms", {}).items():
+            print(f"alarm {name:<21}its vectors are {kind}: {times:,} times")
     for name, reasons in found["refusals"].items():
         for reason, times in reasons.items():
             print(f"refused {name:<19}{reason}: {times:,}")
@@ -174,9 +180,15 @@ def add_peer(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The peer's name.")],
     address: Annotated[str, typer.Argument(metavar="ADDRESS", help="host:port.")],
     certificate: Annotated[Path, typer.Argument(metavar="CERT", help="Its certificate, a .pem file.")],
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, help="How many nodes it has; it never counts for more. By default as many as are known."
+        ),
+    ] = None,
     home: Home = _HOME,
 ) -> None:
-    """Learn with a peer from now on; or give one that is known another address, or a further certificate."""
+    """Learn with a peer from now on; or give one that is known another address, size, or a further certificate."""
     from manela.agents.config import FILE, check_address, read_config
     from manela.agents.identity import fingerprint, name_of, read_certificate
     from manela.agents.store import Store
@@ -187,7 +199,7 @@ def add_peer(
     if name == read_config(home / FILE).name:
         raise AgentError(f"{name} is this host itself")
     with Store(home) as store:
-        store.add_peer(name, check_address(address), found)
+        store.add_peer(name, check_address(address), found, nodes)
     print(f"{name} at {address}; compare the fingerprint of its certificate with its operator:")
     print(fingerprint(found))
 

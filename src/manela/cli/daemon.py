@@ -16,7 +16,9 @@ def become(home: Path, trace: bool, while_stdin: bool) -> None:
     """Put the daemon in the place of this process, whose memory goes back to the system."""
     flags = [flag for flag, given in ((_TRACE, trace), (_WHILE_STDIN, while_stdin)) if given]
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "manela.cli.daemon", str(home), *flags])
+    # threads of a library of linear algebra would wait for each other, and for those of other daemons
+    environment = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", **os.environ}
+    os.execve(sys.executable, [sys.executable, "-m", "manela.cli.daemon", str(home), *flags], environment)
 
 
 def main() -> None:

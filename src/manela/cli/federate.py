@@ -11,11 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
+from manela.agents.config import PARAMETERS_OF_HOSTS
 from manela.cli import options as o
 from manela.cli.options import default
 from manela.errors import ParameterError
-
-_PARAMETERS = ("dimensions", "window", "ratios", "negatives", "learning_rate", "context", "pairs", "rounds")
 
 
 @o.expand_flags
@@ -35,7 +34,11 @@ def federate(
     ] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Write down what is disclosed to each host.")] = False,
     float32: Annotated[bool, typer.Option("--float32", help="Send vectors as float32.")] = False,
-    parameters: Annotated[o.Values, o.Flags(*_PARAMETERS)],
+    noise: Annotated[
+        float | None, typer.Option(metavar="SIZE", help="Noise on means that hosts show, over the size of the means.")
+    ] = None,
+    paper: o.Paper = False,  # noqa: ARG001
+    parameters: Annotated[o.Values, o.Flags(*PARAMETERS_OF_HOSTS)],
     unweighted: o.Unweighted = False,
     matfile_variable: o.MatfileVariable = "network",
     random_state: o.RandomState = default("random_state"),
@@ -62,10 +65,11 @@ def federate(
         raise ParameterError(f"--folder must be new or empty, got {folder}")
     with ExitStack() as stack:
         home = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="manela-")))
+        given = {name: value for name, value in parameters.items() if value is not None}
+        peers = {"half": not float32} | ({} if noise is None else {"noise": noise})
         federation = Federation(
-            loaded, where, home, {name: value for name, value in parameters.items() if value is not None},
-            lock_step=lock_step, seed=random_state, trace=trace, half=not float32,
-        )  # fmt: skip
+            loaded, where, home, given, lock_step=lock_step, seed=random_state, trace=trace, **peers
+        )
         begun = time.monotonic()
         with federation.running(), _Table(quiet) as table:
             for statuses in federation.wait():

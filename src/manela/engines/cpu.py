@@ -88,7 +88,7 @@ class CpuEngine:
 
     def smooth(self) -> None:
         """Pass the vectors through the filter of the network."""
-        smooth(self.state.tables[0], self._neighbours, self._graph.strengths)
+        smooth(self.state.tables[0], self._neighbours)
 
     def collect(self) -> None:
         """Bring the state up to date; here it always is."""

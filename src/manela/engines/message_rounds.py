@@ -63,6 +63,10 @@ class MessageRounds:
         self._abandoned = np.zeros(1, dtype=np.uint8)
         self.updates = np.zeros(size, dtype=np.int64)
 
+    def change_neighbours(self, neighbours: Neighbours) -> None:
+        """From now on, have nodes take these neighbours; rows stay where they are."""
+        self._neighbours, self.own_shares = neighbours, neighbours.find_own_shares(self.own)
+
     def abandon(self) -> None:
         """End what is being moved, within moments; some nodes have moved then, and some not."""
         self._abandoned[0] = 1

@@ -87,7 +87,7 @@ class MessageEngine:
     def smooth(self) -> None:
         """Pass the vectors through the filter of the network; no rounds follow."""
         self._rounds.release()  # smoothing needs the room
-        smooth(self.state.tables[0], self._neighbours, self._graph.strengths)
+        smooth(self.state.tables[0], self._neighbours)
 
     def collect(self) -> None:
         """Bring the state up to date; here it always is."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.arcs import Arcs
 from manela.engines.threads import Integers, Threads
-from manela.graph import Graph
 from manela.kernels import messages as kernels
+from manela.kernels.arcs import Arcs
 from manela.kernels.half import can_convert
 from manela.kernels.layout import Table, pad
+
+if TYPE_CHECKING:  # a host has no Graph, and should not pay for SciPy
+    from manela.graph import Graph
 
 Shown = npt.NDArray[np.generic]
 """Rows in half precision as their bits, or in single precision where the processor cannot read halves."""
@@ -57,6 +60,12 @@ class Neighbours:
     def joined(self) -> npt.NDArray[np.bool_]:
         """Which nodes have neighbours."""
         return np.diff(self.arcs.indptr) > 0
+
+    @property
+    def strengths(self) -> npt.NDArray[np.float64]:
+        """The sum of the weights of each node's arcs."""
+        degrees = np.diff(self.arcs.indptr)
+        return degrees.astype(np.float64) if self.weights is None else sum_weights(self.arcs.indptr, self.weights)
 
     @property
     def mean_degree(self) -> float:
@@ -128,6 +137,13 @@ def _round_to_half(rows: Shown) -> None:
         return
     with np.errstate(over="ignore"):
         rows[:] = rows.astype(np.float16)
+
+
+def sum_weights(indptr: npt.NDArray[np.integer], weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The sum of the weights of each node's arcs, added one after the other."""
+    sums, joined = np.zeros(len(indptr) - 1), np.diff(indptr) > 0
+    sums[joined] = np.add.reduceat(weights, indptr[:-1][joined]) if joined.any() else 0.0
+    return sums
 
 
 def find_scales(graph: Graph, levels: int) -> npt.NDArray[np.float64]:

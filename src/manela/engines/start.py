@@ -47,33 +47,67 @@ def start_by_neighbours(table: Table, neighbours: Neighbours, seed: int, dimensi
 
     The definition is `kernels.reference.start_by_neighbours`.
     """
-    threads, borders, scale = neighbours.threads, neighbours.borders, neighbours.scales[0]
-    joined = neighbours.joined
-    ones = joined.astype(np.float64)
-    shown = allocate_shown(len(table), dimensions)
+    sweeps, count = Sweeps(table, neighbours, dimensions), int(np.count_nonzero(neighbours.joined))
     for _ in range(SWEEPS):
-        neighbours.show(table, shown)
-        neighbours.average(shown, table, scale)
-        threads.share(lambda first, last: rows.resize(table, ones, first, last), borders)
-        mean = (sum_rows(table, neighbours)[0] / np.count_nonzero(joined) * UNIT).astype(np.float32)
-
-        def center(first: int, last: int, mean: Table = mean) -> None:
-            rows.center(table, scale, mean, first, last)
-            rows.resize(table, ones, first, last)
-
-        threads.share(center, borders)
-    sizes = ones * choose_size(neighbours.mean_degree)
-
-    def finish(first: int, last: int) -> None:
-        messages.add_shown(shown, table, first, last)
-        rows.resize(table, sizes, first, last)
-
-    threads.share(finish, borders)
-    alone = np.flatnonzero(~joined)
+        sweeps.show()
+        sweeps.average()
+        sweeps.center(sum_rows(table, neighbours)[0], count)
+    sweeps.finish(choose_size(neighbours.mean_degree))
+    alone = np.flatnonzero(~neighbours.joined)
     if len(alone):
         random = np.empty((len(alone), dimensions), dtype=np.float32)
         draw_vectors(seed, alone, random, VECTORS)
         table[alone, :dimensions] = random
+
+
+class Sweeps:
+    """The steps of a start by neighbours; each sweep is `show`, `average` and `center`, and `finish` comes last.
+
+    Attributes
+    ----------
+    neighbours : Neighbours
+        May be changed between two steps.
+    shown : array, shape (n, padded m)
+        What nodes show to each other in a sweep.
+    """
+
+    def __init__(self, table: Table, neighbours: Neighbours, dimensions: int) -> None:
+        self.neighbours, self._table = neighbours, table
+        self.shown = allocate_shown(len(table), dimensions)
+
+    def show(self, own: slice | None = None) -> None:
+        """Have all nodes, or the own ones, show their rows."""
+        self.neighbours.show(self._table, self.shown, own)
+
+    def average(self) -> None:
+        """Give each node the mean of what its neighbours show, with norm 1."""
+        neighbours, ones = self.neighbours, self.neighbours.joined.astype(np.float64)
+        neighbours.average(self.shown, self._table, neighbours.scales[0])
+        self._share(lambda first, last: rows.resize(self._table, ones, first, last))
+
+    def center(self, total: npt.NDArray[np.int64], count: int) -> None:
+        """Take the mean of all rows away, of which this is the sum that `sum_rows` finds, and make them of norm 1."""
+        scale, ones = self.neighbours.scales[0], self.neighbours.joined.astype(np.float64)
+        mean = (total / count * UNIT).astype(np.float32)
+
+        def center(first: int, last: int) -> None:
+            rows.center(self._table, scale, mean, first, last)
+            rows.resize(self._table, ones, first, last)
+
+        self._share(center)
+
+    def finish(self, size: float) -> None:
+        """Add the rows of the last two sweeps, with this norm."""
+        sizes = self.neighbours.joined.astype(np.float64) * size
+
+        def finish(first: int, last: int) -> None:
+            messages.add_shown(self.shown, self._table, first, last)
+            rows.resize(self._table, sizes, first, last)
+
+        self._share(finish)
+
+    def _share(self, work: Callable[[int, int], None]) -> None:
+        self.neighbours.threads.share(work, self.neighbours.borders)
 
 
 def measure_spread(table: Table, neighbours: Neighbours) -> float:

@@ -31,7 +31,22 @@ from manela.kernels.tiles import (
 
 @njit(cache=True, nogil=True)
 def advance(
-    nodes, numbers, counts, own, shown, negatives, transposed, arcs, returns, scales, hops, amount, key, rate, made, stop
+    nodes,
+    numbers,
+    counts,
+    own,
+    shown,
+    negatives,
+    transposed,
+    arcs,
+    returns,
+    scales,
+    hops,
+    amount,
+    key,
+    rate,
+    made,
+    stop,
 ):
     """Move each of nodes by its iterations of this round, in place.
 

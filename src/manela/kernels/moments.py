@@ -55,6 +55,14 @@ def measure(vectors: npt.NDArray[np.floating]) -> Moments:
     return Moments(len(vectors), total, products)
 
 
+def estimate(vectors: npt.NDArray[np.float32]) -> Moments:
+    """About the moments of some vectors: in single precision, several times as fast, with other bits elsewhere."""
+    held = np.clip(vectors, -LARGEST, LARGEST)
+    products = (held.T @ held).astype(np.float64)
+    total = held.sum(axis=0, dtype=np.float64)
+    return Moments(len(held), np.rint(total / UNIT).astype(np.int64), np.rint(products / UNIT**2).astype(np.int64))
+
+
 def add(parts: list[Moments]) -> Moments:
     """The moments of all vectors of some parts."""
     return Moments(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from manela.agents.codec import cut, join
+from manela.agents.frames import LARGEST, cut, join
 from manela.agents.service import Service
-from manela.errors import PeerError, RefusedError
+from manela.errors import PeerError, RefusedError, TooLargeError
 
 
 class MemoryTransport:
@@ -14,13 +14,15 @@ class MemoryTransport:
         self.name, self.services = name, services
         self.carried = 0
 
-    async def call(self, peer: str, kind: str, content: bytes) -> bytes:
-        """Ask a peer."""
+    async def call(self, peer: str, kind: str, content: bytes, largest: int = LARGEST) -> bytes:
+        """Ask a peer; an answer of more than `largest` bytes is refused."""
         if peer not in self.services:
             raise PeerError(f"{peer} cannot be reached")
         try:
             answer = await self.services[peer].serve(self.name, kind, join(cut(content, 1)))
         except RefusedError as refusal:
-            raise RefusedError(refusal.reason, f"{peer} says: {refusal}", remote=True) from refusal
+            raise type(refusal)(f"{peer} says: {refusal}", remote=True) from refusal
         self.carried += len(content) + len(answer)
+        if len(answer) > largest:
+            raise TooLargeError(f"an answer may have {largest:,} bytes, got {len(answer):,}")
         return join(cut(answer, 1))

@@ -11,10 +11,23 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from manela.agents.codec import PIECE, Joiner, cut
-from manela.agents.messages import Reason
-from manela.agents.service import EXCHANGE, GREET, INTRODUCE
-from manela.errors import PeerError, RefusedError, import_extra
+from manela.agents.exchanges import GREET, INTRODUCE, SHOW, WALK
+from manela.agents.frames import LARGEST, PIECE, Joiner, cut
+from manela.errors import (
+    REFUSALS,
+    ClaimError,
+    NotAdjacentError,
+    PeerError,
+    RefusedError,
+    SessionError,
+    TermsError,
+    TooFarError,
+    TooLargeError,
+    TooOftenError,
+    TooSlowError,
+    UnknownPeerError,
+    import_extra,
+)
 
 # Certificates here are of elliptic curves, and the only suite left below TLS 1.3 is for RSA: so nothing below it works.
 os.environ["GRPC_SSL_CIPHER_SUITES"] = "ECDHE-RSA-AES256-GCM-SHA384"
@@ -25,7 +38,8 @@ grpc: Any = import_extra("grpc", "agents", "a host")
 SERVICE = "manela.v1.Host"
 _REASON = "manela-reason"
 _UNKNOWN = "unknown"
-_LARGEST = {GREET: 1 << 26, INTRODUCE: 1 << 28, EXCHANGE: 1 << 26}
+_LARGEST = {GREET: 1 << 26, INTRODUCE: 1 << 28, SHOW: 1 << 12, WALK: 1 << 26}
+"""Bytes of what a peer may ask by each call."""
 _MOST_OPEN = 48
 """Requests of one peer that are being heard or answered."""
 _OPTIONS = [
@@ -69,12 +83,12 @@ class RpcTransport:
         self._channels: dict[str, Any] = {}
         self._calls = itertools.count(int.from_bytes(os.urandom(6), "big"))
 
-    async def call(self, peer: str, kind: str, content: bytes) -> bytes:
-        """Ask a peer."""
+    async def call(self, peer: str, kind: str, content: bytes, largest: int = LARGEST) -> bytes:
+        """Ask a peer; an answer of more than `largest` bytes is refused."""
         if peer not in self._peers:
             raise PeerError(f"{peer} is no peer of this host")
         number = next(self._calls)
-        joiner = Joiner(number)
+        joiner = Joiner(number, largest)
         frames = list(cut(content, number))
 
         async def speak() -> AsyncIterator[bytes]:
@@ -185,9 +199,7 @@ class RpcServer:
             ("grpc.so_reuseport", 0),
         ]
         self._server = grpc.aio.server(options=options)
-        handlers = {
-            kind: grpc.stream_stream_rpc_method_handler(self._handler(kind)) for kind in (GREET, INTRODUCE, EXCHANGE)
-        }
+        handlers = {kind: grpc.stream_stream_rpc_method_handler(self._handler(kind)) for kind in _LARGEST}
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
         self._health = health.aio.HealthServicer()
         added.add_HealthServicer_to_server(self._health, self._server)
@@ -216,7 +228,7 @@ class RpcServer:
             self._opened.popleft()
             self._refuse(
                 _UNKNOWN,
-                RefusedError(Reason.UNKNOWN_PEER, "a connection never showed a certificate that is known"),
+                UnknownPeerError("a connection never showed a certificate that is known"),
             )
 
     def _begin_handshake(self) -> Any:
@@ -232,7 +244,7 @@ class RpcServer:
             try:
                 peer = self._identify(context)
                 if self._open[peer] >= _MOST_OPEN:
-                    raise self._told(peer, RefusedError(Reason.TOO_OFTEN, f"{peer} has {_MOST_OPEN} requests open"))
+                    raise self._told(peer, TooOftenError(f"{peer} has {_MOST_OPEN} requests open"))
                 self._open[peer] += 1
                 try:
                     await self._hear_and_answer(peer, kind, frames, context)
@@ -240,9 +252,9 @@ class RpcServer:
                     self._open[peer] -= 1
             except RefusedError as refusal:
                 await context.abort(
-                    _CODES.get(Reason(refusal.reason), grpc.StatusCode.INVALID_ARGUMENT),
+                    _CODES.get(type(refusal), grpc.StatusCode.INVALID_ARGUMENT),
                     str(refusal),
-                    ((_REASON, refusal.reason.replace(" ", "-").replace("'", "")),),
+                    ((_REASON, _as_word(type(refusal))),),
                 )
 
         return handle
@@ -257,7 +269,7 @@ class RpcServer:
                         break
             content = joiner.content
         except TimeoutError:
-            raise self._told(peer, RefusedError(Reason.TOO_SLOW, "the request did not come in time")) from None
+            raise self._told(peer, TooSlowError("the request did not come in time")) from None
         except RefusedError as refusal:
             raise self._told(peer, refusal) from None
         answer = await self._serve(peer, kind, content)
@@ -268,7 +280,7 @@ class RpcServer:
                 for frame in cut(answer, joiner.call or 0):
                     await context.write(frame)
         except TimeoutError:
-            raise self._told(peer, RefusedError(Reason.TOO_SLOW, "the answer was not taken in time")) from None
+            raise self._told(peer, TooSlowError("the answer was not taken in time")) from None
 
     def _told(self, peer: str, refusal: RefusedError) -> RefusedError:
         self._refuse(peer, refusal)
@@ -286,33 +298,40 @@ class RpcServer:
         shown = context.auth_context().get("x509_pem_cert", [b""])[0].decode("ascii", "replace")
         name = self._names.get(shown)
         if name is None:
-            raise self._told(_UNKNOWN, RefusedError(Reason.UNKNOWN_PEER, "this certificate is not known here"))
+            raise self._told(_UNKNOWN, UnknownPeerError("this certificate is not known here"))
         return name
 
 
-_CODES = {
-    Reason.UNKNOWN_PEER: grpc.StatusCode.UNAUTHENTICATED,
-    Reason.CLAIM: grpc.StatusCode.PERMISSION_DENIED,
-    Reason.NOT_ADJACENT: grpc.StatusCode.PERMISSION_DENIED,
-    Reason.TOO_FAR: grpc.StatusCode.PERMISSION_DENIED,
-    Reason.TERMS: grpc.StatusCode.FAILED_PRECONDITION,
-    Reason.SESSION: grpc.StatusCode.FAILED_PRECONDITION,
-    Reason.TOO_OFTEN: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    Reason.TOO_LARGE: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    Reason.TOO_SLOW: grpc.StatusCode.DEADLINE_EXCEEDED,
+_CODES: dict[type[RefusedError], Any] = {
+    UnknownPeerError: grpc.StatusCode.UNAUTHENTICATED,
+    ClaimError: grpc.StatusCode.PERMISSION_DENIED,
+    NotAdjacentError: grpc.StatusCode.PERMISSION_DENIED,
+    TooFarError: grpc.StatusCode.PERMISSION_DENIED,
+    TermsError: grpc.StatusCode.FAILED_PRECONDITION,
+    SessionError: grpc.StatusCode.FAILED_PRECONDITION,
+    TooOftenError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    TooLargeError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    TooSlowError: grpc.StatusCode.DEADLINE_EXCEEDED,
 }
-_REASONS = {reason.value.replace(" ", "-").replace("'", ""): reason for reason in Reason}
+
+
+def _as_word(kind: type[RefusedError]) -> str:
+    """A type of refusal, as it goes over the wire."""
+    return kind.reason.replace(" ", "-").replace("'", "")
+
+
+_KINDS = {_as_word(kind): kind for kind in REFUSALS.values()}
 
 
 def _as_ours(peer: str, error: Any) -> PeerError | RefusedError:
     """A foreign error as one of ours; the peer's words are kept short and printable."""
     words = error.details() or ""
     told = {key: value for key, value in (error.trailing_metadata() or ()) if isinstance(value, str)}
-    reason = _REASONS.get(told.get(_REASON, ""))
-    if reason is not None:
-        return RefusedError(reason, f"{peer} says: {words}", remote=True)
+    kind = _KINDS.get(told.get(_REASON, ""))
+    if kind is not None:
+        return kind(f"{peer} says: {words}", remote=True)
     if "larger than max" in words:
-        return RefusedError(Reason.TOO_LARGE, f"{peer} sent a frame that is too large")
+        return TooLargeError(f"{peer} sent a frame that is too large")
     if "CERTIFICATE_VERIFY_FAILED" in words or "Peer name" in words:
         return PeerError(f"what answers for {peer} shows a certificate that is not known for it")
     words = "".join(c if c.isprintable() else "?" for c in words[:300])

@@ -190,7 +190,7 @@ class RayEngine:
         """Pass the vectors through the filter of the network, here; no rounds follow, so workers leave."""
         self.collect()
         self._leave()
-        smooth(self.state.tables[0], self._neighbours, self._graph.strengths)
+        smooth(self.state.tables[0], self._neighbours)
 
     def collect(self) -> None:
         """Bring the state's tables up to date; they are once workers have left."""

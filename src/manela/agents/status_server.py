@@ -1,4 +1,4 @@
-"""Watch: what a daemon does, on an address of this machine: a page, its numbers as JSON, and metrics for Prometheus."""
+"""StatusServer: what a daemon does, on an address of this machine: a page, JSON, and metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Status = dict[str, Any]
 """What the daemon writes to status.json."""
 
 
-class Watch:
+class StatusServer:
     """Answers on an address until it is closed; threads of its own, so that a round does not keep anyone waiting.
 
     Attributes

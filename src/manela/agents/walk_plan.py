@@ -1,4 +1,4 @@
-"""Plan: what a host draws for a round, and the arcs that it draws along."""
+"""WalkPlan: what a host draws for a round by walks, and the arcs that it draws along."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from manela.agents.messages import Integers, Request
+from manela.agents.messages import Integers, VectorRows, WalkRequest, no_integers
 from manela.agents.neighbourhood import Neighbourhood
 from manela.kernels import hosts as kernels
 from manela.kernels.arcs import Arcs
 from manela.kernels.cpu import build_aliases
 from manela.kernels.layout import Table
 
-_EMPTY = np.zeros(0, np.int64)
-
 
 @dataclass
-class Plan:
+class WalkPlan:
     """A round: which nodes do how many iterations over which rows.
 
     Attributes
@@ -31,6 +29,12 @@ class Plan:
         In lock-step, which numbers are drawn.
     walkers : dict of arrays
         For each peer, the places in `targets` whose walks it was asked to finish.
+    pools : dict of int
+        How many random vectors each host, this one too, shall give.
+    guests : list of arrays
+        Vectors that peers have given for this round, which follow the rows of known nodes.
+    random : dict of arrays
+        The rows of the random vectors of each peer.
     """
 
     round: int
@@ -41,24 +45,29 @@ class Plan:
     numbers: Integers
     counts: Integers
     targets: Integers
-    lookup: Integers = field(default_factory=lambda: _EMPTY)
+    lookup: Integers = field(default_factory=no_integers)
     marks: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
-    requests: dict[str, Request] = field(default_factory=dict)
+    requests: dict[str, WalkRequest] = field(default_factory=dict)
     walkers: dict[str, Integers] = field(default_factory=dict)
     pools: dict[str, int] = field(default_factory=dict)
+    guests: list[VectorRows] = field(default_factory=list)
+    random: dict[str, Integers] = field(default_factory=dict)
     tables: list[Table] = field(default_factory=list)
+    moved: list[Table] = field(default_factory=list)
+    made: int = 0
     stop: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(1, np.uint8))
 
-    def compute(self) -> tuple[list[Table], Integers]:
-        """Where the nodes go, and how many update pairs each made; touches nothing of the host's."""
+    def compute(self) -> None:
+        """Find where the nodes go, `moved`, and how many update pairs are made; touches nothing of the host's."""
         made = np.zeros(len(self.nodes), np.int64)
-        moved = [np.zeros((len(self.nodes), table.shape[1]), np.float32) for table in self.tables]
-        for own, room in enumerate(moved):
+        self.moved = [np.zeros((len(self.nodes), table.shape[1]), np.float32) for table in self.tables]
+        for own, room in enumerate(self.moved):
             kernels.absorb(
-                self.nodes, self.numbers, self.counts, self.key, self.tables[own], self.tables[len(moved) - 1 - own],
-                room, made, self.targets, self.lookup, self.negatives, np.float32(self.rate), self.stop,
+                self.nodes, self.numbers, self.counts, self.key, self.tables[own],
+                self.tables[len(self.moved) - 1 - own], room, made, self.targets, self.lookup, self.negatives,
+                np.float32(self.rate), self.stop,
             )  # fmt: skip
-        return moved, made
+        self.made = int(made.sum())
 
 
 @dataclass(frozen=True)

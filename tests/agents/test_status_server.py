@@ -10,8 +10,8 @@ import time
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from manela.agents import watch
-from manela.agents.watch import Watch, write_metrics
+from manela.agents import status_server
+from manela.agents.status_server import StatusServer, write_metrics
 from manela.errors import AgentError
 
 STATUS = {
@@ -27,7 +27,7 @@ STATUS = {
 
 @pytest.fixture
 def page():
-    found = Watch("127.0.0.1:0", lambda: STATUS)
+    found = StatusServer("127.0.0.1:0", lambda: STATUS)
     yield found
     found.close()
 
@@ -89,7 +89,7 @@ def test_a_name_that_is_not_this_machines_is_refused(page, host, status):
 
 
 def test_whoever_says_nothing_or_little_keeps_nobody_else_out_for_long(page, monkeypatch):
-    monkeypatch.setattr(watch, "_PATIENCE", 0.5)
+    monkeypatch.setattr(status_server, "_PATIENCE", 0.5)
     port = int(page.url.split(":")[2].strip("/"))
     idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(40)]
     try:
@@ -124,11 +124,11 @@ def test_where_no_thread_can_be_had_the_place_is_free_again(page, monkeypatch):
 
 def test_an_address_that_is_taken_is_said(page):
     with pytest.raises(AgentError, match=r"watch: cannot listen on 127\.0\.0\.1:\d+: Address already in use"):
-        Watch(f"127.0.0.1:{page.url.split(':')[2].strip('/')}", lambda: STATUS)
+        StatusServer(f"127.0.0.1:{page.url.split(':')[2].strip('/')}", lambda: STATUS)
 
 
 def test_nothing_listens_when_it_is_closed():
-    page = Watch("localhost:0", lambda: STATUS)
+    page = StatusServer("localhost:0", lambda: STATUS)
     assert ask(page, "/")[0] == 200
     page.close()
     with pytest.raises(OSError, match="refused"):

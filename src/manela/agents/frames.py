@@ -1,0 +1,77 @@
+"""Frames: a message cut into pieces of bounded size, and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from google.protobuf.message import DecodeError
+
+from manela.agents import host_pb2 as wire
+from manela.errors import MalformedError, OutOfOrderError, TooLargeError
+
+PIECE = 1 << 20
+"""Bytes of a frame's content; larger ones hold up what else is on a connection."""
+LARGEST = 1 << 28
+"""Bytes of a message."""
+_CONTENT = bytes([wire.Frame.CONTENT_FIELD_NUMBER << 3 | 2])
+
+
+def cut(content: bytes, call: int) -> Iterator[bytes]:
+    """A message in frames of bounded size."""
+    last = max(0, (len(content) - 1) // PIECE)
+    for number in range(last + 1):
+        # a Frame as protobuf writes it, without the copies that it would make of the content
+        piece = memoryview(content)[number * PIECE : (number + 1) * PIECE]
+        head = wire.Frame(call=call, number=number, last=number == last).SerializeToString()
+        yield b"".join((head, _CONTENT, _varint(len(piece)), piece))
+
+
+class Joiner:
+    """Puts the frames of a message together again, as they come."""
+
+    def __init__(self, call: int | None = None, largest: int = LARGEST) -> None:
+        self.call, self.done = call, False
+        self._pieces: list[bytes] = []
+        self._size, self._largest = 0, largest
+
+    def add(self, content: bytes) -> None:
+        """Take the next frame; it must be the next one, and of this call."""
+        frame = wire.Frame()
+        try:
+            frame.ParseFromString(content)
+        except DecodeError as error:
+            raise MalformedError("not a Frame of this protocol") from error
+        if self.call is None:
+            self.call = frame.call
+        if self.done or frame.call != self.call or frame.number != len(self._pieces):
+            raise OutOfOrderError(
+                f"frame {len(self._pieces)} of call {self.call} is due, got frame {frame.number} of call {frame.call}"
+            )
+        self._size += len(frame.content)
+        if self._size > self._largest or len(frame.content) > PIECE:
+            raise TooLargeError(f"a message may have {self._largest:,} bytes in frames of {PIECE:,}")
+        self._pieces.append(frame.content)
+        self.done = frame.last
+
+    @property
+    def content(self) -> bytes:
+        """The whole message."""
+        if not self.done:
+            raise MalformedError("the message ends before its last frame")
+        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+
+
+def join(frames: Iterable[bytes]) -> bytes:
+    """The message of these frames."""
+    joiner = Joiner()
+    for frame in frames:
+        joiner.add(frame)
+    return joiner.content
+
+
+def _varint(number: int) -> bytes:
+    packed = bytearray()
+    while number > 127:
+        packed.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*packed, number])

@@ -1,0 +1,302 @@
+"""Learner: takes a host through what it has to do, with whoever of its peers is there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from manela.agents.host import Committed, Compute, Exchange, Host, Instruction
+from manela.agents.service import Service
+from manela.errors import PeerError, RefusedError, SessionError, TooSlowError
+
+_FIRST_PAUSE = 0.2
+_LOOK = 0.1
+"""Seconds between two looks for peers that are away."""
+_REFILL = 0.05
+"""The part of the time in which a peer answers for which it may be waited for later; more lets it slow others down."""
+_STAY = 2.0
+"""Seconds between two looks at peers after the last round."""
+
+
+@dataclass
+class _Contact:
+    """Where a peer stands: asked, away, or free to be asked."""
+
+    call: asyncio.Task[Any] | None = None
+    request: Any = None
+    meeting: asyncio.Task[bool] | None = None
+    pause: float = _FIRST_PAUSE
+    again: float = 0.0
+    trouble: str = ""
+    patience: float = 0.0
+    answered: float = field(default_factory=time.monotonic)
+
+
+@dataclass
+class Learner:
+    """Takes a host through what it has to do.
+
+    Attributes
+    ----------
+    service : Service
+        Whose host learns.
+    peers : list of str
+        Whom to learn with.
+    on_commit : callable
+        Awaited after each round, to keep what was learned; in lock-step before peers see it.
+    tell : callable
+        Told in words what happens with peers, once for each change.
+    grace : float
+        Seconds that a free-running round waits for peers.
+    wait : float
+        Seconds for which no rounds are spent while a peer is away; those that come and go are waited for less.
+    finish : float
+        Seconds that a step of the start or of smoothing waits for peers.
+    longest_pause : float
+        Seconds between two attempts at a peer that is away, at most.
+    """
+
+    service: Service
+    peers: list[str]
+    on_commit: Callable[[], Awaitable[None]]
+    tell: Callable[[str], None] = lambda _: None
+    grace: float = 1.0
+    wait: float = 60.0
+    finish: float = 60.0
+    longest_pause: float = 30.0
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    contacts: dict[str, _Contact] = field(default_factory=dict)
+
+    def end(self) -> None:
+        """Stop within moments; nothing of the round that is being computed counts."""
+        self.stop.set()
+        self.host.abandon()
+
+    def trouble_with(self, peer: str) -> str:
+        """Why a peer is away, empty if it is not."""
+        return self.contacts[peer].trouble if peer in self.contacts else ""
+
+    @property
+    def host(self) -> Host:
+        """The host, as it is now."""
+        return self.service.host
+
+    async def meet_all(self, patience: float) -> None:
+        """Meet all peers, or those that are there when patience is over."""
+        until = time.monotonic() + patience
+        missing = list(self.peers)
+        pause = _FIRST_PAUSE / 2
+        while missing and not self.stop.is_set():
+            met = await asyncio.gather(*(self._meet(peer) for peer in missing))
+            missing = [peer for peer, there in zip(missing, met, strict=True) if not there]
+            if not missing or time.monotonic() > until:
+                break
+            await asyncio.sleep(pause)
+            pause = min(1.0, 1.5 * pause)
+        if missing and self.host.terms.lock_step and not self.stop.is_set():
+            raise PeerError(f"lock-step needs all peers, and {', '.join(missing)} did not come")
+        if missing:
+            self.tell(f"goes on without {', '.join(missing)}")
+
+    async def run(self, changed: Callable[[], bool] = lambda: False) -> None:
+        """Do all that the host has to do.
+
+        `changed` is asked after each round whether the host was replaced, as edges have changed; then the new one's
+        script is followed from where it is.
+        """
+        if self.host.terms.lock_step:
+            self.host.check_numbers()
+        while not self.stop.is_set() and await self._follow(self.host.script(), changed):
+            pass
+
+    async def _follow(self, script: Iterator[Instruction], changed: Callable[[], bool]) -> bool:
+        """Do what a script says, to its end; returns whether it was left because the host was replaced."""
+        for instruction in script:
+            if isinstance(instruction, Exchange):
+                self.service.moved()
+                await self._exchange(instruction)
+            elif isinstance(instruction, Compute):
+                await asyncio.to_thread(instruction.work)
+                if self.stop.is_set():
+                    next(script, None)  # the host takes back what was not finished
+                    return False
+            elif isinstance(instruction, Committed):
+                await self.on_commit()
+                if changed():
+                    return True
+            if self.stop.is_set():
+                return False
+        self.service.moved()
+        return False
+
+    async def stay(self, changed: Callable[[], bool] = lambda: False) -> None:
+        """After the last round, keep knowing peers and what they have, so that they can go on."""
+        while not self.stop.is_set():
+            changed()
+            self._meet_again()
+            requests = self.host.refresh()
+            await asyncio.gather(*(self._refresh(peer, request) for peer, request in requests.items()))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.stop.wait(), _STAY)
+
+    # asking
+
+    async def _exchange(self, exchange: Exchange) -> None:
+        if self.host.terms.lock_step:
+            await self._ask_all(exchange.ask())
+        elif exchange.patient:
+            await self._ask_patiently(exchange)
+        else:
+            await self._ask_freely(exchange)
+
+    async def _ask_all(self, requests: Any) -> None:
+        """In lock-step, ask all peers, and wait for all of them."""
+
+        async def ask(peer: str) -> Any:
+            while True:
+                try:
+                    return await self.service.ask(peer, requests[peer])
+                except TooSlowError:  # it is still at the step before
+                    if self.stop.is_set():
+                        raise
+
+        peers = list(requests)
+        for peer, reply in zip(peers, await asyncio.gather(*(ask(peer) for peer in peers)), strict=True):
+            for refusal in self.host.receive(peer, requests[peer], reply):
+                raise PeerError(f"{peer} sent what cannot be used: {refusal}")
+
+    async def _ask_patiently(self, exchange: Exchange) -> None:
+        """Ask all peers, and wait for those that are behind, up to a deadline; the others are done without."""
+        until = time.monotonic() + self.finish
+
+        async def ask(peer: str, request: Any) -> None:
+            while time.monotonic() < until and not self.stop.is_set():
+                try:
+                    reply = await self.service.ask(peer, request)
+                except TooSlowError:
+                    continue
+                except (PeerError, RefusedError) as error:
+                    self._note_failure(peer, error)
+                    return
+                self.service.receive(peer, request, reply)
+                return
+
+        requests = exchange.ask()
+        asking = [asyncio.create_task(ask(peer, request)) for peer, request in requests.items()]
+        stopping = asyncio.create_task(self.stop.wait())
+        waiting = set(asking)
+        while waiting and not stopping.done() and time.monotonic() < until:
+            done, _ = await asyncio.wait(
+                {*waiting, stopping}, timeout=until - time.monotonic(), return_when=asyncio.FIRST_COMPLETED
+            )
+            waiting -= done
+        for task in (*waiting, stopping):
+            task.cancel()
+        await asyncio.gather(*asking, stopping, return_exceptions=True)
+
+    async def _ask_freely(self, exchange: Exchange) -> None:
+        """Ask whoever is free, wait a moment, and take what has come; what comes later is taken then."""
+        self._meet_again()
+        while (self._should_wait() or self.host.stranded) and not self.stop.is_set():
+            await asyncio.sleep(_LOOK)
+            self._meet_again()
+        asked = []
+        for peer, request in exchange.ask().items():
+            contact = self._contact(peer)
+            if contact.call is None and time.monotonic() >= contact.again:
+                contact.request = request
+                contact.call = asyncio.create_task(self._try(peer, self.service.ask(peer, request)))
+                asked.append(contact.call)
+        if asked:
+            await asyncio.wait(asked, timeout=self.grace)
+        for peer, contact in self.contacts.items():
+            if contact.call is not None and contact.call.done():
+                reply, request = contact.call.result(), contact.request
+                contact.call = contact.request = None
+                if reply is not None:
+                    self.service.receive(peer, request, reply)
+
+    def _should_wait(self) -> bool:
+        """Whether somebody is away for whom there is patience left, which is used up by this."""
+        waits = False
+        for peer in self.peers:
+            contact = self._contact(peer)
+            if contact.trouble and contact.patience > 0.0:
+                contact.patience -= _LOOK
+                waits = True
+        return waits
+
+    def _contact(self, peer: str) -> _Contact:
+        if peer not in self.contacts:
+            self.contacts[peer] = _Contact(patience=self.wait)
+        return self.contacts[peer]
+
+    async def _refresh(self, peer: str, request: Any) -> None:
+        host = self.host
+        if time.monotonic() >= self._contact(peer).again:
+            reply = await self._try(peer, self.service.ask(peer, request))
+            if reply is not None and self.host is host:
+                self.service.receive(peer, request, reply)
+
+    async def _try(self, peer: str, answer: Awaitable[Any]) -> Any:
+        contact = self._contact(peer)
+        try:
+            reply = await answer
+        except (PeerError, RefusedError) as error:
+            self._note_failure(peer, error)
+            return None
+        if contact.trouble:
+            self.tell(f"{peer} answers again")
+        now = time.monotonic()
+        contact.patience = min(self.wait, contact.patience + _REFILL * (now - contact.answered))
+        contact.pause, contact.trouble, contact.answered = _FIRST_PAUSE, "", now
+        return reply
+
+    # meeting
+
+    def _note_failure(self, peer: str, error: PeerError | RefusedError) -> None:
+        """A peer has not answered: try again later, or at once where it only has to be introduced to."""
+        contact = self._contact(peer)
+        if isinstance(error, SessionError):
+            self.host.sessions.forget(peer)
+            if contact.pause == _FIRST_PAUSE:
+                # it has answered before and was restarted, or its edges have changed: meet it at once
+                contact.pause *= 2
+                return
+        self._back_off(peer, str(error))
+
+    def _back_off(self, peer: str, why: str) -> None:
+        contact = self._contact(peer)
+        contact.again = time.monotonic() + contact.pause
+        contact.pause = min(self.longest_pause, 2 * contact.pause)
+        if not contact.trouble:
+            self.tell(f"{peer} is away: {why}")
+        contact.trouble = why
+
+    async def _meet(self, peer: str) -> bool:
+        contact = self._contact(peer)
+        try:
+            refused = await self.service.meet(peer)
+        except (PeerError, RefusedError) as error:
+            self._back_off(peer, str(error))
+            return False
+        if refused:
+            self.tell(f"{peer} does not have {refused:,} of the edges with it; they are not used")
+        if contact.trouble:
+            self.tell(f"{peer} is here")
+        # the pause stays until it has answered for once
+        contact.trouble, contact.again = "", 0.0
+        return True
+
+    def _meet_again(self) -> None:
+        """Begin to meet those who are away, when it is time again."""
+        for peer in self.peers:
+            contact = self._contact(peer)
+            if contact.meeting is not None and contact.meeting.done():
+                contact.meeting = None
+            if not self.host.sessions.knows(peer) and contact.meeting is None and time.monotonic() >= contact.again:
+                contact.meeting = asyncio.create_task(self._meet(peer))

@@ -1,0 +1,714 @@
+"""MessageHost: a host that learns by messages, from what direct neighbours show.
+
+Whoever drives it follows its `script`: it asks peers for what they show, hands that to `receive`, and lets it compute.
+All that peers can ask for was published before by `_publish`, so answering never waits for computing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.agents.host import NOISE, SAMPLES, Committed, Compute, Exchange, Host, Instruction, NotReadyError, Saved
+from manela.agents.messages import ROUND, SMOOTH, START, Integers, Pull, Shown, Step, Sums
+from manela.agents.names import Node
+from manela.agents.neighbourhood import Neighbourhood
+from manela.agents.terms import Terms
+from manela.agents.trust import FEWEST_NODES, Bounded, Exact, Norms, Trust, measure_norms
+from manela.engines.message_rounds import MessageRounds
+from manela.engines.neighbours import Neighbours, sum_weights
+from manela.engines.smoothing import Filter, find_sizes, resize
+from manela.engines.start import Sweeps, choose_size, find_spread, sum_rows
+from manela.engines.state import State
+from manela.engines.threads import Threads
+from manela.errors import BadVectorError, DivergenceError, MalformedError, RefusedError, TermsError
+from manela.kernels.arcs import Arcs
+from manela.kernels.cpu import build_aliases
+from manela.kernels.half import from_half, to_half
+from manela.kernels.layout import Table
+from manela.kernels.moments import Moments
+from manela.kernels.reference import SWEEPS
+from manela.randomness import VECTORS, derive_key, draw_vectors
+from manela.schedule import GROWN, Basis, Schedule, choose_pairs, plan_nodes, weigh
+
+_KEPT_STEPS = 3
+"""Steps of a lock-step run that are still shown to slower peers; with fewer they would wait for ever."""
+_SAMPLE = 2000
+"""Arcs by which a peer is judged; more take longer, and are hardly more certain."""
+_SAME = 0.9
+"""How much of the size of a peer's vectors may be in their mean; a constant vector has 1, honest ones less than 0.6."""
+_CERTAIN = 5
+"""Exchanges in which a peer must not be believed for an alarm; honest ones may not be for a moment."""
+_LATE_ROUNDS = 3
+"""Rounds for which the steps of the start are still shown to slower peers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """What peers can be shown of the nodes that have neighbours elsewhere; as halves, where they travel as such.
+
+    Attributes
+    ----------
+    rows : array, shape (nodes, tables, 1, m), or None
+        As they are at this step.
+    means : array, shape (nodes, tables, hops − 1, m), or None
+        With noise, and those of the version `means_version`.
+    moments, sums :
+        Of all nodes.
+    """
+
+    step: Step
+    version: int
+    strengths: npt.NDArray[np.float64]
+    rows: npt.NDArray[Any] | None = None
+    means: npt.NDArray[Any] | None = None
+    means_version: int = 0
+    moments: list[Moments] = field(default_factory=list)
+    sums: Sums | None = None
+
+
+class MessageHost(Host):
+    """The agents of one host's nodes, learning by messages.
+
+    Attributes
+    ----------
+    step : Step
+        What it does now.
+    distrusted : dict of int
+        Peers whose vectors are not used, as they are unlike those of our nodes that they are neighbours of; and for how
+        many exchanges now.
+    smoothed : array of float32, shape (n, m), or None
+        The vectors after smoothing.
+    whole : array of bool, shape (n,), or None
+        Which nodes were smoothed with all their neighbours.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        neighbourhood: Neighbourhood,
+        numbers: Mapping[Node, int] | None = None,
+        sizes: Mapping[str, int] | None = None,
+    ) -> None:
+        super().__init__(terms, neighbourhood, numbers, sizes)
+        near, settings = neighbourhood, terms.settings
+        self._trust: Trust = Exact()
+        if not terms.lock_step:
+            self._trust = Bounded(terms.peers.noise, terms.peers.clip, derive_key(settings.seed, NOISE))
+        self.smoothed: npt.NDArray[np.float32] | None = None
+        self.whole: npt.NDArray[np.bool_] | None = None
+        self._falls_at: int | None = None
+        self._threads = Threads(1)
+        self._strengths_of_others = np.zeros(self.known)
+        self._largest_weights = np.zeros(self.known)
+        self._known_strengths = np.zeros(self.known)
+        weights = near.weights if terms.weighted else np.ones(len(near.indices))
+        np.add.at(self._known_strengths, near.indices, weights)
+        np.maximum.at(self._largest_weights, near.indices, weights)
+        self._seen = np.zeros(self.known, bool)
+        self._seen[: self.own] = True
+        self.distrusted: dict[str, int] = {}
+        self._samples = self._sample_arcs()
+        self._is_stale = False
+        self._active = self._find_active(self._seen)
+        self._neighbours = self._build_neighbours(self._active)
+        self._state = State(self.tables, settings.dimensions)
+        self._rounds = MessageRounds(
+            self._neighbours, settings, self._state, slice(0, self.own), np.arange(self.own), self.numbers
+        )
+        self._own_rows = slice(0, self.own)
+        self._edge_rows = np.unique(near.sources[near.indices >= self.own])
+        self._place = np.full(self.own, -1, np.int64)
+        self._place[self._edge_rows] = np.arange(len(self._edge_rows))
+        self._told: npt.NDArray[np.float64] | None = None
+        self._published: dict[Step, Published] = {}
+        self._norms = Norms(np.zeros((terms.tables, terms.hops)), 0.0)
+        self._shown_before: npt.NDArray[np.float32] | None = None
+        self._means: npt.NDArray[Any] | None = None
+        self._means_version = self._means_due = 0
+        self._moments: dict[str, list[Moments]] = {}
+        self._sums: dict[str, Sums] = {}
+        self._measured: list[Moments] = []
+        self._sweeps: Sweeps | None = None
+        self._source: Table | None = None
+        self._source_norms = Norms(np.zeros((1, 1)), 0.0)
+        self._source_seen = np.zeros(0, bool)
+        self._starting = settings.starts_by_neighbours
+        self.step = Step(START if self._starting else ROUND, 0)
+
+    # what it does, one thing after the other
+
+    def script(self) -> Iterator[Instruction]:
+        """The start, all rounds, and smoothing."""
+        if self._starting:
+            yield from self._start()
+            self._starting = False
+        while not self.done:
+            yield from self._round()
+            yield Committed()
+        if not self.terms.lock_step:
+            yield Compute(self._show)
+        if self.terms.settings.smooths:
+            yield from self._smooth()
+            yield Committed()
+
+    def _start(self) -> Iterator[Instruction]:
+        settings = self.terms.settings
+        sweeps = self._sweeps = Sweeps(self.tables[0], self._neighbours, settings.dimensions)
+        for number in range(SWEEPS):
+            sweeps.show(self._own_rows)
+            self._trace_own(Step(START, number), self._widen(sweeps.shown, np.arange(self.own)))
+            self._publish_step(Step(START, number), self._widen(sweeps.shown, self._edge_rows))
+            yield Exchange(self.ask, patient=True)
+            self._update_neighbours()
+            sweeps.neighbours = self._neighbours
+            yield Compute(sweeps.average)
+            sums = self._sum_rows()
+            self._sums = {}
+            self._publish(Published(Step(START, number, 1), self.version, self._find_strengths(), sums=sums))
+            yield Exchange(self.ask, patient=True)
+            pooled = self._trust.pool_sums(sums, self._sums, self._find_sizes_of_peers())
+            total = np.zeros(self.tables[0].shape[1], np.int64)
+            total[: settings.dimensions] = pooled.total
+            sweeps.center(total, max(1, pooled.count))
+        sweeps.finish(choose_size(self._find_degree()))
+        self._sweeps = None
+        alone = np.flatnonzero(~self._neighbours.joined[: self.own])
+        random = np.empty((len(alone), settings.dimensions), dtype=np.float32)
+        draw_vectors(settings.seed, self.numbers[alone], random, VECTORS)
+        self.tables[0][alone, : settings.dimensions] = random
+
+    def _round(self) -> Iterator[Instruction]:
+        """A round; in lock-step what is shown of each hop is exchanged by itself, otherwise all of it at once."""
+        if self.terms.lock_step:
+            yield Compute(self._rounds.show_own)
+            for level in range(self.terms.hops):
+                if level > 0:
+                    self._rounds.show_means()
+                self._publish_level(level)
+                yield Exchange(self.ask, patient=True)
+                self._update_neighbours()
+        else:
+            exchanges = self.round % self.terms.peers.every == 0
+            yield Compute(self._show if exchanges else self._show_to_own)
+            if exchanges:
+                yield Exchange(self.ask)
+                self._judge_peers()
+                self._update_neighbours()
+        self._let_fall()
+        # nodes whose neighbours are all away have nobody to learn from
+        joined, number = self._neighbours.joined[: self.own], self.round
+        schedule = self._find_schedule()
+        schedule = replace(schedule, iterations=np.where(joined, schedule.iterations, 0.0))
+        pooled = self._pool_moments()
+        before, made = [table[: self.own].copy() for table in self.tables], [0]
+
+        def advance() -> None:
+            made[0] = self._rounds.advance(number, schedule, pooled)
+
+        yield Compute(advance)
+        if self._rounds.is_abandoned:
+            # nodes move in place, and some have: the round has not been
+            for table, kept in zip(self.tables, before, strict=True):
+                table[: self.own] = kept
+            return
+        self._commit(made[0])
+
+    def _smooth(self) -> Iterator[Instruction]:
+        dimensions = self.terms.settings.dimensions
+        table = self.tables[0].copy()
+        filtered, neighbours = self._active, self._neighbours
+        network_filter = Filter(neighbours)
+        steps = network_filter.pass_through(table)
+        whole = np.ones(self.own, bool)
+        number = 0
+
+        def advance() -> None:
+            self._source = next(steps, None)
+
+        yield Compute(advance)
+        while (source := self._source) is not None:
+            self._source_seen = np.zeros(self.known, bool)
+            self._source_seen[: self.own] = True
+            if number == 0 and not self.terms.lock_step:
+                # of whoever does not come, what was seen last
+                last = np.flatnonzero(self._seen[self.own :]) + self.own
+                source[last] = self._widen(self._rounds.shown[0], last, padded=True)
+                self._source_seen[last] = True
+            self._trace_own(Step(SMOOTH, number), source[: self.own, :dimensions])
+            self._publish_step(Step(SMOOTH, number), source[self._edge_rows, :dimensions])
+            self._source_norms = measure_norms(source[: self.own, None, None, :dimensions], None)
+            yield Exchange(self.ask, patient=True)
+            active = self._find_active(self._source_seen)
+            whole &= self._have_all(active)
+            if not np.array_equal(active, filtered):
+                filtered, neighbours = active, self._build_neighbours(active)
+                network_filter.change(neighbours)
+            yield Compute(advance)
+            number += 1
+        alone = np.flatnonzero(~neighbours.joined[: self.own])
+        table[alone] = self.tables[0][alone]
+        sizes = find_sizes(self._neighbours)
+        joined = max(1, int(np.count_nonzero(self._neighbours.joined)))
+        mean = float(sizes.sum()) / joined
+        if self.terms.lock_step:
+            totals = self.total_of_all()
+            mean = totals.sizes[0] / totals.joined
+        resize(table, self._neighbours, sizes, mean or 1.0)
+        self.smoothed, self.whole = table[: self.own, :dimensions].copy(), whole
+
+    # asking and answering
+
+    def ask(self) -> dict[str, Pull]:
+        """What to ask peers: for what they show at this host's own step."""
+        since = self.step.phase == ROUND and not self.terms.lock_step
+        return {
+            peer: Pull(link.session, self.step, link.seen if since else 0) for peer, link in self.sessions.links.items()
+        }
+
+    def count_rows(self, request: Pull) -> tuple[int, int, int]:
+        """Tables and levels of what is shown at a step, and numbers of a row."""
+        tables = self.terms.tables if request.step.phase == ROUND else 1
+        levels = self.terms.hops if request.step.phase == ROUND and not self.terms.lock_step else 1
+        return tables, levels, self.terms.settings.dimensions
+
+    def answer(self, peer: str, request: Pull) -> Shown:
+        """Show a peer those of the nodes here that are neighbours of its own."""
+        places = self._place[self.sessions.find(peer, request.session).neighbours]
+        published = self._find_published(request.step)
+        tables, _, dimensions = self.count_rows(request)
+        rows: npt.NDArray[Any] = np.zeros((0, tables, 1, dimensions), np.float32)
+        if published is None:
+            return Shown(request.step, 0, places[:0], rows, np.zeros(0))
+        if 0 < published.version <= request.since:
+            return Shown(published.step, published.version, places[:0], rows, np.zeros(0))
+        if published.rows is None:
+            places = places[:0]
+        elif published.step.phase == request.step.phase:
+            rows = published.rows[places]
+            if published.means is not None and published.means_version > request.since:
+                rows = np.concatenate((rows, published.means[places]), axis=2)
+        else:
+            rows = published.rows[places, :1]  # whoever is behind is shown the vectors as they are now
+        return Shown(
+            published.step, published.version, np.arange(len(places)), rows, published.strengths[places],
+            published.moments, published.sums,
+        )  # fmt: skip
+
+    def receive(self, peer: str, request: Pull, reply: Shown) -> list[RefusedError]:
+        """Take what a peer shows; returns what is refused of it."""
+        link = self.sessions.links.get(peer)
+        if link is None or link.session != request.session:
+            return []
+        if len(reply.changed) and not (
+            reply.changed[0] >= 0 and reply.changed[-1] < len(link.neighbours) and (np.diff(reply.changed) > 0).all()
+        ):
+            raise MalformedError(f"neighbours must be numbered 0 to {len(link.neighbours) - 1}, in order, each once")
+        refusals: list[RefusedError] = []
+        finite = np.isfinite(reply.rows).all(axis=(1, 2, 3))
+        if not finite.all():
+            bad = int(np.count_nonzero(~finite))
+            refusals.append(BadVectorError(f"{bad:,} of {len(finite):,} vectors are not finite", times=bad))
+        if reply.moments and request.step.phase == ROUND:
+            try:
+                for moments in reply.moments:
+                    self._trust.check_moments(moments)
+                self._moments[peer] = reply.moments
+            except MalformedError as refusal:
+                refusals.append(refusal)
+        rows = link.neighbours[reply.changed[finite]]
+        self._take(peer, request.step, reply, rows, reply.rows[finite], reply.strengths[finite])
+        self.heard[peer] = self.round
+        if reply.step.phase == ROUND and not self.terms.lock_step and request.step.phase == ROUND:
+            link.seen = reply.version
+        return refusals
+
+    def _take(
+        self,
+        peer: str,
+        asked: Step,
+        reply: Shown,
+        rows: Integers,
+        vectors: npt.NDArray[np.float32],
+        strengths: npt.NDArray[np.float64],
+    ) -> None:
+        """Put a peer's rows where this step needs them."""
+        if asked != self.step and (asked.phase != ROUND or self.step.phase != ROUND or self.terms.lock_step):
+            return  # late, and of no use any more
+        if self.on_disclosure and len(rows):
+            names = [self.neighbourhood.strangers[row - self.own][0] for row in rows.tolist()]
+            self.on_disclosure(
+                kind="shown", peer=peer, phase=reply.step.phase, number=reply.step.number, level=asked.level,
+                nodes=names, rows=vectors,
+            )  # fmt: skip
+        if asked.phase == START:
+            self._take_sweep(peer, asked, reply, rows, vectors)
+        elif asked.phase == ROUND:
+            if reply.sums is not None:
+                self._sums[peer] = reply.sums
+            levels = [asked.level] if self.terms.lock_step else list(range(vectors.shape[2]))
+            judged = self._trust.judge(vectors, self._widen(self._rounds.shown[0], rows), self._norms)
+            self._count_alarms(peer, judged.alarms)
+            for table, shown in enumerate(self._rounds.shown):
+                for place, level in enumerate(levels):
+                    self._write(shown, level * self.known + rows, judged.rows[:, table, place])
+            bounded = self._trust.bound_strengths(strengths, self._known_strengths[rows], self._largest_weights[rows])
+            self._is_stale |= not (self._seen[rows].all() and (self._strengths_of_others[rows] == bounded).all())
+            self._strengths_of_others[rows] = bounded
+            self._seen[rows] = True
+        elif self._source is not None and reply.step.phase == SMOOTH:
+            dimensions = vectors.shape[3]
+            before = self._source[rows, :dimensions]
+            self._source[rows, :dimensions] = self._trust.judge(vectors, before, self._source_norms).rows[:, 0, 0]
+            self._source_seen[rows] = True
+
+    def _take_sweep(
+        self, peer: str, asked: Step, reply: Shown, rows: Integers, vectors: npt.NDArray[np.float32]
+    ) -> None:
+        if self._sweeps is None:
+            return
+        if asked.level == 1:
+            if reply.sums is not None and reply.step == asked:
+                self._sums[peer] = reply.sums
+            return
+        taken = vectors[:, 0, 0]
+        if not self.terms.lock_step and (asked.number > 0 or reply.step.phase == ROUND):
+            # rows of a sweep have norm 1, whoever sends them
+            lengths = np.sqrt((taken.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
+            taken = np.divide(taken, lengths, out=np.zeros_like(taken), where=lengths > 0, casting="same_kind")
+        elif not self.terms.lock_step:
+            # those that a start begins with are within ±0.5/m
+            taken = np.clip(taken, -0.5 / taken.shape[1], 0.5 / taken.shape[1])
+        self._write(self._sweeps.shown, rows, taken)
+        self._is_stale |= not self._seen[rows].all()
+        self._seen[rows] = True
+
+    def _find_published(self, step: Step) -> Published | None:
+        """What was published at a step; None where there is nothing yet that could be shown."""
+        if step in self._published:
+            return self._published[step]
+        if self.terms.lock_step:
+            if step >= self.step:
+                raise NotReadyError
+            raise TermsError(f"step {tuple(step)} is over, {self.name} is at {tuple(self.step)}")
+        rounds = [published for known, published in self._published.items() if known.phase == ROUND]
+        if step.phase == ROUND:
+            return rounds[-1] if rounds else None
+        if step.phase == SMOOTH and not (self.done and not self.terms.settings.smooths):
+            raise NotReadyError
+        if step >= self.step and not rounds:
+            raise NotReadyError
+        return rounds[-1] if rounds else None
+
+    def _trace_own(self, step: Step, rows: npt.NDArray[np.float32]) -> None:
+        """Tell the host's own rows, which whoever attacks with its trace knows too."""
+        if self.on_disclosure:
+            self.on_disclosure(
+                kind="own", phase=step.phase, number=step.number, nodes=self.neighbourhood.nodes,
+                rows=rows.reshape(self.own, 1, -1, self.terms.settings.dimensions)[:, :, :1],
+            )  # fmt: skip
+
+    def _publish(self, published: Published) -> None:
+        """Let peers be shown this from now on."""
+        step = published.step
+        if not self._trust.show_totals(self.own):
+            published = replace(published, moments=[], sums=None)
+        kept = self._published
+        if self.terms.lock_step:
+            kept = dict(list(kept.items())[1 - _KEPT_STEPS :])
+        elif step.phase == ROUND:
+            late = START if self.round < _LATE_ROUNDS else -1
+            kept = {earlier: shown for earlier, shown in kept.items() if earlier.phase == late}
+        # others may be reading: what is published is replaced as a whole
+        self._published, self.step = {**kept, step: published}, step
+
+    def _publish_step(self, step: Step, rows: npt.NDArray[np.float32]) -> None:
+        """Show rows of nodes that have neighbours elsewhere, (nodes, m), at a step of the start or of smoothing."""
+        shown = rows[:, None, None]
+        if step.number > 0:  # before, they are nobody's but the node's own
+            shown = self._trust.blur(shown, step, self.version)
+        # in the start, rows are of half precision anyway
+        halve = step.phase == START or (self.terms.peers.half and not self.terms.lock_step)
+        self._publish(Published(step, self.version, self._find_strengths(), to_half(shown) if halve else shown))
+
+    def _publish_level(self, level: int) -> None:
+        """In lock-step, show what there is of one hop."""
+        moments, sums = [], None
+        if level == 0:
+            moments = self._measured = self._measure_moments()
+            sums, self._sums = self._sum_rows(), {}
+        rows = to_half(self._read_shown(self._edge_rows, [level]))
+        step = Step(ROUND, self.round, level)
+        self._publish(Published(step, self.version, self._find_strengths(), rows, moments=moments, sums=sums))
+
+    def _show_to_own(self) -> None:
+        """Have own nodes show themselves to each other."""
+        self._rounds.show()
+        self._measured = self._measure_moments()
+
+    def _show(self) -> None:
+        """Have own nodes show themselves to each other, and to peers."""
+        self._show_to_own()
+        own = self._read_shown(np.arange(self.own), [0])
+        self._trace_own(Step(ROUND, self.round), own[:, 0, 0])
+        norms = measure_norms(own, self._shown_before)
+        self._shown_before, sizes = own, self._norms.sizes.copy()
+        sizes[:, :1] = norms.sizes
+        if self.terms.hops > 1 and (self._means is None or self.round >= self._means_due):
+            self._means_due = self.round + self.terms.peers.means
+            means = self._read_shown(np.arange(self.own), range(1, self.terms.hops))
+            sizes[:, 1:] = measure_norms(means, None).sizes
+            self._means = to_half(self._trust.blur(means[self._edge_rows], Step(ROUND, 0), self.version))
+            self._means_version = self.version
+        self._norms = Norms(sizes, norms.moves)
+        self._publish(
+            Published(
+                Step(ROUND, self.round), self.version, self._find_strengths(), to_half(own[self._edge_rows]),
+                self._means, self._means_version, self._measured,
+            )
+        )  # fmt: skip
+
+    def _measure_moments(self) -> list[Moments]:
+        """Those of all own vectors, as they are shown."""
+        own = np.arange(self.own)
+        return [self._trust.measure(self._widen(shown, own)) for shown in self._rounds.shown]
+
+    def _pool_moments(self) -> list[Moments]:
+        """Those of all vectors of the network, as far as they are known, with zeros for the columns of tables."""
+        sizes, width = self._find_sizes_of_peers(), self.tables[0].shape[1]
+        pooled = []
+        for table, own in enumerate(self._measured):
+            others = {peer: of[table] for peer, of in self._moments.items() if peer not in self.distrusted}
+            moments = self._trust.pool_moments(own, others, sizes)
+            padding = width - len(moments.total)
+            products = np.pad(moments.products, ((0, padding), (0, padding)))
+            pooled.append(Moments(moments.size, np.pad(moments.total, (0, padding)), products))
+        return pooled
+
+    def _read_shown(self, rows: Integers, levels: Iterable[int]) -> npt.NDArray[np.float32]:
+        """What some own nodes show, (nodes, tables, levels, m)."""
+        tables = [[self._widen(shown, level * self.known + rows) for level in levels] for shown in self._rounds.shown]
+        return np.array(tables).transpose(2, 0, 1, 3).copy()
+
+    def _widen(self, shown: npt.NDArray[Any], rows: Integers, padded: bool = False) -> npt.NDArray[np.float32]:
+        """Rows that are shown, in single precision."""
+        taken = shown[rows] if padded else shown[rows, : self.terms.settings.dimensions]
+        if taken.dtype == np.uint16:
+            widened: npt.NDArray[np.float32] = from_half(np.ascontiguousarray(taken).view(np.float16))
+            return widened
+        return taken.astype(np.float32)
+
+    def _write(self, shown: npt.NDArray[Any], rows: Integers, vectors: npt.NDArray[np.float32]) -> None:
+        """Put rows where what is shown is kept."""
+        halves = to_half(vectors)
+        shown[rows, : vectors.shape[1]] = halves.view(np.uint16) if shown.dtype == np.uint16 else halves
+
+    # rounds
+
+    @property
+    def rounds(self) -> int:
+        """R; the most that there may be, while that is not known."""
+        return self._find_schedule().rounds
+
+    @property
+    def expected_rounds(self) -> int:
+        """About how many rounds there will be."""
+        schedule = self._find_schedule()
+        return schedule.rounds if self._falls_at is not None else schedule.expect_rounds(self.round)
+
+    @property
+    def stranded(self) -> bool:
+        """Whether its nodes have neighbours, but only at peers that are away: a round would learn nothing."""
+        near = self.neighbourhood
+        return len(near.indices) > 0 and not (self._find_active(np.ones(self.known, bool))).any()
+
+    def abandon(self) -> None:
+        """End what is being computed, within moments."""
+        self._rounds.abandon()
+
+    def _find_schedule(self) -> Schedule:
+        if self._schedule is None:
+            settings = self.terms.settings
+            weights = weigh(self.strengths, settings)
+            nodes, total = self.own, float(np.sum(weights))
+            if self.terms.lock_step:
+                totals = self.total_of_all()
+                nodes += sum(hello.nodes for hello in self.sessions.greetings.values())
+                total = totals.frequencies[0]
+            basis = Basis(weights, self.numbers, total, nodes, self._find_degree())
+            schedule = plan_nodes(basis, settings, choose_pairs(settings, nodes))
+            self._schedule = schedule if self._falls_at is None else schedule.fall(self._falls_at)
+        return self._schedule
+
+    def _find_degree(self) -> float:
+        """The mean degree of nodes that have neighbours: of all in lock-step, otherwise of own ones."""
+        if self.terms.lock_step:
+            totals = self.total_of_all()
+            return totals.arcs / max(1, totals.joined)
+        near = self.neighbourhood
+        return len(near.indices) / max(1, int(np.count_nonzero(np.diff(near.indptr))))
+
+    def _let_fall(self) -> None:
+        """Let the learning rate fall from now on, if vectors have grown or if it is time."""
+        if self._falls_at is not None:
+            return
+        schedule = self._find_schedule()
+        if self.round >= schedule.falls_at or self._have_grown():
+            self._falls_at = self.round
+            self._schedule = schedule.fall(self.round)
+
+    def _have_grown(self) -> bool:
+        sums = self._sum_rows()
+        if self.terms.lock_step:
+            pooled = self._trust.pool_sums(sums, self._sums, {})
+            return find_spread(pooled.total, pooled.squares, pooled.count) >= GROWN
+        # own nodes alone decide, whatever peers say
+        return sums.count > 0 and find_spread(sums.total, sums.squares, sums.count) >= GROWN
+
+    def _sum_rows(self) -> Sums:
+        total, squares = sum_rows(self.tables[0], self._neighbours)
+        dimensions = self.terms.settings.dimensions
+        return Sums(int(np.count_nonzero(self._neighbours.joined)), total[:dimensions], squares)
+
+    def _commit(self, made: int) -> None:
+        """The round is over."""
+        if not all(np.isfinite(table[: self.own]).all() for table in self.tables):
+            raise DivergenceError(
+                f"vectors stopped being finite in round {self.round}: learning_rate must be smaller, "
+                f"got {self.terms.settings.learning_rate:g}"
+            )
+        self.version += 1
+        self.round += 1
+        self.pairs += made
+        self.expire()
+
+    # neighbours that are there
+
+    def change_peer(self, peer: str) -> None:
+        """A peer has accepted our edges anew."""
+        self._told, self._is_stale = None, True
+
+    def drop_peer(self, peer: str) -> None:
+        """Do without a peer's vectors and moments."""
+        self._seen[self.rows_of(peer)] = False
+        self._moments.pop(peer, None)
+        self._told, self._is_stale = None, True
+        self._update_neighbours()
+
+    def _find_strengths(self) -> npt.NDArray[np.float64]:
+        """The strengths of the nodes that have neighbours elsewhere, by the edges that peers have accepted."""
+        if self._told is None:
+            active = self._find_active(np.ones(self.known, bool))
+            self._told = self._build_neighbours(active).strengths[self._edge_rows]
+        return self._told
+
+    def _find_sizes_of_peers(self) -> dict[str, int]:
+        """For how many nodes a peer counts at most: as the operator wrote down, or as many as are known of it."""
+        return {peer: self.sizes.get(peer, len(link.neighbours)) for peer, link in self.sessions.links.items()}
+
+    def _judge_peers(self) -> None:
+        """Do without peers whose nodes are unlike our nodes that they are neighbours of, as no honest ones are."""
+        own = self._measure_likeness(self._samples[""])
+        for peer in self.sessions.links:
+            sample = self._samples.get(peer)
+            if sample is None or not self._seen[self.neighbourhood.indices[sample]].all():
+                continue
+            trusted = peer not in self.distrusted
+            theirs = self._measure_likeness(sample)
+            believed = self._trust.believes(own, theirs, trusted) and not self._is_constant(peer)
+            if believed != trusted:
+                self._is_stale = True
+            if believed:
+                self.distrusted.pop(peer, None)
+                continue
+            self.distrusted[peer] = self.distrusted.get(peer, 0) + 1
+            if self.distrusted[peer] == _CERTAIN:
+                self._count_alarms(peer, ["disagreeing"])
+
+    def _measure_likeness(self, arcs: Integers) -> float:
+        """The mean cosine of the vectors at both ends of some arcs."""
+        near, shown = self.neighbourhood, self._rounds.shown[0]
+        ends = [self._widen(shown, rows) for rows in (near.sources[arcs], near.indices[arcs])]
+        products = (ends[0] * ends[1]).sum(axis=1)
+        lengths = np.linalg.norm(ends[0], axis=1) * np.linalg.norm(ends[1], axis=1)
+        return float((products / np.maximum(lengths, 1e-12)).mean()) if len(arcs) else 0.0
+
+    def _is_constant(self, peer: str) -> bool:
+        """Whether a peer shows nearly the same vector for many nodes."""
+        rows = self.sessions.links[peer].neighbours[:_SAMPLE]
+        vectors = self._widen(self._rounds.shown[0], rows).astype(np.float64)
+        mean = vectors.mean(axis=0) if len(rows) else np.zeros(1)
+        return len(rows) >= FEWEST_NODES and float(mean @ mean) > _SAME * float((vectors**2).sum(axis=1).mean())
+
+    def _sample_arcs(self) -> dict[str, Integers]:
+        """Some arcs to nodes of each peer, and under "" to own nodes, by which peers are judged."""
+        random = np.random.default_rng(derive_key(self.terms.settings.seed, SAMPLES))
+        arcs = {"": np.flatnonzero(self.neighbourhood.indices < self.own)}
+        arcs |= {peer: self.neighbourhood.arcs_to(peer) for peer in self.neighbourhood.peers}
+        return {
+            peer: random.choice(these, min(len(these), _SAMPLE), replace=False)
+            for peer, these in arcs.items()
+            if len(these) or not peer
+        }
+
+    def _find_active(self, seen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """The arcs to own nodes, and to those of peers that have accepted them and that are seen."""
+        near = self.neighbourhood
+        active = near.indices < self.own
+        for peer, link in self.sessions.links.items():
+            active[link.arcs] = peer not in self.distrusted
+        mask: npt.NDArray[np.bool_] = active & seen[near.indices]
+        return mask
+
+    def _have_all(self, active: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Which own nodes have all their arcs."""
+        near = self.neighbourhood
+        counts = np.bincount(near.sources[active], minlength=self.own)
+        mask: npt.NDArray[np.bool_] = counts == np.diff(near.indptr)
+        return mask
+
+    def _update_neighbours(self) -> None:
+        """Have nodes take the neighbours that are there now."""
+        if self._is_stale:
+            self._is_stale = False
+            self._active = self._find_active(self._seen)
+            self._neighbours = self._build_neighbours(self._active)
+            self._rounds.change_neighbours(self._neighbours)
+
+    def _build_neighbours(self, active: npt.NDArray[np.bool_]) -> Neighbours:
+        """Neighbours by these arcs."""
+        near = self.neighbourhood
+        places = np.flatnonzero(active)
+        counts = np.bincount(near.sources[places], minlength=self.known)
+        indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        weights = thresholds = aliases = None
+        sums = counts.astype(np.float64)
+        if self.terms.weighted:
+            weights = near.weights[places]
+            thresholds, aliases = np.empty(len(places), np.uint32), np.empty(len(places), np.int32)
+            build_aliases(indptr, weights, thresholds, aliases)
+            sums = sum_weights(indptr, weights)
+        sums[self.own :] = self._strengths_of_others[self.own :]
+        scales = np.divide(1.0, sums, out=np.zeros(self.known), where=sums > 0)[None]
+        arcs = Arcs(indptr, near.indices[places], thresholds, aliases)
+        return Neighbours(arcs, weights, scales, self._threads, np.array([0, self.own]), False)
+
+    def _count_alarms(self, peer: str, alarms: list[str]) -> None:
+        for kind in alarms:
+            self.alarms[peer, kind] = self.alarms.get((peer, kind), 0) + 1
+
+    # what is kept
+
+    def save(self) -> Saved:
+        """The state to go on from, and the smoothed vectors."""
+        return replace(super().save(), falls_at=self._falls_at, smoothed=self.smoothed, whole=self.whole)
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from what was kept; nodes that are new keep the vectors they began with."""
+        super().restore(saved)
+        self._falls_at, self._schedule, self._starting = saved.falls_at, None, False
+        self.step = Step(ROUND, self.round)

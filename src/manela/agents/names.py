@@ -1,0 +1,43 @@
+"""Names of hosts and nodes, and what they may look like."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from manela.errors import AgentError, MalformedError
+
+LONGEST_NAME = 256
+"""Bytes of a node's name; longer ones are refused."""
+HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
+
+Node = tuple[str, str]
+"""A node's name and its host."""
+
+
+def parse_node(text: str) -> Node:
+    """`name@host` as a node; anything else is refused."""
+    name, _, host = text.rpartition("@")
+    if not is_name(name) or not HOST_NAME.fullmatch(host):
+        raise MalformedError("a node must be written name@host")
+    return name, host
+
+
+def is_name(name: str) -> bool:
+    """Whether this can be a node's name: 1 to 256 bytes of UTF-8, all printable."""
+    try:
+        return 0 < len(name.encode()) <= LONGEST_NAME and name.isprintable()
+    except UnicodeEncodeError:
+        return False
+
+
+def check_host_name(name: str) -> str:
+    """The name, if it can be a host's."""
+    if not HOST_NAME.fullmatch(name):
+        raise AgentError(f"a host's name must be 1 to 63 of a-z, 0-9, dot and hyphen, got {name!r}")
+    return name
+
+
+def number_of(name: str) -> int:
+    """A number for a node by its name alone, for the draws of a host that learns at its own pace."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 1

@@ -1,0 +1,93 @@
+"""Options of a host that are not parameters of learning: one table of names, defaults, rules and help."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, TypeVar
+
+from manela.errors import AgentError
+
+Table = TypeVar("Table")
+
+
+def option(default: Any, help: str, low: float = 0.0, high: float = 0.0) -> Any:  # noqa: A002
+    """A field of a table of options: its default, what it is for, and between what it must lie where it is a number."""
+    return field(default=default, metadata={"help": help, "low": low, "high": high})
+
+
+@dataclass(frozen=True)
+class PeerOptions:
+    """How a host deals with its peers."""
+
+    half: bool = option(True, "vectors travel as float16 where both hosts say so")
+    noise: float = option(1.0, "size of the noise on means that peers are shown, over that of the means", 0.0, 1e6)
+    clip: float = option(2.0, "received vectors are no longer than this times the median of own ones", 0.1, 1e6)
+    every: int = option(
+        2, "rounds from one exchange with peers to the next; more are faster, and learn from older vectors", 1, 1000
+    )
+    means: int = option(4, "rounds for which peers are shown the same means; more tell them less", 1, 10**6)
+    pool: int = option(2048, "by walks, random vectors fetched for a round's negatives", 1, 2**24)
+    away: int = option(30, "rounds for which the vectors of a peer that is away are used", 0, 2**31)
+    start: float = option(30.0, "seconds to wait for all peers before the first round", 0.0, 1e6)
+    wait: float = option(
+        60.0, "seconds that rounds wait for a peer that is away", 0.0, 1e6
+    )
+    finish: float = option(60.0, "seconds that a step of the start or of smoothing waits for peers", 0.0, 1e6)
+    deadline: float = option(10.0, "seconds for a call", 0.1, 3600.0)
+    grace: float = option(1.0, "seconds that a round waits for peers", 0.001, 3600.0)
+    longest_pause: float = option(30.0, "seconds between two attempts at a peer that is away, at most", 0.1, 86400.0)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What one peer may ask for in a second; one that was quiet may ask for ten seconds' worth at once."""
+
+    requests: float = option(200.0, "requests a second", 1e-3, 1e15)
+    walks: float = option(2e6, "walks a second", 1e-3, 1e15)
+    vectors: float = option(2e6, "vectors a second", 1e-3, 1e15)
+    longest_wait: float = option(5.0, "seconds that a request waits for its turn before it is refused", 1e-3, 1e6)
+    at_once: int = option(8, "requests of a peer answered at the same time", 1, 10_000)
+
+
+def read_table(kind: type[Table], values: dict[str, Any], section: str) -> Table:
+    """A table of options from what a configuration says, each checked."""
+    known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
+    for name in values:
+        if name not in known:
+            names = ", ".join(f"{section}.{one}" for one in known)
+            raise AgentError(f"{section}.{name} is not known; there are {names}")
+    return kind(**{name: _check(known[name], value, section) for name, value in values.items()})
+
+
+def write_table(table: Any) -> list[str]:
+    """The lines of a configuration that say what a table says, with what each option is for."""
+    return [write_line(one.name, getattr(table, one.name), one.metadata["help"]) for one in fields(table)]
+
+
+def write_line(name: str, value: Any, purpose: str, given: bool = True) -> str:
+    """A line of a configuration; commented out where it is not given."""
+    return f"{'' if given else '# '}{name} = {show(value)}".ljust(30) + f"  # {purpose}"
+
+
+def show(value: Any) -> str:
+    """A value as TOML has it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(show(one) for one in value) + "]"
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _check(one: Any, value: Any, section: str) -> Any:
+    """A value, if it is of the kind and within the bounds of an option."""
+    name, low, high = f"{section}.{one.name}", one.metadata["low"], one.metadata["high"]
+    if one.default is MISSING or isinstance(one.default, bool):
+        if not isinstance(value, bool):
+            raise AgentError(f"{name} must be true or false, got {value!r}")
+        return value
+    whole = isinstance(one.default, int)
+    right = isinstance(value, int) if whole else isinstance(value, int | float)
+    if isinstance(value, bool) or not right or not low <= value <= high:
+        kind = "a whole number" if whole else "a number"
+        raise AgentError(f"{name} must be {kind} from {low:g} to {high:g}, got {value!r}")
+    return value if whole else float(value)

@@ -1,0 +1,46 @@
+"""Trace: what was disclosed to a host, a line of JSON each; vectors as float16 in base64."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manela.errors import FormatError
+
+Fact = dict[str, Any]
+
+
+def write_fact(fact: Fact) -> str:
+    """A fact as a line."""
+    return json.dumps({name: _pack(value) if isinstance(value, np.ndarray) else value for name, value in fact.items()})
+
+
+def read_facts(path: Path) -> Iterator[Fact]:
+    """The facts of a file, one by one; a line that a crash has cut off is the last one, and left out."""
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for line in lines:
+                if not line.endswith("\n"):
+                    return
+                fact = json.loads(line)
+                yield {name: _unpack(value) if isinstance(value, dict) else value for name, value in fact.items()}
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"{path}: is no trace of a host: {error}") from error
+
+
+def _pack(array: np.ndarray) -> dict[str, Any]:
+    with np.errstate(over="ignore"):
+        halves = array.astype("<f2")
+    return {"shape": list(array.shape), "float16": base64.b64encode(halves.tobytes()).decode()}
+
+
+def _unpack(packed: dict[str, Any]) -> np.ndarray:
+    numbers = np.frombuffer(base64.b64decode(packed["float16"]), "<f2")
+    return numbers.reshape(packed["shape"]).astype(np.float32)

@@ -1,0 +1,273 @@
+"""Hosts that learn by messages: what they show, what they take, and what they do without."""
+
+import asyncio
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from harness import connect, gather, learn, learners_of, make_terms, split_over
+
+from manela.agents.exchanges import make_host
+from manela.agents.host import Committed, Compute, Exchange
+from manela.agents.messages import ROUND, SMOOTH, START, Pull, Shown, Step
+from manela.agents.neighbourhood import Edge, Neighbourhood
+from manela.datasets.generators import stochastic_block_model
+from manela.errors import BadVectorError, MalformedError
+from manela.evaluation.separation import measure_separation
+from manela.kernels.moments import Moments, measure
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    return stochastic_block_model(nodes=150, inside=0.3, between=0.01, seed=3)
+
+
+def meet_all(hosts):
+    services = connect(hosts)
+
+    async def meet():
+        for one in services:
+            for two in services:
+                if one != two:
+                    await services[one].meet(two)
+
+    asyncio.run(meet())
+    return services
+
+
+def pair(**options):
+    """Two hosts of a block model that have met and shown themselves once; the second is h1."""
+    graph, _ = stochastic_block_model(nodes=150, inside=0.3, between=0.01, seed=3)
+    hosts, _ = split_over(graph, 2, make_terms(start="random", every=1, means=1, **options))
+    meet_all(hosts)
+    for host in hosts.values():
+        next(host.script()).work()
+    return hosts["h0"], hosts["h1"]
+
+
+def exchange(host, other, **change):
+    """Have a host take what another shows, with some of it changed; returns what is refused."""
+    request = host.ask()[other.name]
+    reply = other.answer(host.name, request)
+    reply = replace(reply, rows=reply.rows.astype(np.float32), **change)
+    return host.receive(other.name, request, reply)
+
+
+def test_a_vector_is_clipped_to_a_multiple_of_the_median_of_own_ones():
+    host, other = pair(clip=3.0)
+    request = host.ask()["h1"]
+    reply = other.answer("h0", request)
+    rows = np.random.default_rng(0).normal(size=reply.rows.shape).astype(np.float32) * 500
+    assert host.receive("h1", request, replace(reply, rows=rows)) == []
+    seen = host._rounds.shown[0].view(np.float16).astype(np.float32)
+    own = np.median(np.linalg.norm(host.vectors[:, 0], axis=1))
+    lengths = np.linalg.norm(seen[host.own : host.known], axis=1)
+    assert lengths.max() <= 3.01 * own
+    assert lengths.min() >= 2.99 * own
+    assert host.alarms["h1", "outliers"] == 1
+
+
+def test_bad_vectors_are_left_out_and_their_sender_blamed():
+    host, other = pair()
+    request = host.ask()["h1"]
+    reply = other.answer("h0", request)
+    rows = reply.rows.astype(np.float32)
+    rows[0, 0, 0, 0], rows[3] = np.nan, np.inf
+    [refusal] = host.receive("h1", request, replace(reply, rows=rows))
+    assert isinstance(refusal, BadVectorError)
+    assert refusal.times == 2
+    neighbours = host.sessions.links["h1"].neighbours
+    assert not host._seen[neighbours[[0, 3]]].any()
+    assert host._seen[np.delete(neighbours, [0, 3])].all()
+
+
+@pytest.mark.parametrize("numbers", [[0, 0, 1], [1, 0, 2], [0, 1, 10**6], [-1, 0, 1]])
+def test_neighbours_must_be_numbered_in_order_each_once(numbers):
+    host, other = pair()
+    request = host.ask()["h1"]
+    reply = other.answer("h0", request)
+    crooked = replace(
+        reply, changed=np.array(numbers), rows=reply.rows[:3].astype(np.float32), strengths=reply.strengths[:3]
+    )
+    with pytest.raises(MalformedError):
+        host.receive("h1", request, crooked)
+
+
+@pytest.mark.parametrize("claim", [1e112, np.inf, np.nan, -5.0, 0.0, 1.0001])
+def test_a_lie_about_strength_makes_no_mean_grow(claim):
+    host, other = pair()
+    exchange(host, other, strengths=np.full(len(other.answer("h0", host.ask()["h1"]).strengths), claim))
+    host._update_neighbours()
+    near = host.neighbourhood
+    away = near.indices >= host.own
+    shares = host._neighbours.scales[0][near.indices[away]]  # of a mean that is the asker's own
+    assert np.isfinite(shares).all()
+    assert ((shares <= 0.75) | (shares == 1.0)).all()
+
+
+def test_the_share_of_a_peer_in_the_moments_is_what_the_operator_wrote_down():
+    host, other = pair()
+    exchange(host, other)
+    true = host._pool_moments()[0]
+    lies = [Moments(2**31 - 1, of.total * 10**6, of.products * 10**6) for of in other._measured]
+    exchange(host, other, moments=lies)
+    known = len(host.sessions.links["h1"].neighbours)
+    assert host._pool_moments()[0].size == host.own + known == true.size
+    host.sizes = {"h1": 5}
+    assert host._pool_moments()[0].size == host.own + 5
+
+
+def test_moments_of_vectors_that_are_too_long_are_shrunk():
+    host, other = pair()
+    exchange(host, other, moments=[measure(np.full((75, 8), 7.9))])
+    [pooled] = host._pool_moments()
+    own = host._measured[0]
+    mean_square = np.trace(pooled.products) / pooled.size
+    assert mean_square <= 4.01 * np.trace(own.products) / own.size
+
+
+@pytest.mark.parametrize("which", ["not positive", "negative variance", "few"])
+def test_moments_that_no_vectors_have_are_refused(which):
+    host, other = pair()
+    moments = measure(np.random.default_rng(0).normal(size=(75, 8)))
+    products = moments.products.copy()
+    if which == "not positive":
+        products[0, 1] = products[1, 0] = 3 * max(products[0, 0], products[1, 1])
+    elif which == "negative variance":
+        products[2, 2] = 0
+        moments = moments._replace(total=moments.total + 10**6)
+    size = 31 if which == "few" else 75
+    [refusal] = exchange(host, other, moments=[Moments(size, moments.total, products)])
+    assert isinstance(refusal, MalformedError)
+    assert "h1" not in host._moments
+
+
+def test_a_host_with_few_nodes_shows_no_moments():
+    graph, _ = stochastic_block_model(nodes=60, inside=0.3, between=0.05, seed=3)
+    hosts, _ = split_over(graph, 2, make_terms(start="random"))
+    meet_all(hosts)
+    next(hosts["h1"].script()).work()
+    assert hosts["h1"].own < 32
+    assert hosts["h1"].answer("h0", hosts["h0"].ask()["h1"]).moments == []
+
+
+def test_means_are_shown_with_noise_and_vectors_without():
+    _, other = pair(noise=0.0)
+    plain = other.answer("h0", Pull(other.sessions._sessions["h0"].number, Step(ROUND, 0))).rows.astype(np.float64)
+    _, other = pair(noise=2.0)
+    noisy = other.answer("h0", Pull(other.sessions._sessions["h0"].number, Step(ROUND, 0))).rows.astype(np.float64)
+    np.testing.assert_array_equal(plain[:, :, 0], noisy[:, :, 0])
+    added = np.sqrt(((noisy - plain)[:, :, 1] ** 2).mean() / (plain[:, :, 1] ** 2).mean())
+    assert 1.8 < added < 2.2
+
+
+def test_means_are_shown_anew_only_now_and_then():
+    graph, _ = stochastic_block_model(nodes=150, inside=0.3, between=0.01, seed=3)
+    hosts, _ = split_over(graph, 2, make_terms(start="random", every=1, means=4, rounds=8, pairs=None))
+    meet_all(hosts)
+    host, shapes, means = hosts["h1"], [], []
+    session, since = host.sessions._sessions["h0"].number, 0
+    for instruction in host.script():
+        if isinstance(instruction, Compute):
+            instruction.work()
+        elif isinstance(instruction, Exchange):
+            shown = host.answer("h0", Pull(session, Step(ROUND, host.round), since))
+            everything = host.answer("h0", Pull(session, Step(ROUND, host.round)))
+            since = shown.version
+            shapes.append(shown.rows.shape[2])
+            means.append(everything.rows[:, 0, 1])
+            if host.round == 7:
+                break
+    assert shapes == [2, 1, 1, 1, 2, 1, 1, 1]
+    np.testing.assert_array_equal(means[0], means[3])
+    assert (means[3] != means[4]).any()
+
+
+def test_whoever_comes_late_to_the_start_begins_beside_vectors_as_they_are():
+    """A host that starts while another has long been learning takes the other's vectors in place of its sweeps."""
+    graph, communities = stochastic_block_model(nodes=150, inside=0.3, between=0.01, seed=3)
+    hosts, numbers = split_over(graph, 3, make_terms(dimensions=16, pairs=None, rounds=None))
+    late = hosts.pop("h2")
+    asyncio.run(learn(connect(hosts)))
+    everyone = {**hosts, "h2": late}
+    services = connect(everyone)
+
+    async def join():
+        learner = learners_of(services, finish=2.0)[-1]
+        await learner.meet_all(5.0)
+        await learner.run()
+
+    asyncio.run(join())
+    found = gather(everyone, numbers)
+    assert measure_separation(found[:, 0], communities).accuracy > 0.95
+
+
+def test_a_peer_that_does_not_come_to_smoothing_is_done_without_and_the_export_says_so(blocks):
+    graph, _ = blocks
+    hosts, _ = split_over(graph, 2, make_terms(pairs=None, rounds=4))
+    services = connect(hosts)
+
+    async def run():
+        learners = learners_of(services, finish=0.3)
+        await asyncio.gather(*(learner.meet_all(5.0) for learner in learners))
+        running = asyncio.create_task(learners[0].run())
+        other = asyncio.create_task(learners[1].run())
+        while hosts["h1"].round < 3:
+            await asyncio.sleep(0.001)
+        other.cancel()
+        await asyncio.gather(other, return_exceptions=True)
+        await running
+
+    asyncio.run(run())
+    host = hosts["h0"]
+    near = host.neighbourhood
+    inside = np.ones(host.own, bool)
+    inside[near.sources[near.indices >= host.own]] = False
+    np.testing.assert_array_equal(host.whole, inside)
+    assert np.isfinite(host.smoothed).all()
+
+
+def test_a_node_whose_neighbours_are_all_away_keeps_its_vector():
+    """Its only neighbour is at a host that never shows it; others of this host learn."""
+    edges = [Edge("x", ("y", "a")), Edge("x", ("z", "a")), Edge("lonely", ("w", "b"))]
+    host = make_host(make_terms(start="random", smooth=False), Neighbourhood.build("a", edges))
+    before = host.vectors.copy()
+    for instruction in host.script():
+        if isinstance(instruction, Compute):
+            instruction.work()
+    rows = host.neighbourhood.rows
+    np.testing.assert_array_equal(host.vectors[rows["lonely"]], before[rows["lonely"]])
+    assert (host.vectors[rows["x"]] != before[rows["x"]]).any()
+
+
+def test_a_peer_that_says_the_opposite_is_done_without(blocks):
+    graph, _ = blocks
+    hosts, _ = split_over(graph, 3, make_terms(dimensions=16, pairs=None, rounds=None))
+    liar, answer = hosts["h2"], hosts["h2"].answer
+    liar.answer = lambda peer, request: flip(answer(peer, request))
+    asyncio.run(learn(connect(hosts)))
+    for name in ("h0", "h1"):
+        assert hosts[name].alarms.get(("h2", "disagreeing"), 0) >= 1
+        assert "h2" in hosts[name].distrusted
+        assert {peer for peer, kind in hosts[name].alarms if kind == "disagreeing"} == {"h2"}
+
+
+def flip(shown: Shown) -> Shown:
+    return replace(shown, rows=-shown.rows)
+
+
+def test_steps_come_in_order_and_are_published_before_they_are_asked_for(blocks):
+    graph, _ = blocks
+    hosts, _ = split_over(graph, 1, make_terms(pairs=None, rounds=3, every=1))
+    host, phases = hosts["h0"], []
+    for instruction in host.script():
+        if isinstance(instruction, Compute):
+            instruction.work()
+        elif isinstance(instruction, Exchange):
+            assert host.step in host._published
+            phases.append(host.step)
+        else:
+            assert isinstance(instruction, Committed)
+    assert phases == sorted(phases)
+    assert {step.phase for step in phases} == {START, ROUND, SMOOTH}
+    assert sum(step.phase == SMOOTH for step in phases) == 7
