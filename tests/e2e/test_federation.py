@@ -212,7 +212,7 @@ def _names(member):
 
 def test_edges_and_peers_change_while_it_runs(blocks, tmp_path, manela):
     graph, _ = blocks
-    federation = federate(graph, tmp_path, 2, parameters={"pairs": 10**10, "rounds": 10**6})
+    federation = federate(graph, tmp_path, 2, parameters={"pairs": 10**10, "rounds": 10**6}, wait=0.2)
     one, two = federation.members
     with federation.running():
         wait(federation, lambda statuses: all(status.get("round", 0) > 5 for status in statuses))

@@ -1,0 +1,66 @@
+"""Real daemons, of which the fourth is hostile: what the others learn stays good, and they say whom they doubt."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hostile_daemon import ATTACKS
+
+from manela.agents.federation import Federation, assign
+from manela.agents.folder import export, read_status
+from manela.datasets.generators import stochastic_block_model
+from manela.evaluation.classification import classify
+
+LONGEST = 90.0
+FALSE_ROWS = ("norm 3", "norm 10", "norm 999", "constant", "differing", "equivocation", "opposite")
+"""Attacks by which every vector of the liar is a lie from the beginning."""
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    return stochastic_block_model(nodes=300, communities=6, inside=0.2, between=0.035, seed=0)
+
+
+def learn(blocks, folder, attack):
+    """Four daemons, the fourth of which lies; returns micro-F1 of the others' nodes, and what the others say."""
+    graph, communities = blocks
+    federation = Federation(graph, assign(graph, 4, "random", 0), folder, {"dimensions": 32}, finish=5.0)
+    *honest, liar = federation.members
+    command = [sys.executable, str(Path(__file__).with_name("hostile_daemon.py")), attack, str(liar.folder)]
+    with (folder / "log").open("wb") as log, subprocess.Popen(command, stdin=subprocess.PIPE, stderr=log) as process:
+        try:
+            for member in honest:
+                federation.start(member)
+            until = time.monotonic() + LONGEST
+            while not all(read_status(member.folder).get("state") == "done" for member in honest):
+                assert time.monotonic() < until, federation.statuses()
+                assert process.poll() is None, (folder / "log").read_text()
+                time.sleep(0.05)
+            statuses = [read_status(member.folder) for member in honest]
+        finally:
+            federation.stop()
+            process.terminate()
+    vectors, rows = [], []
+    for member in honest:
+        found = export(member.folder)
+        vectors.append(found.vectors)
+        rows += [federation.numbers[node, member.name] for node in found.nodes.tolist()]
+    labels = sp.csr_matrix(np.eye(6)[communities[rows]])
+    return float(classify(np.concatenate(vectors), labels, jobs=1).micro.mean()), statuses, liar.name
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_hostile_fourth_host_does_not_spoil_the_others(blocks, tmp_path, attack):
+    score, statuses, liar = learn(blocks, tmp_path, attack)
+    assert score >= 0.90
+    assert all(status["peers"][liar]["state"] == "here" for status in statuses)  # it took part to the end
+    if attack in FALSE_ROWS:
+        assert sum(sum(status["peers"][liar]["alarms"].values()) for status in statuses) > 0
+    # honest hosts go on believing each other
+    for status in statuses:
+        assert status["refusals"].keys() <= {liar}
+        assert all("disagreeing" not in peer["alarms"] for name, peer in status["peers"].items() if name != liar)
