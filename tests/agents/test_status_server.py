@@ -19,7 +19,7 @@ STATUS = {
     "arcs": 90, "began": 1790000000.5, "updated": 1790000009.25, "pairs_per_second": 9, "sent": 17, "received": 5,
     "refusals": {"beta": {"not adjacent": 2, "too fast": 1}, 'odd "\\\n': {"unknown": 4}},
     "peers": {
-        "beta": {"state": "here", "trouble": "", "nodes": 7, "sent": 10, "received": 5},
+        "beta": {"state": "here", "trouble": "", "nodes": 7, "sent": 10, "received": 5, "alarms": {"outliers": 7}},
         "gamma": {"state": "away", "trouble": "no answer", "nodes": None, "sent": 7, "received": 0},
     },
 }  # fmt: skip
@@ -61,6 +61,7 @@ def test_prometheus_reads_the_metrics():
     assert found["manela_peer_here", ("peer", "gamma")] == 0
     assert found["manela_sent_bytes_total", ("peer", "gamma")] == 7
     assert found["manela_refusals_total", ("peer", "beta"), ("reason", "not adjacent")] == 2
+    assert found["manela_alarms_total", ("peer", "beta"), ("kind", "outliers")] == 7
     assert found["manela_refusals_total", ("peer", 'odd "\\\n'), ("reason", "unknown")] == 4
 
 

@@ -35,7 +35,7 @@ def draw_vectors(graph, dimensions=37):
 
 def smoothed(graph, table, threads=2):
     with Threads(threads) as pool:
-        smooth(table, Neighbours.of(graph, prepare_arcs(graph), 2, pool), graph.strengths)
+        smooth(table, Neighbours.of(graph, prepare_arcs(graph), 2, pool))
     return table
 
 

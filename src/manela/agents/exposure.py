@@ -21,7 +21,7 @@ from manela.agents.names import Node
 from manela.agents.neighbourhood import Neighbourhood
 
 Scores = npt.NDArray[np.float32]
-"""For each pair of nodes that were seen, how likely there is an edge between them, (n, n)."""
+"""How likely an edge is between each node, its own ones last, and each node that was seen, (nodes, seen)."""
 
 _RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
 """How strongly regressions are held back; an attacker would try several, as which is best depends on the noise."""
@@ -86,12 +86,12 @@ def _fill_gaps(views: dict[tuple[int, int], npt.NDArray[np.float32]]) -> None:
 def attack(record: Record, near: Neighbourhood) -> dict[str, Scores]:
     """The scores of all attacks that the record allows, by name."""
     scores = {"own edges: common neighbours": count_common(near)}
-    rounds = sorted(key for key in record.views if key[0] == ROUND)
+    rounds = [view for (phase, _), view in record.views.items() if phase == ROUND]
     if rounds:
-        last = np.nan_to_num(record.views[rounds[-1]][: record.seen, 0])
+        last = np.nan_to_num(rounds[-1][:, 0])
         units = _normalise(last)
-        scores["cosine of vectors"] = units @ units.T
-        scores["product of vectors"] = last @ last.T
+        scores["cosine of vectors"] = units @ units[: record.seen].T
+        scores["product of vectors"] = last @ last[: record.seen].T
     for name, pairs in _find_pairs(record).items():
         scores[f"correlation, {name}"] = correlate(pairs, record.seen)
         changes = _find_changes(pairs)
@@ -102,13 +102,33 @@ def attack(record: Record, near: Neighbourhood) -> dict[str, Scores]:
     return scores
 
 
+def try_on_known_edges(scores: Scores, near: Neighbourhood) -> tuple[float, float]:
+    """Average precision of an attack on pairs of own and other nodes, whose edges are known; and that of chance."""
+    own, seen = len(near.nodes), len(near.strangers)
+    truth = np.zeros((own, seen), bool)
+    away = near.indices >= own
+    truth[near.sources[away], near.indices[away] - own] = True
+    return average_precision(truth.reshape(-1), scores[seen:].reshape(-1)), float(truth.mean())
+
+
+def average_precision(truth: npt.NDArray[np.bool_], scores: npt.NDArray[np.floating]) -> float:
+    """The mean, over all that is true, of the share of what is true among what has at least its score."""
+    order = np.argsort(-scores, kind="stable")
+    ranked, sorted_scores = truth[order], scores[order]
+    # what has the same score comes at once
+    last = np.append(np.flatnonzero(np.diff(sorted_scores)), len(sorted_scores) - 1)
+    found = np.cumsum(ranked)[last]
+    precision, gained = found / (last + 1), np.diff(np.concatenate(([0], found)))
+    return float((precision * gained).sum() / max(1, ranked.sum()))
+
+
 def count_common(near: Neighbourhood) -> Scores:
     """How many own nodes are neighbours of both: what a host knows without any vector."""
     own, seen = len(near.nodes), len(near.strangers)
-    joined = np.zeros((own, seen), np.float32)
-    away = near.indices >= own
-    joined[near.sources[away], near.indices[away] - own] = 1.0
-    return joined.T @ joined
+    joined = np.zeros((own, seen + own), np.float32)
+    places = np.where(near.indices >= own, near.indices - own, near.indices + seen)
+    joined[near.sources, places] = 1.0
+    return joined.T @ joined[:, :seen]
 
 
 View = npt.NDArray[np.float32]
@@ -116,10 +136,10 @@ View = npt.NDArray[np.float32]
 
 def correlate(pairs: list[tuple[View, View]], seen: int) -> Scores:
     """How like what a node says of its neighbours is to each node."""
-    found = np.zeros((seen, seen), np.float32)
+    found = np.zeros((len(pairs[0][0]), seen), np.float32)
     for before, after in pairs:
-        found += _normalise(np.nan_to_num(after[:seen])) @ _normalise(np.nan_to_num(before[:seen])).T
-    return found + found.T
+        found += _normalise(np.nan_to_num(before)) @ _normalise(np.nan_to_num(after[:seen])).T
+    return _make_symmetric(found)
 
 
 def regress(pairs: list[tuple[View, View]], seen: int, ridge: float) -> Scores:
@@ -135,9 +155,16 @@ def regress(pairs: list[tuple[View, View]], seen: int, ridge: float) -> Scores:
         gram += known @ known.T
         cross += known @ said.T
     gram[np.diag_indices(nodes)] += ridge * max(float(np.trace(gram)) / nodes, 1e-30)
-    found = np.linalg.solve(gram, cross)[:seen]
-    np.fill_diagonal(found, 0.0)
-    return np.abs(found + found.T).astype(np.float32)
+    found = np.linalg.solve(gram, cross)
+    found[np.arange(seen), np.arange(seen)] = 0.0
+    return np.abs(_make_symmetric(found.astype(np.float32)))
+
+
+def _make_symmetric(found: Scores) -> Scores:
+    """What two nodes that were seen say of each other, added."""
+    both = found.copy()
+    both[: found.shape[1]] += found[: found.shape[1]].T
+    return both
 
 
 def _normalise(rows: View) -> View:

@@ -29,9 +29,7 @@ class PeerOptions:
     pool: int = option(2048, "by walks, random vectors fetched for a round's negatives", 1, 2**24)
     away: int = option(30, "rounds for which the vectors of a peer that is away are used", 0, 2**31)
     start: float = option(30.0, "seconds to wait for all peers before the first round", 0.0, 1e6)
-    wait: float = option(
-        60.0, "seconds that rounds wait for a peer that is away", 0.0, 1e6
-    )
+    wait: float = option(60.0, "seconds that rounds wait for a peer that is away", 0.0, 1e6)
     finish: float = option(60.0, "seconds that a step of the start or of smoothing waits for peers", 0.0, 1e6)
     deadline: float = option(10.0, "seconds for a call", 0.1, 3600.0)
     grace: float = option(1.0, "seconds that a round waits for peers", 0.001, 3600.0)

@@ -99,6 +99,11 @@ def _metrics(status: Status) -> Iterator[str]:
         for peer, reasons in status["refusals"].items()
         for reason, times in reasons.items()
     })  # fmt: skip
+    yield from _family("alarms_total", "counter", "How often a peer's vectors were odd, by kind.", {
+        (("peer", peer), ("kind", kind)): times
+        for peer, one in peers.items()
+        for kind, times in one.get("alarms", {}).items()
+    })  # fmt: skip
 
 
 def _family(name: str, kind: str, help_text: str, values: dict[Any, float]) -> Iterator[str]:
@@ -180,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         path = self.path.partition("?")[0]
         if path == "/":
-            self._answer("text/html", files("manela.agents").joinpath("watch.html").read_text(encoding="utf-8"))
+            self._answer("text/html", files("manela.agents").joinpath("status.html").read_text(encoding="utf-8"))
         elif path == "/status.json":
             self._answer("application/json", json.dumps(self._read()))
         elif path == "/metrics":

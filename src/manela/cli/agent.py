@@ -145,6 +145,36 @@ def audit(
 
 
 @agent.command()
+def exposure(home: Home = _HOME) -> None:
+    """Say how much of other hosts' edges this host could find out, by known attacks on its own trace.
+
+    Run the daemon with --trace first. Each attack is tried on edges whose truth this host knows: those of its own nodes
+    with nodes of others. What it finds of these, it would find of edges between nodes of others that it sees.
+    """
+    from manela.agents.config import FILE, read_config
+    from manela.agents.exposure import attack, read_record, try_on_known_edges
+    from manela.agents.folder import TRACE
+    from manela.agents.neighbourhood import Neighbourhood
+    from manela.agents.store import Store
+    from manela.agents.trace import read_facts
+
+    if not (home / TRACE).exists():
+        raise AgentError(f"{home / TRACE}: is not there; run the daemon with --trace first")
+    with Store(home) as store:
+        near = Neighbourhood.build(read_config(home / FILE).name, store.edges())
+    record = read_record(read_facts(home / TRACE), near)
+    if not record.views:
+        raise AgentError(f"{home / TRACE}: holds nothing that was shown by messages yet")
+    print(f"{record.seen:,} nodes of others were seen; others are in no trace, and nothing can be said of their edges")
+    chance = 0.0
+    print(f"{'attack':<50}average precision on known edges")
+    for name, scores in attack(record, near).items():
+        precision, chance = try_on_known_edges(scores, near)
+        print(f"{name:<50}{precision:.3f}")
+    print(f"{'chance':<50}{chance:.3f}")
+
+
+@agent.command()
 def renew(
     home: Home = _HOME,
     use: Annotated[bool, typer.Option("--use", help="Begin to use the new key and certificate.")] = False,

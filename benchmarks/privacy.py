@@ -1,0 +1,191 @@
+"""What hosts could find out of other hosts' edges: attacks on what one host of four sees, by exchange and noise."""
+
+import asyncio
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics import roc_auc_score
+
+from benchmarks.table import table
+from manela import Graph, ManelaWarning
+from manela.agents.config import Config
+from manela.agents.exchanges import make_host
+from manela.agents.exposure import attack, average_precision, read_record
+from manela.agents.federation import assign, split_graph
+from manela.agents.learner import Learner
+from manela.agents.neighbourhood import Neighbourhood
+from manela.agents.options import PeerOptions
+from manela.agents.service import Service
+from manela.agents.transport.memory import MemoryTransport
+from manela.datasets.generators import stochastic_block_model
+from manela.datasets.loading import load_graph, load_labels
+from manela.evaluation.classification import classify
+
+NOISES = (0.0, PeerOptions().noise, 3.0)
+MOST_SEEN = 2000
+"""Nodes whose pairs are scored; with more, the table of pairs does not fit."""
+
+
+def main() -> None:
+    warnings.simplefilter("ignore", ManelaWarning)
+    blocks, communities = stochastic_block_model(nodes=1024, communities=16, inside=0.1, between=0.005)
+    networks: list[tuple[str, Graph, Any, str]] = [
+        ("SBM", blocks, sp.csr_matrix(np.eye(16)[communities]), "community"),
+        ("PPI", load_graph("ppi"), load_labels("ppi").of(load_graph("ppi").nodes), "community"),
+        ("BlogCatalog", load_graph("blogcatalog", unweighted=True), None, "random"),
+    ]
+    networks[2] = (*networks[2][:2], load_labels("blogcatalog").of(networks[2][1].nodes), networks[2][3])
+    for name, graph, labels, by in networks:
+        where = assign(graph, 4, by, 0)
+        with table(
+            f"{name}, 4 hosts, split: {by}", "attack", "average precision", "over chance", "AUC", "micro-F1"
+        ) as rows:  # fmt: skip
+            for noise in sorted(set(NOISES)):
+                _try_messages(rows, graph, labels, where, noise)
+            _try_walks(rows, graph, labels, where)
+        print()
+    print("Edges between nodes of other hosts that one host has seen. By messages no vector of any other node travels.")
+
+
+def _try_messages(rows: Any, graph: Graph, labels: Any, where: list[str], noise: float) -> None:
+    facts: list[dict[str, Any]] = []
+    hosts, numbers, vectors = _learn(graph, where, {}, PeerOptions(noise=noise), facts)
+    near = hosts["host1"].neighbourhood
+    score = f"{classify(vectors, labels, jobs=2).micro.mean():.4f}"
+    ids = np.array([numbers[node] for node in near.strangers])
+    some = np.sort(np.random.default_rng(0).permutation(len(ids))[:MOST_SEEN])
+    truth = _truth(graph, ids[some])
+    best: dict[str, tuple[float, Any]] = {}
+    for name, scores in attack(read_record(facts, near), near).items():
+        found = scores[np.ix_(some, some)][np.triu_indices(len(some), 1)]
+        kind = name.partition(" by ")[0] + (", " + name.partition(", ")[2] if " by " in name else "")
+        precision = average_precision(truth, found)
+        if precision > best.get(kind, (-1.0, None))[0]:
+            best[kind] = (precision, found)
+    for kind, (precision, found) in best.items():
+        auc = roc_auc_score(truth, found)
+        rows.row(
+            f"by messages, noise {noise:g}", kind, f"{precision:.3f}", f"{precision / truth.mean():.1f}x",
+            f"{auc:.3f}", score,
+        )  # fmt: skip
+
+
+def _try_walks(rows: Any, graph: Graph, labels: Any, where: list[str]) -> None:
+    """Equal bits of vectors seen as a neighbour and at the end of a walk; and vectors of nodes outside the circle."""
+    owners: dict[bytes, int] = {}
+    seen: dict[int, np.ndarray] = {}
+    certain: set[tuple[int, int]] = set()
+    hosts, numbers, vectors = _learn(
+        graph, where, {"exchange": "walks", "rounds": 20, "pairs": 600 * graph.number_of_nodes},
+        PeerOptions(half=False), None, lambda hosts, numbers: _spy(hosts, numbers, owners, seen, certain),
+    )  # fmt: skip
+    near = hosts["host1"].neighbourhood
+    score = f"{classify(vectors, labels, jobs=2).micro.mean():.4f}"
+    inside = {numbers[node] for node in near.strangers}
+    others = graph.to_scipy()[sorted(inside)][:, sorted(inside)].nnz // 2
+    found = {(a, b) for a, b in certain if a in inside and b in inside}
+    rows.row("by walks", "equal bits: edges found with certainty", f"{len(found) / max(1, others):.3f}", "", "", score)
+    own = {numbers[node, "host1"] for node in near.nodes}
+    ids = np.array(sorted(set(seen) - inside - own))
+    if len(ids) > 1:
+        some = np.sort(np.random.default_rng(0).permutation(len(ids))[:MOST_SEEN])
+        truth = _truth(graph, ids[some])
+        rows_of = np.stack([seen[row] for row in ids[some].tolist()])
+        units = rows_of / np.linalg.norm(rows_of, axis=1, keepdims=True)
+        cosines = (units @ units.T)[np.triu_indices(len(some), 1)]
+        if truth.any():
+            precision = average_precision(truth, cosines)
+            rows.row(
+                "by walks", f"outside the circle, {len(ids):,} nodes: cosine", f"{precision:.3f}",
+                f"{precision / truth.mean():.1f}x", f"{roc_auc_score(truth, cosines):.3f}", score,
+            )  # fmt: skip
+
+
+def _spy(hosts: dict[str, Any], numbers: Any, owners: Any, seen: Any, certain: Any) -> None:
+    """Look at what host1 gets by walks, knowing whose vector each is, as the worst of attackers would find out."""
+
+    def remember() -> None:
+        for name, host in hosts.items():
+            for node, vector in zip(host.neighbourhood.nodes, host.vectors[:, 0], strict=True):
+                owners[vector.tobytes()] = numbers[node, name]
+
+    remember()
+    for host in hosts.values():
+        commit = host._commit
+
+        def watch(plan: Any, commit: Any = commit) -> None:
+            commit(plan)
+            remember()
+
+        host._commit = watch
+    spy = hosts["host1"]
+    receive = spy.receive
+
+    def take(peer: str, request: Any, reply: Any) -> Any:
+        link = spy.sessions.links[peer]
+        known = {vector.tobytes() for vector in reply.neighbours[:, 0]}
+        for place, target in enumerate(reply.index.tolist()):
+            if target >= 0:
+                content = reply.vectors[target, 0].tobytes()
+                owner = owners.get(content)
+                if owner is not None:
+                    seen[owner] = reply.vectors[target, 0]
+                    if place < len(request.edges) and request.steps[place] == 1:
+                        through = spy.neighbourhood.name_arc(int(link.arcs[request.edges[place]]))[1]
+                        pair = sorted((numbers[through], owner))
+                        certain.add((pair[0], pair[1]))
+                known.add(content)
+        return receive(peer, request, reply)
+
+    spy.receive = take
+
+
+def _truth(graph: Graph, ids: np.ndarray) -> np.ndarray:
+    """Which pairs of some nodes have an edge."""
+    joined = graph.to_scipy()[ids][:, ids].toarray() > 0
+    return np.asarray(joined[np.triu_indices(len(ids), 1)])
+
+
+def _learn(
+    graph: Graph,
+    where: list[str],
+    parameters: dict[str, Any],
+    options: PeerOptions,
+    facts: list[dict[str, Any]] | None,
+    prepare: Any = lambda *_: None,
+) -> tuple[dict[str, Any], Any, np.ndarray]:
+    """Hosts in one process that speak by the same bytes as daemons do; host1 is the curious one."""
+    pieces, numbers = split_graph(graph, where)
+    sizes = {name: where.count(name) for name in pieces}
+    hosts, services = {}, dict[str, Service]()
+    for seed, (name, edges) in enumerate(pieces.items()):
+        config = Config(name, "a:1", parameters, weighted=graph.is_weighted, peers=options)
+        hosts[name] = make_host(config.terms(seed), Neighbourhood.build(name, edges), sizes=sizes)
+        services[name] = Service(hosts[name], MemoryTransport(name, services))
+    if facts is not None:
+        hosts["host1"].on_disclosure = lambda **fact: facts.append(_copy(fact))
+    prepare(hosts, numbers)
+
+    async def keep() -> None:
+        pass
+
+    async def run() -> None:
+        learners = [
+            Learner(service, [name for name in hosts if name != own], keep) for own, service in services.items()
+        ]
+        await asyncio.gather(*(learner.meet_all(10.0) for learner in learners))
+        await asyncio.gather(*(learner.run() for learner in learners))
+
+    asyncio.run(run())
+    vectors = np.zeros((graph.number_of_nodes, hosts["host1"].terms.settings.dimensions), np.float32)
+    for name, host in hosts.items():
+        saved = host.save()
+        rows = [numbers[node, name] for node in saved.names]
+        vectors[rows] = saved.vectors[:, 0] if saved.smoothed is None else saved.smoothed
+    return hosts, numbers, vectors
+
+
+def _copy(fact: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in fact.items()}
