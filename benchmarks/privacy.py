@@ -12,7 +12,7 @@ from benchmarks.table import table
 from manela import Graph, ManelaWarning
 from manela.agents.config import Config
 from manela.agents.exchanges import make_host
-from manela.agents.exposure import attack, average_precision, read_record
+from manela.agents.exposure import Record, attack, average_precision, count_common, read_record
 from manela.agents.federation import assign, split_graph
 from manela.agents.learner import Learner
 from manela.agents.neighbourhood import Neighbourhood
@@ -58,8 +58,11 @@ def _try_messages(rows: Any, graph: Graph, labels: Any, where: list[str], noise:
     some = np.sort(np.random.default_rng(0).permutation(len(ids))[:MOST_SEEN])
     truth = _truth(graph, ids[some])
     best: dict[str, tuple[float, Any]] = {}
-    for name, scores in attack(read_record(facts, near), near).items():
-        found = scores[np.ix_(some, some)][np.triu_indices(len(some), 1)]
+    record = _choose(read_record(facts, near), some)
+    upper = np.triu_indices(len(some), 1)
+    common = count_common(near)[np.ix_(some, some)]
+    for name, scores in {**attack(record, near), "own edges: common neighbours": common}.items():
+        found = scores[: len(some)][upper]
         kind = name.partition(" by ")[0] + (", " + name.partition(", ")[2] if " by " in name else "")
         precision = average_precision(truth, found)
         if precision > best.get(kind, (-1.0, None))[0]:
@@ -70,6 +73,13 @@ def _try_messages(rows: Any, graph: Graph, labels: Any, where: list[str], noise:
             f"by messages, noise {noise:g}", kind, f"{precision:.3f}", f"{precision / truth.mean():.1f}x",
             f"{auc:.3f}", score,
         )  # fmt: skip
+
+
+def _choose(record: Record, some: np.ndarray) -> Record:
+    """What is known of some of the nodes that were seen, and of own ones."""
+    rows = np.concatenate((some, np.arange(record.seen, len(record.nodes))))
+    views = {at: view[rows] for at, view in record.views.items()}
+    return Record([record.nodes[row] for row in rows], len(some), views)
 
 
 def _try_walks(rows: Any, graph: Graph, labels: Any, where: list[str]) -> None:

@@ -61,7 +61,7 @@ def test_prometheus_reads_the_metrics():
     assert found["manela_peer_here", ("peer", "gamma")] == 0
     assert found["manela_sent_bytes_total", ("peer", "gamma")] == 7
     assert found["manela_refusals_total", ("peer", "beta"), ("reason", "not adjacent")] == 2
-    assert found["manela_alarms_total", ("peer", "beta"), ("kind", "outliers")] == 7
+    assert found["manela_alarms_total", ("kind", "outliers"), ("peer", "beta")] == 7
     assert found["manela_refusals_total", ("peer", 'odd "\\\n'), ("reason", "unknown")] == 4
 
 

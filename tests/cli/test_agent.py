@@ -59,7 +59,7 @@ def test_a_host_that_has_not_run_says_so(made, manela):
 
 def test_a_wrong_configuration_ends_the_start_with_a_line(made, manela):
     file = made / "alpha" / "agent.toml"
-    file.write_text(file.read_text().replace("window = 10", "window = 0"))
+    file.write_text(file.read_text().replace("# window = 10", "window = 0"))
     one_line(manela("agent", "run", "--home", made / "alpha"), "window must be a whole number")
 
 

@@ -29,6 +29,8 @@ from manela.agents.warming import warm_up
 from manela.errors import AgentError, ManelaError, OutputError, RefusedError
 
 _TICK = 0.5
+_SAVE_EVERY = 0.25
+"""Seconds from one save to the next, where rounds are shorter; with more, more is lost when the power is."""
 _LOCK_STEP_PATIENCE = 3600.0
 _MOST_UNWRITTEN = 200
 
@@ -79,6 +81,7 @@ class Daemon:
         self._reload = self._settled = False
         self._unwritten: Counter[tuple[str, str, str]] = Counter()
         self._saving: asyncio.Task[None] | None = None
+        self._saved_at = 0.0
         self._began, self._rate = time.time(), (time.monotonic(), host.pairs, 0.0)
         self._host = host
         self._watch: Any = None
@@ -177,13 +180,14 @@ class Daemon:
             await asyncio.wait([self._saving])
 
     async def _save_round(self) -> None:
-        """Keep each round; while one is being written, the next waits for its turn unless hosts go in lock-step."""
+        """Keep each round; short ones, and while one is being written, several together unless hosts go in lock-step."""
         if not self._settled:
             self._settled = True
             drop_code()
         if self._terms.lock_step:
             await self._save(self.service.host.save())
-        elif self._saving is None or self._saving.done():
+        elif (self._saving is None or self._saving.done()) and time.monotonic() - self._saved_at >= _SAVE_EVERY:
+            self._saved_at = time.monotonic()
             self._saving = asyncio.create_task(self._save(self.service.host.save()))
 
     async def _save(self, saved: Saved) -> None:

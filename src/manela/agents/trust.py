@@ -232,8 +232,8 @@ class Bounded:
         return Sums(count, np.rint(total).astype(np.int64), own.squares)
 
 
-_SHARES_OF_NOISE = {START: 1.0, ROUND: 1.0, SMOOTH: 0.1}
-"""How much of the noise is added in each phase: steps of smoothing are few, and alike, and tell less."""
+_SHARES_OF_NOISE = {START: 1.5, ROUND: 1.0, SMOOTH: 0.1}
+"""How much of the noise is added in each phase: sweeps begin with random rows and tell most, smoothing tells least."""
 _MANY_OUTLIERS = 0.25
 """Share of a peer's vectors that must be longer than may be for an alarm; honest peers have some."""
 _LEAST_LIKENESS = 0.2
