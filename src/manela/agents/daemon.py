@@ -180,7 +180,7 @@ class Daemon:
             await asyncio.wait([self._saving])
 
     async def _save_round(self) -> None:
-        """Keep each round; short ones, and while one is being written, several together unless hosts go in lock-step."""
+        """Keep each round; several short ones together, unless hosts go in lock-step."""
         if not self._settled:
             self._settled = True
             drop_code()

@@ -37,6 +37,8 @@ from manela.schedule import GROWN, Basis, Schedule, choose_pairs, plan_nodes, we
 
 _KEPT_STEPS = 3
 """Steps of a lock-step run that are still shown to slower peers; with fewer they would wait for ever."""
+_NOISE_OF_START, _NOISE_OF_SMOOTHING = 1.0, 0.1
+"""How much of the noise is added; steps of smoothing are few and alike and tell less, and noise harms them more."""
 _SAMPLE = 2000
 """Arcs by which a peer is judged; more take longer, and are hardly more certain."""
 _SAME = 0.9
@@ -430,10 +432,18 @@ class MessageHost(Host):
         """Show rows of nodes that have neighbours elsewhere, (nodes, m), at a step of the start or of smoothing."""
         shown = rows[:, None, None]
         if step.number > 0:  # before, they are nobody's but the node's own
-            shown = self._trust.blur(shown, step, self.version)
+            shown = self._trust.blur(shown, step, self.version, self._find_share_of_noise(step.phase))
         # in the start, rows are of half precision anyway
         halve = step.phase == START or (self.terms.peers.half and not self.terms.lock_step)
         self._publish(Published(step, self.version, self._find_strengths(), to_half(shown) if halve else shown))
+
+    def _find_share_of_noise(self, phase: int) -> float:
+        """How much of the noise is added to a step of the start or of smoothing.
+
+        Sweeps begin with random rows, so they tell most of single neighbours, above all on sparse networks; there they
+        also matter least, as a start is small.
+        """
+        return _NOISE_OF_START / choose_size(self._find_degree()) if phase == START else _NOISE_OF_SMOOTHING
 
     def _publish_level(self, level: int) -> None:
         """In lock-step, show what there is of one hop."""
@@ -462,7 +472,7 @@ class MessageHost(Host):
             self._means_due = self.round + self.terms.peers.means
             means = self._read_shown(np.arange(self.own), range(1, self.terms.hops))
             sizes[:, 1:] = measure_norms(means, None).sizes
-            self._means = to_half(self._trust.blur(means[self._edge_rows], Step(ROUND, 0), self.version))
+            self._means = to_half(self._trust.blur(means[self._edge_rows], Step(ROUND, 0), self.version, 1.0))
             self._means_version = self.version
         self._norms = Norms(sizes, norms.moves)
         self._publish(

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from manela.agents.messages import ROUND, SMOOTH, START, Step, Sums
+from manela.agents.messages import Step, Sums
 from manela.errors import MalformedError
 from manela.kernels import received as kernels
 from manela.kernels.moments import UNIT, Moments, add, center, estimate, measure
@@ -47,8 +47,11 @@ class Judgement(NamedTuple):
 class Trust(Protocol):
     """What a host makes of what peers show, and what it adds to what it shows itself."""
 
-    def blur(self, rows: Floats, step: Step, version: int) -> Floats:
-        """Own rows, (rows, tables, levels, m), that are made of neighbours' rows, as they are shown to peers."""
+    def blur(self, rows: Floats, step: Step, version: int, share: float) -> Floats:
+        """Own rows, (rows, tables, levels, m), that are made of neighbours' rows, as they are shown to peers.
+
+        `share` is how much of the noise is added.
+        """
         ...
 
     def judge(self, rows: Floats, before: Floats, norms: Norms) -> Judgement:
@@ -90,7 +93,7 @@ class Trust(Protocol):
 class Exact:
     """Takes and gives everything as it is."""
 
-    def blur(self, rows: Floats, step: Step, version: int) -> Floats:
+    def blur(self, rows: Floats, step: Step, version: int, share: float) -> Floats:
         """The rows."""
         return rows
 
@@ -144,9 +147,9 @@ class Bounded:
     def __init__(self, noise: float, clip: float, key: int) -> None:
         self._noise, self._clip, self._key = noise, clip, key
 
-    def blur(self, rows: Floats, step: Step, version: int) -> Floats:
+    def blur(self, rows: Floats, step: Step, version: int, share: float) -> Floats:
         """The rows with noise, drawn anew for each version."""
-        noise = self._noise * _SHARES_OF_NOISE[step.phase]
+        noise = self._noise * share
         if noise == 0.0 or not rows.size:
             return rows
         random = np.random.default_rng(int(derive(derive(self._key, 64 * step.phase + step.number % 64), version)))
@@ -232,8 +235,6 @@ class Bounded:
         return Sums(count, np.rint(total).astype(np.int64), own.squares)
 
 
-_SHARES_OF_NOISE = {START: 1.5, ROUND: 1.0, SMOOTH: 0.1}
-"""How much of the noise is added in each phase: sweeps begin with random rows and tell most, smoothing tells least."""
 _MANY_OUTLIERS = 0.25
 """Share of a peer's vectors that must be longer than may be for an alarm; honest peers have some."""
 _LEAST_LIKENESS = 0.2
