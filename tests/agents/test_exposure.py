@@ -35,19 +35,18 @@ def find(scores, truth, words):
     )
 
 
-def test_noise_takes_from_means_what_vectors_do_not_tell_anyway(tmp_path):
+def test_noise_takes_away_what_the_start_tells(tmp_path):
     found = {}
     for noise in (0.0, 3.0):
         record, near, truth = trace(tmp_path, noise)
         scores = attack(record, near)
-        found[noise] = {words: find(scores, truth, words) for words in ("means in rounds", "start", "cosine")}
+        found[noise] = {words: find(scores, truth, words) for words in ("start",)}
         # what is found of edges that are known is about what is found of others
         known = max(try_on_known_edges(one, near)[0] for name, one in scores.items() if "start" in name)
         assert known > 0.3 if noise == 0.0 else known < 0.6
     chance = truth[np.triu_indices(len(truth), 1)].mean()
     assert found[0.0]["start"] > 0.5 > 5 * chance
     assert found[3.0]["start"] < found[0.0]["start"] - 0.2
-    assert found[3.0]["means in rounds"] < found[3.0]["cosine"] + 0.1
 
 
 def test_a_trace_has_nodes_of_the_circle_only(tmp_path):

@@ -142,6 +142,32 @@ def test_moments_that_no_vectors_have_are_refused(which):
     assert "h1" not in host._moments
 
 
+def test_moments_whose_sums_overflow_are_refused_or_shrunk():
+    host, other = pair()
+    for size, total, product in ((2**24, 2**43, 2**62), (2**24, 2**42, 2**61), (75, 75 * 2**19, 75 * 2**38)):
+        lies = [Moments(size, np.full(8, total), np.full((8, 8), product))]
+        exchange(host, other, moments=lies)
+        [pooled] = host._pool_moments()
+        own = host._measured[0]
+        squares = [np.diag(of.products).astype(float).sum() / of.size for of in (pooled, own)]
+        assert squares[0] <= 4.01 * squares[1]
+
+
+def test_moments_do_not_tell_of_a_few_nodes_that_a_peer_does_not_see():
+    """With all vectors but one, the sum of all would be the vector of that one."""
+    edges = [Edge(f"n{i}", ("x", "b")) for i in range(39)] + [Edge("n0", ("hidden", "a"))]
+    terms = make_terms(start="random")
+    hosts = {
+        "a": make_host(terms, Neighbourhood.build("a", edges)),
+        "b": make_host(terms, Neighbourhood.build("b", [Edge("x", (f"n{i}", "a")) for i in range(39)])),
+    }
+    meet_all(hosts)
+    next(hosts["a"].script()).work()
+    shown = hosts["a"].answer("b", hosts["b"].ask()["a"])
+    assert len(shown.rows) == 39
+    assert shown.moments == []
+
+
 def test_a_host_with_few_nodes_shows_no_moments():
     graph, _ = stochastic_block_model(nodes=60, inside=0.3, between=0.05, seed=3)
     hosts, _ = split_over(graph, 2, make_terms(start="random"))
@@ -178,9 +204,10 @@ def test_means_are_shown_anew_only_now_and_then():
             means.append(everything.rows[:, 0, 1])
             if host.round == 7:
                 break
-    assert shapes == [2, 1, 1, 1, 2, 1, 1, 1]
-    np.testing.assert_array_equal(means[0], means[3])
-    assert (means[3] != means[4]).any()
+    # the first ones are made before the vectors of others are there, and are shown once only
+    assert shapes == [2, 2, 1, 1, 1, 2, 1, 1]
+    np.testing.assert_array_equal(means[1], means[4])
+    assert (means[4] != means[5]).any()
 
 
 def test_whoever_comes_late_to_the_start_begins_beside_vectors_as_they_are():
@@ -250,6 +277,69 @@ def test_a_peer_that_says_the_opposite_is_done_without(blocks):
         assert hosts[name].alarms.get(("h2", "disagreeing"), 0) >= 1
         assert "h2" in hosts[name].distrusted
         assert {peer for peer, kind in hosts[name].alarms if kind == "disagreeing"} == {"h2"}
+
+
+def test_whoever_leaves_a_node_out_is_judged_by_the_others():
+    host, other = pair()
+    neighbours = len(host.sessions.links["h1"].neighbours)
+    for _ in range(8):
+        request = host.ask()["h1"]
+        reply = other.answer("h0", request)
+        rows = np.full((neighbours - 1, *reply.rows.shape[1:]), 3.0, np.float32)
+        few = replace(reply, rows=rows, changed=np.arange(neighbours - 1), strengths=reply.strengths[:-1])
+        host.receive("h1", request, few)
+        host._judge_peers()
+        host.sessions.links["h1"].seen = 0
+    assert "h1" in host.distrusted
+    assert not host.stranded
+
+
+@pytest.mark.parametrize("phase", [START, ROUND])
+def test_rows_that_a_start_begins_with_are_small_whatever_a_peer_claims(phase):
+    graph, _ = stochastic_block_model(nodes=150, inside=0.3, between=0.01, seed=3)
+    hosts, _ = split_over(graph, 2, make_terms(dimensions=32))
+    meet_all(hosts)
+    host = hosts["h0"]
+    next(host.script())
+    request = host.ask()["h1"]
+    rows = np.full((len(host.sessions.links["h1"].neighbours), 1, 1, 32), 50.0, np.float32)
+    reply = Shown(Step(phase, 0), 5, np.arange(len(rows)), rows, np.full(len(rows), 9.0))
+    host.receive("h1", request, reply)
+    seen = host._sweeps.shown.view(np.float16).astype(np.float32)
+    own, others = (np.linalg.norm(part, axis=1) for part in (seen[: host.own], seen[host.own :]))
+    np.testing.assert_allclose(others, np.median(own), rtol=0.2)
+
+
+def test_a_host_is_not_saved_while_its_start_or_a_round_is_half_done(blocks):
+    graph, _ = blocks
+    hosts, _ = split_over(graph, 1, make_terms(pairs=None, rounds=2))
+    host, states = hosts["h0"], []
+    assert not host.can_be_saved
+    for instruction in host.script():
+        if isinstance(instruction, Compute):
+            states.append(host.can_be_saved)
+            instruction.work()
+        elif isinstance(instruction, Committed):
+            assert host.can_be_saved
+    assert True in states
+    assert False in states
+
+
+def test_smoothed_vectors_are_kept_through_a_restart_and_through_new_edges(blocks):
+    graph, _ = blocks
+    hosts, _ = split_over(graph, 1, make_terms(pairs=None, rounds=2))
+    asyncio.run(learn(connect(hosts)))
+    host = hosts["h0"]
+    again = make_host(host.terms, host.neighbourhood)
+    again.restore(host.save())
+    np.testing.assert_array_equal(again.smoothed, host.smoothed)
+    assert again.whole.all()
+    edges = [Edge(name, None) for name in host.neighbourhood.nodes] + [Edge("new", (host.neighbourhood.nodes[0], "h0"))]
+    more = host.renew(Neighbourhood.build("h0", edges))
+    rows = more.neighbourhood.rows
+    old = [rows[name] for name in host.neighbourhood.nodes]
+    np.testing.assert_array_equal(more.smoothed[old], host.smoothed)
+    assert not more.whole[rows["new"]]
 
 
 def flip(shown: Shown) -> Shown:

@@ -28,7 +28,7 @@ from manela.agents.messages import (
     WalkReply,
     WalkRequest,
 )
-from manela.errors import MalformedError, TooLargeError
+from manela.errors import MalformedError, TermsError, TooLargeError
 from manela.kernels.half import from_half, to_half
 from manela.kernels.moments import LARGEST, UNIT, Moments
 
@@ -62,7 +62,7 @@ def _encode_hello(message: Hello) -> Any:
         protocol=message.protocol, host=message.host, exchange=message.exchange, dimensions=message.dimensions,
         hops=message.hops, context=message.context, lock_step=message.lock_step, half=message.half,
         nodes=message.nodes, run=message.run, numbers=_pack(message.numbers, "<u4"),
-        totals=wire.Totals(
+        totals=None if totals == Totals() else wire.Totals(
             joined=totals.joined, arcs=totals.arcs, strengths=totals.strengths, frequencies=totals.frequencies,
             sizes=totals.sizes,
         ),
@@ -129,9 +129,11 @@ _ENCODERS: dict[type, Callable[[Any], Any]] = {
 }
 
 
-def decode_hello(content: bytes) -> Hello:
-    """A greeting."""
+def decode_hello(content: bytes, lock_step: bool = True) -> Hello:
+    """A greeting; numbers and totals are for lock-step."""
     parsed = _parse(wire.Hello, content)
+    if not lock_step and (parsed.numbers or parsed.HasField("totals")):
+        raise TermsError("lock-step must be False, and numbers are for lock-step")
     if parsed.nodes > MOST_NODES:
         raise TooLargeError(f"a host may have {MOST_NODES:,} nodes, got {parsed.nodes:,}")
     numbers = _unpack(parsed.numbers, "<u4")
@@ -297,8 +299,9 @@ def _unpack_moments(parsed: Any, dimensions: int) -> Moments:
         raise MalformedError(f"moments must be of vectors of length {dimensions}, got {len(total)}")
     if not 1 <= parsed.size <= MOST_NODES:
         raise MalformedError(f"moments must be of 1 to {MOST_NODES:,} vectors, got {parsed.size:,}")
-    largest = parsed.size * (LARGEST / UNIT) ** 2
-    if np.abs(triangle.astype(np.float64)).max() > largest or np.abs(total.astype(np.float64)).max() > largest:
+    largest = parsed.size * LARGEST / UNIT
+    too_long = np.abs(total.astype(np.float64)).max() > largest
+    if too_long or np.abs(triangle.astype(np.float64)).max() > largest * LARGEST / UNIT:
         raise MalformedError(f"moments must be of numbers up to {LARGEST:g}")
     products = np.zeros((dimensions, dimensions), np.int64)
     products[np.tril_indices(dimensions)] = triangle

@@ -32,6 +32,8 @@ _TICK = 0.5
 _SAVE_EVERY = 0.25
 """Seconds from one save to the next, where rounds are shorter; with more, more is lost when the power is."""
 _LOCK_STEP_PATIENCE = 3600.0
+_LONGEST_STOP = 1.0
+"""Seconds that whatever is being done has to end; a daemon that is to stop takes no longer."""
 _MOST_UNWRITTEN = 200
 
 
@@ -135,6 +137,8 @@ class Daemon:
         failed = self.state == "failed"
         self.state = "stopping"
         self.learner.end()
+        if tasks:  # the learning takes back what it has not finished, within moments
+            await asyncio.wait(tasks[:1], timeout=_LONGEST_STOP)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -204,7 +208,8 @@ class Daemon:
 
     def _keep_now(self) -> None:
         try:
-            self.store.save(self.service.host.save())
+            if self.service.host.can_be_saved:
+                self.store.save(self.service.host.save())
             waiting, self._unwritten = self._unwritten, Counter()
             self._write_down(waiting)
         except OutputError as error:

@@ -109,6 +109,8 @@ class Host:
         How many nodes each peer has, as the operator wrote it down.
     alarms : dict
         How often a peer's vectors were odd, by peer and kind.
+    can_be_saved : bool
+        Whether its vectors are those after a whole round, or those to begin with.
     on_disclosure : callable, or None
         Called with every fact that a peer discloses to this host, for tracing.
     """
@@ -143,6 +145,7 @@ class Host:
         self._peer_of = np.array([-1] * self.own + [hosts[host] for _, host in near.strangers], dtype=np.int64)
         self._place_of_peer = hosts
         self.heard: dict[str, int] = {}
+        self.can_be_saved = True
         self.alarms: dict[tuple[str, str], int] = {}
         self._schedule: Schedule | None = None
 

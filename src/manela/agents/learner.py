@@ -70,6 +70,7 @@ class Learner:
     longest_pause: float = 30.0
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     contacts: dict[str, _Contact] = field(default_factory=dict)
+    _late: set[str] = field(default_factory=set)
 
     def end(self) -> None:
         """Stop within moments; nothing of the round that is being computed counts."""
@@ -136,8 +137,9 @@ class Learner:
     async def stay(self, changed: Callable[[], bool] = lambda: False) -> None:
         """After the last round, keep knowing peers and what they have, so that they can go on."""
         while not self.stop.is_set():
-            changed()
             self._meet_again()
+            if changed():
+                await self.run(changed)
             requests = self.host.refresh()
             await asyncio.gather(*(self._refresh(peer, request) for peer, request in requests.items()))
             with contextlib.suppress(TimeoutError):
@@ -163,6 +165,7 @@ class Learner:
                 except TooSlowError:  # it is still at the step before
                     if self.stop.is_set():
                         raise
+                    await asyncio.sleep(_LOOK)
 
         peers = list(requests)
         for peer, reply in zip(peers, await asyncio.gather(*(ask(peer) for peer in peers)), strict=True):
@@ -173,20 +176,28 @@ class Learner:
         """Ask all peers, and wait for those that are behind, up to a deadline; the others are done without."""
         until = time.monotonic() + self.finish
 
-        async def ask(peer: str, request: Any) -> None:
+        async def ask(peer: str) -> None:
             while time.monotonic() < until and not self.stop.is_set():
+                request = exchange.ask().get(peer)
+                if request is None and not await self._meet(peer):
+                    await asyncio.sleep(_LOOK)
+                if request is None:
+                    continue
                 try:
                     reply = await self.service.ask(peer, request)
-                except TooSlowError:
-                    continue
+                except TooSlowError:  # it is still at a step before
+                    await asyncio.sleep(_LOOK)
                 except (PeerError, RefusedError) as error:
                     self._note_failure(peer, error)
+                    await asyncio.sleep(_LOOK)
+                else:
+                    self.service.receive(peer, request, reply)
+                    self._late.discard(peer)
                     return
-                self.service.receive(peer, request, reply)
-                return
+                if peer in self._late:
+                    return  # it has been waited for before
 
-        requests = exchange.ask()
-        asking = [asyncio.create_task(ask(peer, request)) for peer, request in requests.items()]
+        asking = {asyncio.create_task(ask(peer)): peer for peer in exchange.ask()}
         stopping = asyncio.create_task(self.stop.wait())
         waiting = set(asking)
         while waiting and not stopping.done() and time.monotonic() < until:
@@ -194,12 +205,14 @@ class Learner:
                 {*waiting, stopping}, timeout=until - time.monotonic(), return_when=asyncio.FIRST_COMPLETED
             )
             waiting -= done
+        self._late |= {asking[task] for task in waiting}
         for task in (*waiting, stopping):
             task.cancel()
         await asyncio.gather(*asking, stopping, return_exceptions=True)
 
     async def _ask_freely(self, exchange: Exchange) -> None:
         """Ask whoever is free, wait a moment, and take what has come; what comes later is taken then."""
+        self._late.clear()
         self._meet_again()
         while (self._should_wait() or self.host.stranded) and not self.stop.is_set():
             await asyncio.sleep(_LOOK)

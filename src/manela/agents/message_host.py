@@ -103,6 +103,7 @@ class MessageHost(Host):
             self._trust = Bounded(terms.peers.noise, terms.peers.clip, derive_key(settings.seed, NOISE))
         self.smoothed: npt.NDArray[np.float32] | None = None
         self.whole: npt.NDArray[np.bool_] | None = None
+        self._smoothed_at = -1
         self._falls_at: int | None = None
         self._threads = Threads(1)
         self._strengths_of_others = np.zeros(self.known)
@@ -140,6 +141,7 @@ class MessageHost(Host):
         self._source_norms = Norms(np.zeros((1, 1)), 0.0)
         self._source_seen = np.zeros(0, bool)
         self._starting = settings.starts_by_neighbours
+        self.can_be_saved = not self._starting
         self.step = Step(START if self._starting else ROUND, 0)
 
     # what it does, one thing after the other
@@ -148,7 +150,7 @@ class MessageHost(Host):
         """The start, all rounds, and smoothing."""
         if self._starting:
             yield from self._start()
-            self._starting = False
+            self._starting, self.can_be_saved = False, True
         while not self.done:
             yield from self._round()
             yield Committed()
@@ -179,6 +181,8 @@ class MessageHost(Host):
             sweeps.center(total, max(1, pooled.count))
         sweeps.finish(choose_size(self._find_degree()))
         self._sweeps = None
+        if not self.terms.lock_step:
+            self._seen[self.own :], self._is_stale = False, True  # their vectors have not been seen yet
         alone = np.flatnonzero(~self._neighbours.joined[: self.own])
         random = np.empty((len(alone), settings.dimensions), dtype=np.float32)
         draw_vectors(settings.seed, self.numbers[alone], random, VECTORS)
@@ -196,6 +200,7 @@ class MessageHost(Host):
                 self._update_neighbours()
         else:
             exchanges = self.round % self.terms.peers.every == 0
+            self._told = self._find_strengths()
             yield Compute(self._show if exchanges else self._show_to_own)
             if exchanges:
                 yield Exchange(self.ask)
@@ -212,13 +217,16 @@ class MessageHost(Host):
         def advance() -> None:
             made[0] = self._rounds.advance(number, schedule, pooled)
 
+        self.can_be_saved = False
         yield Compute(advance)
         if self._rounds.is_abandoned:
             # nodes move in place, and some have: the round has not been
             for table, kept in zip(self.tables, before, strict=True):
                 table[: self.own] = kept
+            self.can_be_saved = True
             return
         self._commit(made[0])
+        self.can_be_saved = True
 
     def _smooth(self) -> Iterator[Instruction]:
         dimensions = self.terms.settings.dimensions
@@ -243,7 +251,8 @@ class MessageHost(Host):
                 self._source_seen[last] = True
             self._trace_own(Step(SMOOTH, number), source[: self.own, :dimensions])
             self._publish_step(Step(SMOOTH, number), source[self._edge_rows, :dimensions])
-            self._source_norms = measure_norms(source[: self.own, None, None, :dimensions], None)
+            norms = measure_norms(source[: self.own, None, None, :dimensions], None)
+            self._source_norms = Norms(np.nan_to_num(norms.sizes), 0.0)
             yield Exchange(self.ask, patient=True)
             active = self._find_active(self._source_seen)
             whole &= self._have_all(active)
@@ -261,7 +270,9 @@ class MessageHost(Host):
             totals = self.total_of_all()
             mean = totals.sizes[0] / totals.joined
         resize(table, self._neighbours, sizes, mean or 1.0)
-        self.smoothed, self.whole = table[: self.own, :dimensions].copy(), whole
+        if self.whole is not None and self._smoothed_at == self.round and self.whole.sum() > whole.sum():
+            return  # those from before, with more of the neighbours
+        self.smoothed, self.whole, self._smoothed_at = table[: self.own, :dimensions].copy(), whole, self.round
 
     # asking and answering
 
@@ -296,9 +307,10 @@ class MessageHost(Host):
                 rows = np.concatenate((rows, published.means[places]), axis=2)
         else:
             rows = published.rows[places, :1]  # whoever is behind is shown the vectors as they are now
+        tells = self._trust.show_totals(self.own, self.own - self.sessions.count_neighbours(peer))
         return Shown(
             published.step, published.version, np.arange(len(places)), rows, published.strengths[places],
-            published.moments, published.sums,
+            published.moments if tells else [], published.sums if tells else None,
         )  # fmt: skip
 
     def receive(self, peer: str, request: Pull, reply: Shown) -> list[RefusedError]:
@@ -378,13 +390,11 @@ class MessageHost(Host):
                 self._sums[peer] = reply.sums
             return
         taken = vectors[:, 0, 0]
-        if not self.terms.lock_step and (asked.number > 0 or reply.step.phase == ROUND):
-            # rows of a sweep have norm 1, whoever sends them
+        if not self.terms.lock_step:
+            # rows of a sweep have norm 1, whoever sends them, and those that it begins with the norm of random ones
             lengths = np.sqrt((taken.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
             taken = np.divide(taken, lengths, out=np.zeros_like(taken), where=lengths > 0, casting="same_kind")
-        elif not self.terms.lock_step:
-            # those that a start begins with are within ±0.5/m
-            taken = np.clip(taken, -0.5 / taken.shape[1], 0.5 / taken.shape[1])
+            taken *= np.float32(1.0 if asked.number > 0 else 1.0 / np.sqrt(12 * taken.shape[1]))
         self._write(self._sweeps.shown, rows, taken)
         self._is_stale |= not self._seen[rows].all()
         self._seen[rows] = True
@@ -417,8 +427,6 @@ class MessageHost(Host):
     def _publish(self, published: Published) -> None:
         """Let peers be shown this from now on."""
         step = published.step
-        if not self._trust.show_totals(self.own):
-            published = replace(published, moments=[], sums=None)
         kept = self._published
         if self.terms.lock_step:
             kept = dict(list(kept.items())[1 - _KEPT_STEPS :])
@@ -469,12 +477,14 @@ class MessageHost(Host):
         self._shown_before, sizes = own, self._norms.sizes.copy()
         sizes[:, :1] = norms.sizes
         if self.terms.hops > 1 and (self._means is None or self.round >= self._means_due):
-            self._means_due = self.round + self.terms.peers.means
+            # the first ones are made before the vectors of others are there
+            self._means_due = self.round + (1 if self._means is None else self.terms.peers.means)
             means = self._read_shown(np.arange(self.own), range(1, self.terms.hops))
             sizes[:, 1:] = measure_norms(means, None).sizes
             self._means = to_half(self._trust.blur(means[self._edge_rows], Step(ROUND, 0), self.version, 1.0))
             self._means_version = self.version
-        self._norms = Norms(sizes, norms.moves)
+        sizes = np.where(np.isfinite(sizes), sizes, sizes[:, :1])
+        self._norms = Norms(np.nan_to_num(sizes), norms.moves)
         self._publish(
             Published(
                 Step(ROUND, self.round), self.version, self._find_strengths(), to_half(own[self._edge_rows]),
@@ -534,7 +544,7 @@ class MessageHost(Host):
     def stranded(self) -> bool:
         """Whether its nodes have neighbours, but only at peers that are away: a round would learn nothing."""
         near = self.neighbourhood
-        return len(near.indices) > 0 and not (self._find_active(np.ones(self.known, bool))).any()
+        return len(near.indices) > 0 and not self._find_active(np.ones(self.known, bool), believing_all=True).any()
 
     def abandon(self) -> None:
         """End what is being computed, within moments."""
@@ -611,10 +621,11 @@ class MessageHost(Host):
 
     def _find_strengths(self) -> npt.NDArray[np.float64]:
         """The strengths of the nodes that have neighbours elsewhere, by the edges that peers have accepted."""
-        if self._told is None:
+        told = self._told
+        if told is None:
             active = self._find_active(np.ones(self.known, bool))
-            self._told = self._build_neighbours(active).strengths[self._edge_rows]
-        return self._told
+            told = self._build_neighbours(active).strengths[self._edge_rows]
+        return told
 
     def _find_sizes_of_peers(self) -> dict[str, int]:
         """For how many nodes a peer counts at most: as the operator wrote down, or as many as are known of it."""
@@ -623,15 +634,18 @@ class MessageHost(Host):
     def _judge_peers(self) -> None:
         """Do without peers whose nodes are unlike our nodes that they are neighbours of, as no honest ones are."""
         own = self._measure_likeness(self._samples[""])
-        for peer in self.sessions.links:
+        for peer in list(self.sessions.links):
             sample = self._samples.get(peer)
-            if sample is None or not self._seen[self.neighbourhood.indices[sample]].all():
+            if sample is None:
+                continue
+            sample = sample[self._seen[self.neighbourhood.indices[sample]]]
+            if not len(sample):
                 continue
             trusted = peer not in self.distrusted
             theirs = self._measure_likeness(sample)
             believed = self._trust.believes(own, theirs, trusted) and not self._is_constant(peer)
             if believed != trusted:
-                self._is_stale = True
+                self._is_stale, self._told = True, None
             if believed:
                 self.distrusted.pop(peer, None)
                 continue
@@ -649,7 +663,8 @@ class MessageHost(Host):
 
     def _is_constant(self, peer: str) -> bool:
         """Whether a peer shows nearly the same vector for many nodes."""
-        rows = self.sessions.links[peer].neighbours[:_SAMPLE]
+        rows = self.sessions.links[peer].neighbours
+        rows = rows[self._seen[rows]][:_SAMPLE]
         vectors = self._widen(self._rounds.shown[0], rows).astype(np.float64)
         mean = vectors.mean(axis=0) if len(rows) else np.zeros(1)
         return len(rows) >= FEWEST_NODES and float(mean @ mean) > _SAME * float((vectors**2).sum(axis=1).mean())
@@ -665,12 +680,12 @@ class MessageHost(Host):
             if len(these) or not peer
         }
 
-    def _find_active(self, seen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    def _find_active(self, seen: npt.NDArray[np.bool_], believing_all: bool = False) -> npt.NDArray[np.bool_]:
         """The arcs to own nodes, and to those of peers that have accepted them and that are seen."""
         near = self.neighbourhood
         active = near.indices < self.own
-        for peer, link in self.sessions.links.items():
-            active[link.arcs] = peer not in self.distrusted
+        for peer, link in list(self.sessions.links.items()):
+            active[link.arcs] = believing_all or peer not in self.distrusted
         mask: npt.NDArray[np.bool_] = active & seen[near.indices]
         return mask
 
@@ -721,4 +736,10 @@ class MessageHost(Host):
         """Go on from what was kept; nodes that are new keep the vectors they began with."""
         super().restore(saved)
         self._falls_at, self._schedule, self._starting = saved.falls_at, None, False
+        self.can_be_saved = True
         self.step = Step(ROUND, self.round)
+        if saved.smoothed is not None and saved.whole is not None:
+            here, there = self._match(saved.names)
+            self.smoothed, self.whole = self.vectors[:, 0].copy(), np.zeros(self.own, bool)
+            self.smoothed[here], self.whole[here] = saved.smoothed[there], saved.whole[there]
+            self._smoothed_at = saved.round

@@ -20,7 +20,7 @@ class PeerOptions:
     """How a host deals with its peers."""
 
     half: bool = option(True, "vectors travel as float16 where both hosts say so")
-    noise: float = option(1.0, "size of the noise on means that peers are shown, over that of the means", 0.0, 1e6)
+    noise: float = option(1.0, "size of the noise on means that peers are shown, over that of the means", 0.0, 100.0)
     clip: float = option(2.0, "received vectors are no longer than this times the median of own ones", 0.1, 1e6)
     every: int = option(
         2, "rounds from one exchange with peers to the next; more are faster, and learn from older vectors", 1, 1000

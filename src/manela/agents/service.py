@@ -17,6 +17,8 @@ from manela.agents.options import Rates
 from manela.agents.walk_answering import Pending
 from manela.errors import MalformedError, PeerError, RefusedError, TooOftenError, TooSlowError
 
+_GREETING = 4096
+"""Bytes of a greeting, where hosts do not go in lock-step."""
 _RELAY = 0.2
 """The part of a request's time that a relayed one may take; with more, one slow host holds up all."""
 
@@ -106,7 +108,9 @@ class Service:
         """Greet a peer and introduce our edges to it; returns how many of them it does not have."""
         host = self.host
         try:
-            hello = decode_hello(await self.transport.call(peer, GREET, encode(host.hello())))
+            lock_step = host.terms.lock_step
+            greeting = await self.transport.call(peer, GREET, encode(host.hello()), LARGEST if lock_step else _GREETING)
+            hello = decode_hello(greeting, lock_step)
             host.greet(peer, hello)
             introduction = host.sessions.introduce(peer)
             largest = len(introduction.askers) + 4096
@@ -122,7 +126,7 @@ class Service:
     async def _serve(self, peer: str, kind: str, content: bytes) -> bytes:
         # after each wait the host may be another one
         if kind == GREET:
-            hello = decode_hello(content)
+            hello = decode_hello(content, self.host.terms.lock_step)
             await self._wait_for_turn(peer, Cost(0, 0))
             return encode(self.host.greet(peer, hello))
         if kind == INTRODUCE:

@@ -69,8 +69,8 @@ class Trust(Protocol):
         """What a peer says of its nodes' strengths; `known` is what our own edges with each add up to."""
         ...
 
-    def show_totals(self, nodes: int) -> bool:
-        """Whether a host of so many nodes shows sums and moments."""
+    def show_totals(self, nodes: int, hidden: int) -> bool:
+        """Whether a host shows sums and moments of its nodes to a peer that does not see so many of them."""
         ...
 
     def measure(self, vectors: Floats) -> Moments:
@@ -109,7 +109,7 @@ class Exact:
         """The strengths."""
         return strengths
 
-    def show_totals(self, nodes: int) -> bool:
+    def show_totals(self, nodes: int, hidden: int) -> bool:
         """Always."""
         return True
 
@@ -184,9 +184,9 @@ class Bounded:
         bounded = np.where(np.isfinite(strengths), np.maximum(strengths, known), known)
         return np.where(largest > _MOST_OWN * bounded, largest, bounded)
 
-    def show_totals(self, nodes: int) -> bool:
-        """Where there are enough to tell nothing of single nodes."""
-        return nodes >= FEWEST_NODES
+    def show_totals(self, nodes: int, hidden: int) -> bool:
+        """To peers with edges here, where those that they do not see are too many to tell anything of single ones."""
+        return nodes >= FEWEST_NODES and hidden < nodes and (hidden == 0 or hidden >= FEWEST_NODES)
 
     def measure(self, vectors: Floats) -> Moments:
         """Nearly, which is faster."""
@@ -207,11 +207,11 @@ class Bounded:
 
     def pool_moments(self, own: Moments, others: Mapping[str, Moments], sizes: Mapping[str, int]) -> Moments:
         """Their sum, of each peer for no more nodes than it is known to have, and no longer ones than may be."""
-        limit = self._clip**2 * float(np.trace(own.products)) / own.size
+        limit = self._clip**2 * _find_square(own)
         parts = [own]
         for peer, theirs in others.items():
             size = min(theirs.size, sizes.get(peer, 0))
-            square = float(np.trace(theirs.products)) / theirs.size
+            square = _find_square(theirs)
             shrink = np.sqrt(limit / square) if square > limit else 1.0
             share = size / theirs.size
             parts.append(
@@ -249,6 +249,11 @@ _JUMP, _LEAST_JUMP = 4.0, 1.0
 """An alarm is raised when a peer's vectors move by so many times what own ones move, and by their own length."""
 
 
+def _find_square(moments: Moments) -> float:
+    """The mean square of vectors; whole numbers of a liar could overflow."""
+    return float(np.diag(moments.products).astype(np.float64).sum()) / moments.size
+
+
 def measure_norms(rows: Floats, before: Floats | None) -> Norms:
     """Those of the host's own rows, (rows, tables, levels, m); `before` are the same rows a round ago."""
     parts = rows.reshape(len(rows), rows.shape[1] * rows.shape[2], rows.shape[3])
@@ -260,4 +265,9 @@ def measure_norms(rows: Floats, before: Floats | None) -> Norms:
         kernels.measure_lengths(rows[:, 0, :1] - before[:, 0, :1], distances)
         kernels.measure_lengths(np.ascontiguousarray(before[:, 0, :1]), sizes)
         moves = float(np.median(distances / np.maximum(sizes, 1e-30)))
-    return Norms(np.median(lengths, axis=0).reshape(rows.shape[1:3]), moves)
+    # nodes whose neighbours are all away have means of nothing
+    lengths = np.where(lengths > 0, lengths, np.nan)
+    there = ~np.isnan(lengths).all(axis=0)
+    medians = np.full(lengths.shape[1], np.nan)
+    medians[there] = np.nanmedian(lengths[:, there], axis=0)
+    return Norms(medians.reshape(rows.shape[1:3]), moves)
