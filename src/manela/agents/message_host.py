@@ -37,7 +37,7 @@ from manela.schedule import GROWN, Basis, Schedule, choose_pairs, plan_nodes, we
 
 _KEPT_STEPS = 3
 """Steps of a lock-step run that are still shown to slower peers; with fewer they would wait for ever."""
-_NOISE_OF_START, _NOISE_OF_SMOOTHING = 1.0, 0.1
+_NOISE_OF_START, _MOST_NOISE_OF_START, _NOISE_OF_SMOOTHING = 1.0, 4.0, 0.1
 """How much of the noise is added; steps of smoothing are few and alike and tell less, and noise harms them more."""
 _SAMPLE = 2000
 """Arcs by which a peer is judged; more take longer, and are hardly more certain."""
@@ -115,6 +115,7 @@ class MessageHost(Host):
         self._seen = np.zeros(self.known, bool)
         self._seen[: self.own] = True
         self.distrusted: dict[str, int] = {}
+        self._clipped: dict[str, float] = {}
         self._samples = self._sample_arcs()
         self._is_stale = False
         self._active = self._find_active(self._seen)
@@ -366,6 +367,7 @@ class MessageHost(Host):
                 self._sums[peer] = reply.sums
             levels = [asked.level] if self.terms.lock_step else list(range(vectors.shape[2]))
             judged = self._trust.judge(vectors, self._widen(self._rounds.shown[0], rows), self._norms)
+            self._clipped[peer] = judged.clipped
             self._count_alarms(peer, judged.alarms)
             for table, shown in enumerate(self._rounds.shown):
                 for place, level in enumerate(levels):
@@ -451,7 +453,9 @@ class MessageHost(Host):
         Sweeps begin with random rows, so they tell most of single neighbours, above all on sparse networks; there they
         also matter least, as a start is small.
         """
-        return _NOISE_OF_START / choose_size(self._find_degree()) if phase == START else _NOISE_OF_SMOOTHING
+        if phase == SMOOTH:
+            return _NOISE_OF_SMOOTHING
+        return min(_MOST_NOISE_OF_START, _NOISE_OF_START / choose_size(self._find_degree()))
 
     def _publish_level(self, level: int) -> None:
         """In lock-step, show what there is of one hop."""
@@ -643,7 +647,8 @@ class MessageHost(Host):
                 continue
             trusted = peer not in self.distrusted
             theirs = self._measure_likeness(sample)
-            believed = self._trust.believes(own, theirs, trusted) and not self._is_constant(peer)
+            clipped = self._clipped.get(peer, 0.0)
+            believed = self._trust.believes(own, theirs, clipped, self.round, trusted) and not self._is_constant(peer)
             if believed != trusted:
                 self._is_stale, self._told = True, None
             if believed:

@@ -38,9 +38,19 @@ class Norms(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What is taken of a peer's rows: rows that are no longer than they may be, and what is odd about them."""
+    """What is taken of a peer's rows, and what is odd about them.
+
+    Attributes
+    ----------
+    rows : array
+        No longer than they may be.
+    clipped : float
+        The share of vectors that were.
+    alarms : list of str
+    """
 
     rows: Floats
+    clipped: float
     alarms: list[str]
 
 
@@ -61,8 +71,11 @@ class Trust(Protocol):
         """
         ...
 
-    def believes(self, own: float, theirs: float, trusted: bool) -> bool:
-        """Whether a peer is believed whose nodes are so like ours, by mean cosine, as ours are like each other."""
+    def believes(self, own: float, theirs: float, clipped: float, number: int, trusted: bool) -> bool:
+        """Whether a peer is believed, in a round, by how like its nodes are to ours, and ours to each other.
+
+        That is by mean cosine; `clipped` is the share of its vectors that were too long.
+        """
         ...
 
     def bound_strengths(self, strengths: Doubles, known: Doubles, largest: Doubles) -> Doubles:
@@ -99,9 +112,9 @@ class Exact:
 
     def judge(self, rows: Floats, before: Floats, norms: Norms) -> Judgement:
         """The rows."""
-        return Judgement(rows, [])
+        return Judgement(rows, 0.0, [])
 
-    def believes(self, own: float, theirs: float, trusted: bool) -> bool:
+    def believes(self, own: float, theirs: float, clipped: float, number: int, trusted: bool) -> bool:
         """Always."""
         return True
 
@@ -162,21 +175,27 @@ class Bounded:
     def judge(self, rows: Floats, before: Floats, norms: Norms) -> Judgement:
         """The rows, none of them longer than `clip` times the median norm of the host's own."""
         if not len(rows):
-            return Judgement(rows, [])
+            return Judgement(rows, 0.0, [])
         limits = self._clip * norms.sizes[:, : rows.shape[2]].reshape(-1)
         parts = rows.reshape(len(rows), len(limits), -1)
         lengths, moves = np.empty(parts.shape[:2]), np.empty(len(parts))
         kernels.clip_rows(parts, limits, before, lengths, moves)
         alarms = []
-        if (lengths[:, 0] > limits[0]).mean() > _MANY_OUTLIERS:
+        clipped = float((lengths[:, 0] > limits[0]).mean())
+        if clipped > _MANY_OUTLIERS:
             alarms.append("outliers")
         moved = moves[moves >= 0]
         if len(moved) and np.median(moved) > max(_LEAST_JUMP, _JUMP * norms.moves):
             alarms.append("jumping")
-        return Judgement(rows, alarms)
+        return Judgement(rows, clipped, alarms)
 
-    def believes(self, own: float, theirs: float, trusted: bool) -> bool:
-        """Unless its nodes are unlike ours; one that was not believed must be clearly like again."""
+    def believes(self, own: float, theirs: float, clipped: float, number: int, trusted: bool) -> bool:
+        """Unless its nodes are unlike ours; one that was not believed must be clearly like again.
+
+        In the first rounds hosts have not come together yet: only one whose vectors are also too long is not believed.
+        """
+        if number < _FIRST_ROUNDS:
+            return clipped <= 0.5 or theirs > own * _UNLIKE
         return own < _LEAST_LIKENESS or theirs > own * (_UNLIKE if trusted else _LIKE_AGAIN)
 
     def bound_strengths(self, strengths: Doubles, known: Doubles, largest: Doubles) -> Doubles:
@@ -237,6 +256,8 @@ class Bounded:
 
 _MANY_OUTLIERS = 0.25
 """Share of a peer's vectors that must be longer than may be for an alarm; honest peers have some."""
+_FIRST_ROUNDS = 8
+"""Rounds in which honest hosts may still be unlike, as the start was blurred; with more, a liar has more time."""
 _LEAST_LIKENESS = 0.2
 """How like each other, by mean cosine, own neighbours must be before peers are judged by it."""
 _UNLIKE, _LIKE_AGAIN = 0.15, 0.35
