@@ -9,8 +9,7 @@ from harness import connect, draw_graph, gather, learn, make_terms, split_over
 from manela import Manela
 
 
-@pytest.mark.parametrize("context", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("weighted", "context"), [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize("ratios", [(1.0,), (0.5, 0.5), (0.4, 0.3, 0.3)])
 @pytest.mark.parametrize("parts", [1, 2, 4, 7])
 @pytest.mark.filterwarnings("ignore::manela.errors.ManelaWarning")
@@ -25,8 +24,7 @@ def test_hosts_by_walks_give_the_bits_of_one_process(parts, ratios, weighted, co
     check_bits(hosts, numbers, whole)
 
 
-@pytest.mark.parametrize("context", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("weighted", "context"), [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize("ratios", [(1.0,), (0.5, 0.5), (0.4, 0.3, 0.3)])
 @pytest.mark.parametrize("parts", [1, 2, 4, 7])
 @pytest.mark.filterwarnings("ignore::manela.errors.ManelaWarning")

@@ -10,8 +10,7 @@ from manela.agents.daemon import run
 from manela.agents.message_host import MessageHost
 from manela.kernels.moments import Moments, measure
 
-ATTACKS = ("norm 3", "norm 10", "norm 999", "constant", "differing", "size", "strength", "moments", "mid-run",
-           "equivocation", "opposite")  # fmt: skip
+ATTACKS = ("norm 3", "norm 10", "norm 999", "constant", "differing", "claims", "mid-run", "equivocation")
 
 
 def draw(rows, norm, seed):
@@ -29,18 +28,17 @@ def lie(attack, host, peer, shown, count):
         return replace(shown, rows=np.full_like(rows, 999 / np.sqrt(length)))
     if attack == "differing":
         return replace(shown, rows=draw(rows, 3, count))
-    if attack == "size":
-        return replace(shown, moments=[Moments(2**31 - 1, of.total, of.products) for of in shown.moments])
-    if attack == "strength":
-        return replace(shown, strengths=np.full(len(shown.strengths), 1e112 if count % 2 else 1.01))
-    if attack == "moments":
-        return replace(shown, moments=[measure(np.full((1000, len(of.total)), 7.9)) for of in shown.moments])
+    if attack == "claims":  # of its size, of its nodes' strengths, and of its moments, in turns
+        lies = [measure(np.full((1000, len(of.total)), 7.9)) for of in shown.moments]
+        if count % 2:
+            lies = [Moments(2**31 - 1, of.total, of.products) for of in shown.moments]
+        return replace(shown, moments=lies, strengths=np.full(len(shown.strengths), 1e112 if count % 3 else 1.01))
     if attack == "mid-run" and host.round > 8:
         lies = [measure(draw(np.zeros((1000, len(of.total))), 20, 2)) for of in shown.moments]
         return replace(shown, rows=draw(rows, 10, 1), moments=lies, strengths=np.full(len(rows), 1e-5))
     if attack == "equivocation":
         return replace(shown, rows=draw(rows, 3, sum(peer.encode())))
-    return replace(shown, rows=-rows) if attack == "opposite" else shown
+    return shown
 
 
 def main():

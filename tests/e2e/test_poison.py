@@ -16,7 +16,7 @@ from manela.datasets.generators import stochastic_block_model
 from manela.evaluation.classification import classify
 
 LONGEST = 90.0
-FALSE_ROWS = ("norm 3", "norm 10", "norm 999", "constant", "differing", "equivocation", "opposite")
+FALSE_ROWS = ("norm 3", "norm 10", "norm 999", "constant", "differing", "equivocation")
 """Attacks by which every vector of the liar is a lie from the beginning."""
 
 

@@ -39,6 +39,8 @@ _KEPT_STEPS = 3
 """Steps of a lock-step run that are still shown to slower peers; with fewer they would wait for ever."""
 _NOISE_OF_START, _MOST_NOISE_OF_START, _NOISE_OF_SMOOTHING = 1.0, 4.0, 0.1
 """How much of the noise is added; steps of smoothing are few and alike and tell less, and noise harms them more."""
+_FEWEST_ARCS = 8
+"""Arcs that are needed to judge a peer by; with fewer, chance would."""
 _SAMPLE = 2000
 """Arcs by which a peer is judged; more take longer, and are hardly more certain."""
 _SAME = 0.9
@@ -643,7 +645,7 @@ class MessageHost(Host):
             if sample is None:
                 continue
             sample = sample[self._seen[self.neighbourhood.indices[sample]]]
-            if not len(sample):
+            if len(sample) < _FEWEST_ARCS:
                 continue
             trusted = peer not in self.distrusted
             theirs = self._measure_likeness(sample)
@@ -659,12 +661,18 @@ class MessageHost(Host):
                 self._count_alarms(peer, ["disagreeing"])
 
     def _measure_likeness(self, arcs: Integers) -> float:
-        """The mean cosine of the vectors at both ends of some arcs."""
+        """The mean cosine of the vectors at both ends of some arcs, less what those of each side have in common.
+
+        That is pushed to and fro by common negatives, at each host in its own time.
+        """
+        if not len(arcs):
+            return 0.0
         near, shown = self.neighbourhood, self._rounds.shown[0]
         ends = [self._widen(shown, rows) for rows in (near.sources[arcs], near.indices[arcs])]
+        ends = [rows - rows.mean(axis=0) for rows in ends]
         products = (ends[0] * ends[1]).sum(axis=1)
         lengths = np.linalg.norm(ends[0], axis=1) * np.linalg.norm(ends[1], axis=1)
-        return float((products / np.maximum(lengths, 1e-12)).mean()) if len(arcs) else 0.0
+        return float((products / np.maximum(lengths, 1e-12)).mean())
 
     def _is_constant(self, peer: str) -> bool:
         """Whether a peer shows nearly the same vector for many nodes."""

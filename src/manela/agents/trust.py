@@ -194,9 +194,10 @@ class Bounded:
 
         In the first rounds hosts have not come together yet: only one whose vectors are also too long is not believed.
         """
+        alike = theirs > own * (_UNLIKE if trusted else _LIKE_AGAIN)
         if number < _FIRST_ROUNDS:
-            return clipped <= 0.5 or theirs > own * _UNLIKE
-        return own < _LEAST_LIKENESS or theirs > own * (_UNLIKE if trusted else _LIKE_AGAIN)
+            return alike or clipped <= 0.5
+        return alike or own < _LEAST_LIKENESS
 
     def bound_strengths(self, strengths: Doubles, known: Doubles, largest: Doubles) -> Doubles:
         """The strengths, at least what is known; a node that has hardly more than one edge has just this one."""
@@ -226,20 +227,15 @@ class Bounded:
 
     def pool_moments(self, own: Moments, others: Mapping[str, Moments], sizes: Mapping[str, int]) -> Moments:
         """Their sum, of each peer for no more nodes than it is known to have, and no longer ones than may be."""
-        limit = self._clip**2 * _find_square(own)
+        square = _find_square(own)
         parts = [own]
         for peer, theirs in others.items():
             size = min(theirs.size, sizes.get(peer, 0))
-            square = _find_square(theirs)
-            shrink = np.sqrt(limit / square) if square > limit else 1.0
-            share = size / theirs.size
-            parts.append(
-                Moments(
-                    size,
-                    np.rint(theirs.total * (share * shrink)).astype(np.int64),
-                    np.rint(theirs.products * (share * shrink**2)).astype(np.int64),
-                )
-            )
+            mean, covariance = center(theirs)
+            mean *= _shrink(float(mean @ mean), _MOST_COMMON**2 * square) ** 0.5
+            covariance *= _shrink(float(np.trace(covariance)), self._clip**2 * square)
+            products = size * (covariance + mean[:, None] * mean[None, :])
+            parts.append(Moments(size, np.rint(size * mean).astype(np.int64), np.rint(products).astype(np.int64)))
         return add(parts)
 
     def pool_sums(self, own: Sums, others: Mapping[str, Sums], sizes: Mapping[str, int]) -> Sums:
@@ -254,6 +250,8 @@ class Bounded:
         return Sums(count, np.rint(total).astype(np.int64), own.squares)
 
 
+_MOST_COMMON = 0.6
+"""The norm of the mean of a peer's vectors, over the size of own ones; with more, a liar could push all around."""
 _MANY_OUTLIERS = 0.25
 """Share of a peer's vectors that must be longer than may be for an alarm; honest peers have some."""
 _FIRST_ROUNDS = 8
@@ -268,6 +266,11 @@ and out.
 """
 _JUMP, _LEAST_JUMP = 4.0, 1.0
 """An alarm is raised when a peer's vectors move by so many times what own ones move, and by their own length."""
+
+
+def _shrink(value: float, limit: float) -> float:
+    """By what to multiply a value so that it is within a limit."""
+    return limit / value if value > limit else 1.0
 
 
 def _find_square(moments: Moments) -> float:
