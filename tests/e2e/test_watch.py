@@ -39,8 +39,8 @@ def daemon(tmp_path, manela):
                   "--dimensions", "8")  # fmt: skip
     assert done.returncode == 0, done.stderr
     text = (home / FILE).read_text()
-    text = text.replace("# pairs = 1000000", "pairs = 10000000000").replace("# rounds = 150", "rounds = 1000000")
-    text = re.sub(r"start = [\d.]+", "start = 0.0", text)
+    text = text.replace("# pairs = 1000000", "pairs = 10000000000").replace("# rounds = 100", "rounds = 1000000")
+    text = re.sub(r"\n(start|wait) = [\d.]+", r"\n\1 = 0.0", text)
     (home / FILE).write_text(re.sub(r"deadline = [\d.]+", "deadline = 1.0", text))
     make_identity("beta", tmp_path / "beta.key", tmp_path / "beta.pem")
     with Store(home) as store:
