@@ -76,11 +76,16 @@ def read_record(facts: Iterable[Mapping[str, Any]], near: Neighbourhood) -> Reco
 def _fill_gaps(views: dict[tuple[int, int], npt.NDArray[np.float32]]) -> None:
     """What was not shown in a round, as it had not changed, is as it was shown last."""
     last: npt.NDArray[np.float32] | None = None
-    for (phase, _), view in views.items():
-        if phase == ROUND:
-            if last is not None and last.shape == view.shape:
-                view[:] = np.where(np.isnan(view), last, view)
-            last = view
+    for at, view in list(views.items()):
+        if at[0] != ROUND:
+            continue
+        levels = max(view.shape[1], 0 if last is None else last.shape[1])
+        whole = np.full((len(view), levels, view.shape[2]), np.nan, np.float32)
+        if last is not None:
+            whole[:, : last.shape[1]] = last
+        there = ~np.isnan(view)
+        whole[:, : view.shape[1]][there] = view[there]
+        views[at] = last = whole
 
 
 def attack(record: Record, near: Neighbourhood) -> dict[str, Scores]:
