@@ -25,7 +25,7 @@ from manela.agents.folder import CERTIFICATE, TRACE, export, init, read_status
 from manela.agents.identity import read_certificate
 from manela.agents.names import Node, check_host_name
 from manela.agents.neighbourhood import Edge
-from manela.agents.options import PeerOptions
+from manela.agents.options import PeerOptions, read_table
 from manela.agents.store import Store
 from manela.agents.trace import read_facts
 from manela.agents.warming import warm_up
@@ -100,7 +100,7 @@ class Federation:
         pieces, self.numbers = split_graph(graph, hosts)
         self.config = Config(
             name="host", listen="127.0.0.1:0", parameters=parameters, weighted=graph.is_weighted,
-            seed=seed if lock_step else None, peers=PeerOptions(**{"start": _LONGEST_START, **options}),
+            seed=seed if lock_step else None, peers=read_table(PeerOptions, {"start": _LONGEST_START, **options}, "peers"),
         )  # fmt: skip
         sizes = Counter(hosts)
         warm_up(self.config.terms(0))

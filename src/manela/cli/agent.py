@@ -158,10 +158,11 @@ def exposure(home: Home = _HOME) -> None:
     from manela.agents.store import Store
     from manela.agents.trace import read_facts
 
+    config = read_config(home / FILE)
     if not (home / TRACE).exists():
         raise AgentError(f"{home / TRACE}: is not there; run the daemon with --trace first")
     with Store(home) as store:
-        near = Neighbourhood.build(read_config(home / FILE).name, store.edges())
+        near = Neighbourhood.build(config.name, store.edges())
     record = read_record(read_facts(home / TRACE), near)
     if not record.views:
         raise AgentError(f"{home / TRACE}: holds nothing that was shown by messages yet")
