@@ -100,7 +100,8 @@ class Federation:
         pieces, self.numbers = split_graph(graph, hosts)
         self.config = Config(
             name="host", listen="127.0.0.1:0", parameters=parameters, weighted=graph.is_weighted,
-            seed=seed if lock_step else None, peers=read_table(PeerOptions, {"start": _LONGEST_START, **options}, "peers"),
+            seed=seed if lock_step else None,
+            peers=read_table(PeerOptions, {"start": _LONGEST_START, **options}, "peers"),
         )  # fmt: skip
         sizes = Counter(hosts)
         warm_up(self.config.terms(0))
