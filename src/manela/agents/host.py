@@ -148,6 +148,7 @@ class Host:
         self.can_be_saved = True
         self.alarms: dict[tuple[str, str], int] = {}
         self._schedule: Schedule | None = None
+        self.prepare()
 
     # who is there
 
@@ -207,6 +208,10 @@ class Host:
                 self.drop_peer(peer)
 
     # what the two ways to learn do
+
+    def prepare(self) -> None:
+        """Make ready what this way to learn needs."""
+        raise NotImplementedError
 
     @property
     def rounds(self) -> int:

@@ -6,7 +6,7 @@ All that peers can ask for was published before by `_publish`, so answering neve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,9 +15,6 @@ import numpy.typing as npt
 
 from manela.agents.host import NOISE, SAMPLES, Committed, Compute, Exchange, Host, Instruction, NotReadyError, Saved
 from manela.agents.messages import ROUND, SMOOTH, START, Integers, Pull, Shown, Step, Sums
-from manela.agents.names import Node
-from manela.agents.neighbourhood import Neighbourhood
-from manela.agents.terms import Terms
 from manela.agents.trust import FEWEST_NODES, Bounded, Exact, Norms, Trust, measure_norms
 from manela.engines.message_rounds import MessageRounds
 from manela.engines.neighbours import Neighbours, sum_weights
@@ -91,15 +88,9 @@ class MessageHost(Host):
         Which nodes were smoothed with all their neighbours.
     """
 
-    def __init__(
-        self,
-        terms: Terms,
-        neighbourhood: Neighbourhood,
-        numbers: Mapping[Node, int] | None = None,
-        sizes: Mapping[str, int] | None = None,
-    ) -> None:
-        super().__init__(terms, neighbourhood, numbers, sizes)
-        near, settings = neighbourhood, terms.settings
+    def prepare(self) -> None:
+        """Begin with nothing seen of others, and nothing shown."""
+        terms, near, settings = self.terms, self.neighbourhood, self.terms.settings
         self._trust: Trust = Exact()
         if not terms.lock_step:
             self._trust = Bounded(terms.peers.noise, terms.peers.clip, derive_key(settings.seed, NOISE))

@@ -12,10 +12,7 @@ import numpy.typing as npt
 from manela.agents import walk_answering
 from manela.agents.host import Committed, Compute, Exchange, Host, Instruction, Saved
 from manela.agents.messages import NOTHING, Integers, VectorRows, WalkReply, WalkRequest, Words, no_integers
-from manela.agents.names import Node
-from manela.agents.neighbourhood import Neighbourhood
 from manela.agents.sessions import Link
-from manela.agents.terms import Terms
 from manela.agents.walk_answering import Pending
 from manela.agents.walk_drawing import Drawing, OwnRandomness, SharedKeys
 from manela.agents.walk_plan import ActiveArcs, WalkPlan
@@ -37,14 +34,9 @@ class WalkHost(Host):
         The version in which each node last moved.
     """
 
-    def __init__(
-        self,
-        terms: Terms,
-        neighbourhood: Neighbourhood,
-        numbers: Mapping[Node, int] | None = None,
-        sizes: Mapping[str, int] | None = None,
-    ) -> None:
-        super().__init__(terms, neighbourhood, numbers, sizes)
+    def prepare(self) -> None:
+        """Begin with nothing seen of others."""
+        terms, neighbourhood = self.terms, self.neighbourhood
         self.drawing: Drawing = SharedKeys(self) if terms.lock_step else OwnRandomness(self)
         self.changed = np.ones(self.own, np.int64)
         self._present = np.zeros(self.known, bool)
