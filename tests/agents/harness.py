@@ -52,6 +52,20 @@ def connect(hosts, **options):
     return services
 
 
+def meet_all(hosts):
+    """Have all hosts meet each other; returns their services."""
+    services = connect(hosts)
+
+    async def meet():
+        for one in services:
+            for two in services:
+                if one != two:
+                    await services[one].meet(two)
+
+    asyncio.run(meet())
+    return services
+
+
 async def keep_nothing():
     pass
 

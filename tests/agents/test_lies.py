@@ -4,8 +4,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from harness import make_terms, split_over
-from test_message_host import meet_all
+from harness import make_terms, meet_all, split_over
 
 from manela.agents import codec
 from manela.agents.exchanges import calls_of

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from harness import connect, gather, learn, learners_of, make_terms, split_over
+from harness import connect, gather, learn, learners_of, make_terms, meet_all, split_over
 
 from manela.agents.exchanges import make_host
 from manela.agents.host import Committed, Compute, Exchange
@@ -20,19 +20,6 @@ from manela.kernels.moments import Moments, measure
 @pytest.fixture(scope="module")
 def blocks():
     return stochastic_block_model(nodes=150, inside=0.3, between=0.01, seed=3)
-
-
-def meet_all(hosts):
-    services = connect(hosts)
-
-    async def meet():
-        for one in services:
-            for two in services:
-                if one != two:
-                    await services[one].meet(two)
-
-    asyncio.run(meet())
-    return services
 
 
 def pair(**options):

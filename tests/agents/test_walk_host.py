@@ -4,7 +4,7 @@ import asyncio
 
 import numpy as np
 import pytest
-from harness import connect, learners_of, make_terms, split_over
+from harness import connect, learners_of, make_terms, meet_all, split_over
 
 from manela.agents.exchanges import make_host
 from manela.agents.messages import WalkReply, WalkRequest
@@ -21,21 +21,11 @@ def blocks():
     return stochastic_block_model(nodes=150, inside=0.3, between=0.01, seed=3)
 
 
-def meet_all(services):
-    async def meet():
-        for one in services:
-            for two in services:
-                if one != two:
-                    await services[one].meet(two)
-
-    asyncio.run(meet())
-
-
 def relaying(graph):
     """Three hosts that have met, walks of three hops, and an answer of h1 to h0 for which h2 must be asked."""
     terms = make_terms(walks=True, ratios=(0.2, 0.2, 0.6), rounds=20, pairs=100_000)
     hosts, _ = split_over(graph, 3, terms)
-    meet_all(connect(hosts))
+    meet_all(hosts)
     request = hosts["h0"]._ask()["h1"]
     pending = hosts["h1"].answer("h0", request)
     assert isinstance(pending, Pending)
@@ -97,7 +87,7 @@ def ask_for_random(host, peer, amount):
 def test_a_peer_without_an_edge_gets_no_random_vectors():
     a = make_host(make_terms(walks=True), Neighbourhood.build("a", [Edge("x", ("y", "a")), Edge("x", ("z", "b"))]))
     b = make_host(make_terms(walks=True), Neighbourhood.build("b", [Edge("u", ("v", "b"))]))
-    meet_all(connect({"a": a, "b": b}))
+    meet_all({"a": a, "b": b})
     reply = ask_for_random(a, "b", 100)
     assert len(reply.vectors) == 0
     assert (reply.index == -1).all()
@@ -107,14 +97,14 @@ def test_a_peer_gets_its_share_of_the_pool_in_a_round_however_often_it_asks(bloc
     hosts, _ = split_over(blocks[0], 3, make_terms(walks=True, pool=30))
     for host in hosts.values():
         host.sizes = {name: other.own for name, other in hosts.items()}
-    meet_all(connect(hosts))
+    meet_all(hosts)
     given = [np.count_nonzero(ask_for_random(hosts["h0"], "h1", 20).index >= 0) for _ in range(5)]
     assert sum(given) == 11  # a third of the pool, and one for rounding
 
 
 def test_the_order_of_vectors_tells_nothing(blocks):
     hosts, _ = split_over(blocks[0], 2, make_terms(walks=True, pool=10_000))
-    meet_all(connect(hosts))
+    meet_all(hosts)
     host = hosts["h0"]
     vectors = ask_for_random(host, "h1", 2000).vectors[:, 0]
     rows = [int(np.flatnonzero((host.vectors[:, 0] == vector).all(axis=1))[0]) for vector in vectors]
@@ -126,7 +116,7 @@ def test_the_order_of_vectors_tells_nothing(blocks):
 
 def test_a_bad_vector_is_left_out_and_its_sender_blamed(blocks):
     hosts, _ = split_over(blocks[0], 2, make_terms(walks=True))
-    meet_all(connect(hosts))
+    meet_all(hosts)
     host = hosts["h0"]
     request = host._ask()["h1"]
     honest = hosts["h1"].answer("h0", request)

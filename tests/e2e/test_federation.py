@@ -258,7 +258,10 @@ def test_edges_and_peers_change_while_it_runs(blocks, tmp_path, manela):
         assert manela("agent", "renew", "--home", two.folder).returncode == 0
         following = two.folder / "next-certificate.pem"
         assert manela("agent", "peer", "add", "host2", two.address, following, "--home", one.folder).returncode == 0
-        time.sleep(1.2)
+        log = one.folder / "log.jsonl"
+        reloads = log.read_text().count('"reloaded"')
+        os.kill(federation.pid(one), signal.SIGHUP)
+        wait(federation, lambda statuses: log.read_text().count('"reloaded"') > reloads)
         round_ = federation.statuses()[1]["round"]
         assert manela("agent", "renew", "--use", "--home", two.folder).returncode == 0
         os.kill(federation.pid(two), signal.SIGHUP)
