@@ -29,6 +29,8 @@ from manela.evaluation.classification import classify
 PEERS = (64, 256)
 KILLS = 2.0
 """Seconds from one kill to the next."""
+_LOOK = 0.25
+"""Seconds between two looks at the memory of daemons; more looks take time from those who learn."""
 
 
 def main() -> None:
@@ -81,13 +83,15 @@ def _run(
     graph: Any, folder: Path, parameters: dict[str, Any], options: dict[str, Any], disturb: Callable[..., Any] | None
 ) -> dict[str, Any]:
     federation = Federation(graph, assign(graph, 4, "random", 0), folder, parameters, **options)
-    first, memory, gone = 0.0, (0, 0), []
+    first, looked, memory, gone = 0.0, 0.0, (0, 0), []
     with federation.running():
         for statuses in federation.wait(poll=0.02):
             if not first and all(status.get("round", 0) > 0 for status in statuses):
                 first = time.monotonic()
-            for member in federation.members:
-                memory = tuple(map(max, memory, _memory(federation.pid(member))))
+            if time.monotonic() > looked + _LOOK:
+                looked = time.monotonic()
+                for member in federation.members:
+                    memory = tuple(map(max, memory, _memory(federation.pid(member))))
             if disturb is not None and first:
                 gone = disturb(federation, statuses, time.monotonic() - first)
                 if gone:

@@ -64,8 +64,8 @@ def test_bad_vectors_are_left_out_and_their_sender_blamed():
     assert isinstance(refusal, BadVectorError)
     assert refusal.times == 2
     neighbours = host.sessions.links["h1"].neighbours
-    assert not host._seen[neighbours[[0, 3]]].any()
-    assert host._seen[np.delete(neighbours, [0, 3])].all()
+    assert not host._arcs.seen[neighbours[[0, 3]]].any()
+    assert host._arcs.seen[np.delete(neighbours, [0, 3])].all()
 
 
 @pytest.mark.parametrize("numbers", [[0, 0, 1], [1, 0, 2], [0, 1, 10**6], [-1, 0, 1]])
@@ -87,7 +87,7 @@ def test_a_lie_about_strength_makes_no_mean_grow(claim):
     host._update_neighbours()
     near = host.neighbourhood
     away = near.indices >= host.own
-    shares = host._neighbours.scales[0][near.indices[away]]  # of a mean that is the asker's own
+    shares = host._arcs.neighbours.scales[0][near.indices[away]]  # of a mean that is the asker's own
     assert np.isfinite(shares).all()
     assert ((shares <= 0.75) | (shares == 1.0)).all()
 
@@ -341,7 +341,7 @@ def test_steps_come_in_order_and_are_published_before_they_are_asked_for(blocks)
         if isinstance(instruction, Compute):
             instruction.work()
         elif isinstance(instruction, Exchange):
-            assert host.step in host._published
+            assert host.step in host._published.steps
             phases.append(host.step)
         else:
             assert isinstance(instruction, Committed)

@@ -7,24 +7,23 @@ All that peers can ask for was published before by `_publish`, so answering neve
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from manela.agents.host import NOISE, SAMPLES, Committed, Compute, Exchange, Host, Instruction, NotReadyError, Saved
+from manela.agents.host import NOISE, SAMPLES, Committed, Compute, Exchange, Host, Instruction, Saved
+from manela.agents.judging import Judge
 from manela.agents.messages import ROUND, SMOOTH, START, Integers, Pull, Shown, Step, Sums
-from manela.agents.trust import FEWEST_NODES, Bounded, Exact, Norms, Trust, measure_norms
+from manela.agents.publishing import Publications, Published
+from manela.agents.trust import Bounded, Exact, Norms, Trust, measure_norms
+from manela.agents.used_arcs import UsedArcs
 from manela.engines.message_rounds import MessageRounds
-from manela.engines.neighbours import Neighbours, sum_weights
 from manela.engines.smoothing import Filter, find_sizes, resize
 from manela.engines.start import Sweeps, choose_size, find_spread, sum_rows
 from manela.engines.state import State
-from manela.engines.threads import Threads
-from manela.errors import BadVectorError, DivergenceError, MalformedError, RefusedError, TermsError
-from manela.kernels.arcs import Arcs
-from manela.kernels.cpu import build_aliases
+from manela.errors import BadVectorError, DivergenceError, MalformedError, RefusedError
 from manela.kernels.half import from_half, to_half
 from manela.kernels.layout import Table
 from manela.kernels.moments import Moments
@@ -32,44 +31,8 @@ from manela.kernels.reference import SWEEPS
 from manela.randomness import VECTORS, derive_key, draw_vectors
 from manela.schedule import GROWN, Basis, Schedule, choose_pairs, plan_nodes, weigh
 
-_KEPT_STEPS = 3
-"""Steps of a lock-step run that are still shown to slower peers; with fewer they would wait for ever."""
 _NOISE_OF_START, _MOST_NOISE_OF_START, _NOISE_OF_SMOOTHING = 1.0, 4.0, 0.1
 """How much of the noise is added; steps of smoothing are few and alike and tell less, and noise harms them more."""
-_FEWEST_ARCS = 8
-"""Arcs that are needed to judge a peer by; with fewer, chance would."""
-_SAMPLE = 2000
-"""Arcs by which a peer is judged; more take longer, and are hardly more certain."""
-_SAME = 0.9
-"""How much of the size of a peer's vectors may be in their mean; a constant vector has 1, honest ones less than 0.6."""
-_CERTAIN = 5
-"""Exchanges in which a peer must not be believed for an alarm; honest ones may not be for a moment."""
-_LATE_ROUNDS = 3
-"""Rounds for which the steps of the start are still shown to slower peers."""
-
-
-@dataclass(frozen=True, eq=False)
-class Published:
-    """What peers can be shown of the nodes that have neighbours elsewhere; as halves, where they travel as such.
-
-    Attributes
-    ----------
-    rows : array, shape (nodes, tables, 1, m), or None
-        As they are at this step.
-    means : array, shape (nodes, tables, hops − 1, m), or None
-        With noise, and those of the version `means_version`.
-    moments, sums :
-        Of all nodes.
-    """
-
-    step: Step
-    version: int
-    strengths: npt.NDArray[np.float64]
-    rows: npt.NDArray[Any] | None = None
-    means: npt.NDArray[Any] | None = None
-    means_version: int = 0
-    moments: list[Moments] = field(default_factory=list)
-    sums: Sums | None = None
 
 
 class MessageHost(Host):
@@ -79,9 +42,6 @@ class MessageHost(Host):
     ----------
     step : Step
         What it does now.
-    distrusted : dict of int
-        Peers whose vectors are not used, as they are unlike those of our nodes that they are neighbours of; and for how
-        many exchanges now.
     smoothed : array of float32, shape (n, m), or None
         The vectors after smoothing.
     whole : array of bool, shape (n,), or None
@@ -98,31 +58,18 @@ class MessageHost(Host):
         self.whole: npt.NDArray[np.bool_] | None = None
         self._smoothed_at = -1
         self._falls_at: int | None = None
-        self._threads = Threads(1)
-        self._strengths_of_others = np.zeros(self.known)
-        self._largest_weights = np.zeros(self.known)
-        self._known_strengths = np.zeros(self.known)
-        weights = near.weights if terms.weighted else np.ones(len(near.indices))
-        np.add.at(self._known_strengths, near.indices, weights)
-        np.maximum.at(self._largest_weights, near.indices, weights)
-        self._seen = np.zeros(self.known, bool)
-        self._seen[: self.own] = True
-        self.distrusted: dict[str, int] = {}
-        self._clipped: dict[str, float] = {}
-        self._samples = self._sample_arcs()
-        self._is_stale = False
-        self._active = self._find_active(self._seen)
-        self._neighbours = self._build_neighbours(self._active)
+        self._judge = Judge(near, self._trust, derive_key(settings.seed, SAMPLES))
+        self._arcs = UsedArcs(near, self.own, self.known, terms.weighted)
         self._state = State(self.tables, settings.dimensions)
         self._rounds = MessageRounds(
-            self._neighbours, settings, self._state, slice(0, self.own), np.arange(self.own), self.numbers
+            self._arcs.neighbours, settings, self._state, slice(0, self.own), np.arange(self.own), self.numbers
         )
         self._own_rows = slice(0, self.own)
         self._edge_rows = np.unique(near.sources[near.indices >= self.own])
         self._place = np.full(self.own, -1, np.int64)
         self._place[self._edge_rows] = np.arange(len(self._edge_rows))
         self._told: npt.NDArray[np.float64] | None = None
-        self._published: dict[Step, Published] = {}
+        self._published = Publications(terms.lock_step)
         self._norms = Norms(np.zeros((terms.tables, terms.hops)), 0.0)
         self._shown_before: npt.NDArray[np.float32] | None = None
         self._means: npt.NDArray[Any] | None = None
@@ -137,6 +84,11 @@ class MessageHost(Host):
         self._starting = settings.starts_by_neighbours
         self.can_be_saved = not self._starting
         self.step = Step(START if self._starting else ROUND, 0)
+
+    @property
+    def distrusted(self) -> dict[str, int]:
+        """Peers that are not believed, and for how many exchanges now."""
+        return self._judge.distrusted
 
     # what it does, one thing after the other
 
@@ -156,14 +108,14 @@ class MessageHost(Host):
 
     def _start(self) -> Iterator[Instruction]:
         settings = self.terms.settings
-        sweeps = self._sweeps = Sweeps(self.tables[0], self._neighbours, settings.dimensions)
+        sweeps = self._sweeps = Sweeps(self.tables[0], self._arcs.neighbours, settings.dimensions)
         for number in range(SWEEPS):
             sweeps.show(self._own_rows)
             self._trace_own(Step(START, number), self._widen(sweeps.shown, np.arange(self.own)))
             self._publish_step(Step(START, number), self._widen(sweeps.shown, self._edge_rows))
             yield Exchange(self.ask, patient=True)
             self._update_neighbours()
-            sweeps.neighbours = self._neighbours
+            sweeps.neighbours = self._arcs.neighbours
             yield Compute(sweeps.average)
             sums = self._sum_rows()
             self._sums = {}
@@ -176,8 +128,8 @@ class MessageHost(Host):
         sweeps.finish(choose_size(self._find_degree()))
         self._sweeps = None
         if not self.terms.lock_step:
-            self._seen[self.own :], self._is_stale = False, True  # their vectors have not been seen yet
-        alone = np.flatnonzero(~self._neighbours.joined[: self.own])
+            self._arcs.forget(slice(self.own, None))  # their vectors have not been seen yet
+        alone = np.flatnonzero(~self._arcs.neighbours.joined[: self.own])
         random = np.empty((len(alone), settings.dimensions), dtype=np.float32)
         draw_vectors(settings.seed, self.numbers[alone], random, VECTORS)
         self.tables[0][alone, : settings.dimensions] = random
@@ -202,7 +154,7 @@ class MessageHost(Host):
                 self._update_neighbours()
         self._let_fall()
         # nodes whose neighbours are all away have nobody to learn from
-        joined, number = self._neighbours.joined[: self.own], self.round
+        joined, number = self._arcs.neighbours.joined[: self.own], self.round
         schedule = self._find_schedule()
         schedule = replace(schedule, iterations=np.where(joined, schedule.iterations, 0.0))
         pooled = self._pool_moments()
@@ -225,7 +177,7 @@ class MessageHost(Host):
     def _smooth(self) -> Iterator[Instruction]:
         dimensions = self.terms.settings.dimensions
         table = self.tables[0].copy()
-        filtered, neighbours = self._active, self._neighbours
+        filtered, neighbours = self._arcs.used, self._arcs.neighbours
         network_filter = Filter(neighbours)
         steps = network_filter.pass_through(table)
         whole = np.ones(self.own, bool)
@@ -240,7 +192,7 @@ class MessageHost(Host):
             self._source_seen[: self.own] = True
             if number == 0 and not self.terms.lock_step:
                 # of whoever does not come, what was seen last
-                last = np.flatnonzero(self._seen[self.own :]) + self.own
+                last = np.flatnonzero(self._arcs.seen[self.own :]) + self.own
                 source[last] = self._widen(self._rounds.shown[0], last, padded=True)
                 self._source_seen[last] = True
             self._trace_own(Step(SMOOTH, number), source[: self.own, :dimensions])
@@ -248,22 +200,22 @@ class MessageHost(Host):
             norms = measure_norms(source[: self.own, None, None, :dimensions], None)
             self._source_norms = Norms(np.nan_to_num(norms.sizes), 0.0)
             yield Exchange(self.ask, patient=True)
-            active = self._find_active(self._source_seen)
-            whole &= self._have_all(active)
-            if not np.array_equal(active, filtered):
-                filtered, neighbours = active, self._build_neighbours(active)
+            used = self._arcs.find(self.sessions.links, self._source_seen, self.distrusted)
+            whole &= self._arcs.have_all(used)
+            if not np.array_equal(used, filtered):
+                filtered, neighbours = used, self._arcs.build(used)
                 network_filter.change(neighbours)
             yield Compute(advance)
             number += 1
         alone = np.flatnonzero(~neighbours.joined[: self.own])
         table[alone] = self.tables[0][alone]
-        sizes = find_sizes(self._neighbours)
-        joined = max(1, int(np.count_nonzero(self._neighbours.joined)))
+        sizes = find_sizes(self._arcs.neighbours)
+        joined = max(1, int(np.count_nonzero(self._arcs.neighbours.joined)))
         mean = float(sizes.sum()) / joined
         if self.terms.lock_step:
             totals = self.total_of_all()
             mean = totals.sizes[0] / totals.joined
-        resize(table, self._neighbours, sizes, mean or 1.0)
+        resize(table, self._arcs.neighbours, sizes, mean or 1.0)
         if self.whole is not None and self._smoothed_at == self.round and self.whole.sum() > whole.sum():
             return  # those from before, with more of the neighbours
         self.smoothed, self.whole, self._smoothed_at = table[: self.own, :dimensions].copy(), whole, self.round
@@ -286,7 +238,8 @@ class MessageHost(Host):
     def answer(self, peer: str, request: Pull) -> Shown:
         """Show a peer those of the nodes here that are neighbours of its own."""
         places = self._place[self.sessions.find(peer, request.session).neighbours]
-        published = self._find_published(request.step)
+        smooths = self.terms.settings.smooths or not self.done
+        published = self._published.find(request.step, self.step, smooths)
         tables, _, dimensions = self.count_rows(request)
         rows: npt.NDArray[Any] = np.zeros((0, tables, 1, dimensions), np.float32)
         if published is None:
@@ -360,15 +313,14 @@ class MessageHost(Host):
                 self._sums[peer] = reply.sums
             levels = [asked.level] if self.terms.lock_step else list(range(vectors.shape[2]))
             judged = self._trust.judge(vectors, self._widen(self._rounds.shown[0], rows), self._norms)
-            self._clipped[peer] = judged.clipped
+            self._judge.clipped[peer] = judged.clipped
             self._count_alarms(peer, judged.alarms)
             for table, shown in enumerate(self._rounds.shown):
                 for place, level in enumerate(levels):
                     self._write(shown, level * self.known + rows, judged.rows[:, table, place])
-            bounded = self._trust.bound_strengths(strengths, self._known_strengths[rows], self._largest_weights[rows])
-            self._is_stale |= not (self._seen[rows].all() and (self._strengths_of_others[rows] == bounded).all())
-            self._strengths_of_others[rows] = bounded
-            self._seen[rows] = True
+            arcs = self._arcs
+            bounded = self._trust.bound_strengths(strengths, arcs.known_strengths[rows], arcs.largest_weights[rows])
+            arcs.see(rows, bounded)
         elif self._source is not None and reply.step.phase == SMOOTH:
             dimensions = vectors.shape[3]
             before = self._source[rows, :dimensions]
@@ -391,25 +343,7 @@ class MessageHost(Host):
             taken = np.divide(taken, lengths, out=np.zeros_like(taken), where=lengths > 0, casting="same_kind")
             taken *= np.float32(1.0 if asked.number > 0 else 1.0 / np.sqrt(12 * taken.shape[1]))
         self._write(self._sweeps.shown, rows, taken)
-        self._is_stale |= not self._seen[rows].all()
-        self._seen[rows] = True
-
-    def _find_published(self, step: Step) -> Published | None:
-        """What was published at a step; None where there is nothing yet that could be shown."""
-        if step in self._published:
-            return self._published[step]
-        if self.terms.lock_step:
-            if step >= self.step:
-                raise NotReadyError
-            raise TermsError(f"step {tuple(step)} is over, {self.name} is at {tuple(self.step)}")
-        rounds = [published for known, published in self._published.items() if known.phase == ROUND]
-        if step.phase == ROUND:
-            return rounds[-1] if rounds else None
-        if step.phase == SMOOTH and not (self.done and not self.terms.settings.smooths):
-            raise NotReadyError
-        if step >= self.step and not rounds:
-            raise NotReadyError
-        return rounds[-1] if rounds else None
+        self._arcs.see(rows)
 
     def _trace_own(self, step: Step, rows: npt.NDArray[np.float32]) -> None:
         """Tell the host's own rows, which whoever attacks with its trace knows too."""
@@ -421,15 +355,8 @@ class MessageHost(Host):
 
     def _publish(self, published: Published) -> None:
         """Let peers be shown this from now on."""
-        step = published.step
-        kept = self._published
-        if self.terms.lock_step:
-            kept = dict(list(kept.items())[1 - _KEPT_STEPS :])
-        elif step.phase == ROUND:
-            late = START if self.round < _LATE_ROUNDS else -1
-            kept = {earlier: shown for earlier, shown in kept.items() if earlier.phase == late}
-        # others may be reading: what is published is replaced as a whole
-        self._published, self.step = {**kept, step: published}, step
+        self._published.publish(published, self.round)
+        self.step = published.step
 
     def _publish_step(self, step: Step, rows: npt.NDArray[np.float32]) -> None:
         """Show rows of nodes that have neighbours elsewhere, (nodes, m), at a step of the start or of smoothing."""
@@ -541,7 +468,7 @@ class MessageHost(Host):
     def stranded(self) -> bool:
         """Whether its nodes have neighbours, but only at peers that are away: a round would learn nothing."""
         near = self.neighbourhood
-        return len(near.indices) > 0 and not self._find_active(np.ones(self.known, bool), believing_all=True).any()
+        return len(near.indices) > 0 and not self._arcs.find(self.sessions.links).any()
 
     def abandon(self) -> None:
         """End what is being computed, within moments."""
@@ -587,9 +514,9 @@ class MessageHost(Host):
         return sums.count > 0 and find_spread(sums.total, sums.squares, sums.count) >= GROWN
 
     def _sum_rows(self) -> Sums:
-        total, squares = sum_rows(self.tables[0], self._neighbours)
+        total, squares = sum_rows(self.tables[0], self._arcs.neighbours)
         dimensions = self.terms.settings.dimensions
-        return Sums(int(np.count_nonzero(self._neighbours.joined)), total[:dimensions], squares)
+        return Sums(int(np.count_nonzero(self._arcs.neighbours.joined)), total[:dimensions], squares)
 
     def _commit(self, made: int) -> None:
         """The round is over."""
@@ -607,21 +534,21 @@ class MessageHost(Host):
 
     def change_peer(self, peer: str) -> None:
         """A peer has accepted our edges anew."""
-        self._told, self._is_stale = None, True
+        self._told, self._arcs.is_stale = None, True
 
     def drop_peer(self, peer: str) -> None:
         """Do without a peer's vectors and moments."""
-        self._seen[self.rows_of(peer)] = False
+        self._arcs.forget(self.rows_of(peer))
         self._moments.pop(peer, None)
-        self._told, self._is_stale = None, True
+        self._told = None
         self._update_neighbours()
 
     def _find_strengths(self) -> npt.NDArray[np.float64]:
         """The strengths of the nodes that have neighbours elsewhere, by the edges that peers have accepted."""
         told = self._told
         if told is None:
-            active = self._find_active(np.ones(self.known, bool))
-            told = self._build_neighbours(active).strengths[self._edge_rows]
+            accepted = self._arcs.find(self.sessions.links, distrusted=self.distrusted)
+            told = self._arcs.build(accepted).strengths[self._edge_rows]
         return told
 
     def _find_sizes_of_peers(self) -> dict[str, int]:
@@ -630,101 +557,19 @@ class MessageHost(Host):
 
     def _judge_peers(self) -> None:
         """Do without peers whose nodes are unlike our nodes that they are neighbours of, as no honest ones are."""
-        own = self._measure_likeness(self._samples[""])
-        for peer in list(self.sessions.links):
-            sample = self._samples.get(peer)
-            if sample is None:
-                continue
-            sample = sample[self._seen[self.neighbourhood.indices[sample]]]
-            if len(sample) < _FEWEST_ARCS:
-                continue
-            trusted = peer not in self.distrusted
-            theirs = self._measure_likeness(sample)
-            clipped = self._clipped.get(peer, 0.0)
-            believed = self._trust.believes(own, theirs, clipped, self.round, trusted) and not self._is_constant(peer)
-            if believed != trusted:
-                self._is_stale, self._told = True, None
-            if believed:
-                self.distrusted.pop(peer, None)
-                continue
-            self.distrusted[peer] = self.distrusted.get(peer, 0) + 1
-            if self.distrusted[peer] == _CERTAIN:
-                self._count_alarms(peer, ["disagreeing"])
-
-    def _measure_likeness(self, arcs: Integers) -> float:
-        """The mean cosine of the vectors at both ends of some arcs, less what those of each side have in common.
-
-        That is pushed to and fro by common negatives, at each host in its own time.
-        """
-        if not len(arcs):
-            return 0.0
-        near, shown = self.neighbourhood, self._rounds.shown[0]
-        ends = [self._widen(shown, rows) for rows in (near.sources[arcs], near.indices[arcs])]
-        ends = [rows - rows.mean(axis=0) for rows in ends]
-        products = (ends[0] * ends[1]).sum(axis=1)
-        lengths = np.linalg.norm(ends[0], axis=1) * np.linalg.norm(ends[1], axis=1)
-        return float((products / np.maximum(lengths, 1e-12)).mean())
-
-    def _is_constant(self, peer: str) -> bool:
-        """Whether a peer shows nearly the same vector for many nodes."""
-        rows = self.sessions.links[peer].neighbours
-        rows = rows[self._seen[rows]][:_SAMPLE]
-        vectors = self._widen(self._rounds.shown[0], rows).astype(np.float64)
-        mean = vectors.mean(axis=0) if len(rows) else np.zeros(1)
-        return len(rows) >= FEWEST_NODES and float(mean @ mean) > _SAME * float((vectors**2).sum(axis=1).mean())
-
-    def _sample_arcs(self) -> dict[str, Integers]:
-        """Some arcs to nodes of each peer, and under "" to own nodes, by which peers are judged."""
-        random = np.random.default_rng(derive_key(self.terms.settings.seed, SAMPLES))
-        arcs = {"": np.flatnonzero(self.neighbourhood.indices < self.own)}
-        arcs |= {peer: self.neighbourhood.arcs_to(peer) for peer in self.neighbourhood.peers}
-        return {
-            peer: random.choice(these, min(len(these), _SAMPLE), replace=False)
-            for peer, these in arcs.items()
-            if len(these) or not peer
-        }
-
-    def _find_active(self, seen: npt.NDArray[np.bool_], believing_all: bool = False) -> npt.NDArray[np.bool_]:
-        """The arcs to own nodes, and to those of peers that have accepted them and that are seen."""
-        near = self.neighbourhood
-        active = near.indices < self.own
-        for peer, link in list(self.sessions.links.items()):
-            active[link.arcs] = believing_all or peer not in self.distrusted
-        mask: npt.NDArray[np.bool_] = active & seen[near.indices]
-        return mask
-
-    def _have_all(self, active: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Which own nodes have all their arcs."""
-        near = self.neighbourhood
-        counts = np.bincount(near.sources[active], minlength=self.own)
-        mask: npt.NDArray[np.bool_] = counts == np.diff(near.indptr)
-        return mask
+        shown = self._rounds.shown[0]
+        changed, alarms = self._judge.judge(
+            self.sessions.links, self._arcs.seen, lambda rows: self._widen(shown, rows), self.round
+        )
+        if changed:
+            self._told, self._arcs.is_stale = None, True
+        for peer in alarms:
+            self._count_alarms(peer, ["disagreeing"])
 
     def _update_neighbours(self) -> None:
         """Have nodes take the neighbours that are there now."""
-        if self._is_stale:
-            self._is_stale = False
-            self._active = self._find_active(self._seen)
-            self._neighbours = self._build_neighbours(self._active)
-            self._rounds.change_neighbours(self._neighbours)
-
-    def _build_neighbours(self, active: npt.NDArray[np.bool_]) -> Neighbours:
-        """Neighbours by these arcs."""
-        near = self.neighbourhood
-        places = np.flatnonzero(active)
-        counts = np.bincount(near.sources[places], minlength=self.known)
-        indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-        weights = thresholds = aliases = None
-        sums = counts.astype(np.float64)
-        if self.terms.weighted:
-            weights = near.weights[places]
-            thresholds, aliases = np.empty(len(places), np.uint32), np.empty(len(places), np.int32)
-            build_aliases(indptr, weights, thresholds, aliases)
-            sums = sum_weights(indptr, weights)
-        sums[self.own :] = self._strengths_of_others[self.own :]
-        scales = np.divide(1.0, sums, out=np.zeros(self.known), where=sums > 0)[None]
-        arcs = Arcs(indptr, near.indices[places], thresholds, aliases)
-        return Neighbours(arcs, weights, scales, self._threads, np.array([0, self.own]), False)
+        if self._arcs.update(self.sessions.links, self.distrusted):
+            self._rounds.change_neighbours(self._arcs.neighbours)
 
     def _count_alarms(self, peer: str, alarms: list[str]) -> None:
         for kind in alarms:
