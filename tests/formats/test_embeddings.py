@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -135,3 +136,31 @@ def test_no_bytes_make_a_reader_fail_other_than_by_our_errors(tmp_path_factory, 
         read_embedding(path)
     except ManelaError as error:
         assert str(path) in str(error)
+
+
+def test_npy_never_pairs_vectors_with_ids_of_others(tmp_path, monkeypatch):
+    file = tmp_path / "e.npy"
+    old = Embedding(np.array([1, 2]), np.ones((2, 3), np.float32))
+    new = Embedding(np.array([7, 8]), np.full((2, 3), 2.0, np.float32))
+    write_embedding(old, file)
+
+    replace = Path.replace
+
+    def crash(self, target):
+        if Path(target) == file:  # the ids are new, and the power fails before the vectors are
+            raise KeyboardInterrupt
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", crash)
+    with pytest.raises(KeyboardInterrupt):
+        write_embedding(new, file)
+    monkeypatch.undo()
+    found = read_embedding(file)
+    assert (found.nodes.tolist(), found.vectors[0, 0]) == ([1, 2], 1.0)
+    write_embedding(new, file)
+    found = read_embedding(file)
+    assert (found.nodes.tolist(), found.vectors[0, 0]) == ([7, 8], 2.0)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["e.nodes.json", "e.npy"]
+    np.save(file, np.zeros((2, 3), np.float32))
+    with pytest.raises(FormatError, match="are those of other vectors"):
+        read_embedding(file)

@@ -1,4 +1,6 @@
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -56,3 +58,33 @@ def test_what_could_not_be_written_is_known_before(tmp_path):
     with pytest.raises(OutputError, match="cannot be written"):
         check_writable(type(tmp_path)("/proc/out.npz"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_process_left_is_removed_and_what_is_being_written_is_not(tmp_path, monkeypatch):
+    code = f"""
+import os, sys
+from pathlib import Path
+from manela.formats.files import replace_file
+with replace_file(Path({str(tmp_path)!r}) / "out.npz") as file:
+    file.write(b"x" * 1000)
+    file.flush()
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
+    command = [sys.executable, "-c", code]
+    writers = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
+    for writer in writers:
+        assert writer.stdout.readline() == b"writing\n"
+    killed, alive = writers
+    killed.kill()
+    killed.wait()
+    assert len(list(tmp_path.glob(".manela.*.part"))) == 2
+    monkeypatch.setattr("manela.formats.files._YOUNG", -1.0)
+    with replace_file(tmp_path / "other.npz") as file:
+        file.write(b"y")
+        assert len(list(tmp_path.glob(".manela.*.part"))) == 2  # this one, and that of the one who lives
+    alive.communicate(b"")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["other.npz", "out.npz"]
+    for writer in writers:
+        writer.stdin.close()
+        writer.stdout.close()

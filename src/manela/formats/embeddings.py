@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 from collections.abc import Callable, Iterator
@@ -47,6 +48,8 @@ class Output:
         """Write an embedding; the file appears whole or not at all."""
         with replace_file(self.path) as file:
             _WRITERS[self.path.suffix.lower()](embedding, file, self.path)
+        if self.path.suffix.lower() == ".npy":
+            _ids_before(self.path).unlink(missing_ok=True)
 
 
 def check_output(path: Path) -> Output:
@@ -104,26 +107,50 @@ def _read_npz(path: Path) -> Embedding:
 
 
 def _write_npy(embedding: Embedding, file: BinaryIO, path: Path) -> None:
+    """Vectors, and their ids in a file beside them, which says of which vectors they are.
+
+    The two cannot be replaced at once: until the new vectors are there, the ids of those before stay beside them too.
+    """
     nodes, kind = _plain_ids(embedding.nodes, path)
-    beside = {"nodes": nodes.tolist(), "node_ids": kind, "provenance": dict(embedding.provenance)}
-    with replace_file(_ids_beside(path)) as ids:
-        ids.write(json.dumps(beside, ensure_ascii=False, sort_keys=True).encode())
+    sha = hashlib.sha256()
     np.lib.format.write_array_header_1_0(
         file, {"descr": "<f4", "fortran_order": False, "shape": embedding.vectors.shape}
     )
     for rows in _pieces(embedding.vectors):
-        file.write(rows.astype("<f4", copy=False).tobytes())
+        content = rows.astype("<f4", copy=False).tobytes()
+        sha.update(content)
+        file.write(content)
+    beside = {
+        "nodes": nodes.tolist(), "node_ids": kind, "provenance": dict(embedding.provenance), "sha256": sha.hexdigest()
+    }  # fmt: skip
+    ids = _ids_beside(path)
+    if ids.exists() and not _ids_before(path).exists():
+        with replace_file(_ids_before(path)) as before:
+            before.write(ids.read_bytes())
+    with replace_file(ids) as written:
+        written.write(json.dumps(beside, ensure_ascii=False, sort_keys=True).encode())
 
 
 def _read_npy(path: Path) -> Embedding:
     ids = _ids_beside(path)
     if not ids.exists():
         raise FormatError(f"{path}: needs its ids beside it in {ids.name}, which is not there")
-    beside = json.loads(ids.read_bytes())
+    vectors = np.load(path, allow_pickle=False)
+    sha = hashlib.sha256(np.ascontiguousarray(vectors).data).hexdigest()
+    for file in (ids, _ids_before(path)):
+        if file.exists():
+            beside = json.loads(file.read_bytes())
+            if beside.get("sha256", sha) == sha:
+                break
+    else:
+        raise FormatError(f"{path}: the ids in {ids.name} are those of other vectors; write both anew")
     kind = beside["node_ids"]
     nodes = np.array(beside["nodes"], dtype=np.int64 if kind == "integer" else object)
-    vectors = np.load(path, allow_pickle=False)
     return Embedding(_typed_ids(nodes, kind), vectors.astype(np.float32, copy=False), None, beside["provenance"])
+
+
+def _ids_before(path: Path) -> Path:
+    return path.with_suffix(".nodes.before.json")
 
 
 def _ids_beside(path: Path) -> Path:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,20 +14,31 @@ from typing import BinaryIO
 
 from manela.errors import OutputError
 
+_PREFIX, _SUFFIX = ".manela.", ".part"
+_YOUNG = 60.0
+"""Seconds for which an unfinished file is left alone, as its writer may not have locked it yet."""
+
 
 @contextmanager
-def replace_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write that takes the place of path when the block ends well, and vanishes when it does not."""
+def replace_file(path: Path, private: bool = False) -> Iterator[BinaryIO]:
+    """A file to write that takes the place of path when the block ends well, and vanishes when it does not.
+
+    A symbolic link at path is replaced, not followed. A `private` file can be read by its owner only.
+    """
     temporary: str | None = None
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".manela.", suffix=".part")
+        remove_unfinished(path.parent)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_PREFIX, suffix=_SUFFIX)
         with os.fdopen(handle, "wb") as file:
+            with contextlib.suppress(OSError):  # not every file system has locks
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(path)
-        temporary = None
+            if not private:
+                Path(temporary).chmod(0o666 & ~_umask())
+            Path(temporary).replace(path)
+            temporary = None
         _sync_folder(path.parent)
     except OSError as error:
         if isinstance(error, OutputError):
@@ -35,6 +49,20 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
             Path(temporary).unlink(missing_ok=True)
 
 
+def remove_unfinished(folder: Path) -> None:
+    """Remove what was left in a folder by processes that were killed while they wrote: it is locked by nobody."""
+    for left in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.lstat().st_mtime < _YOUNG:
+                continue
+            handle = os.open(left, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                left.unlink(missing_ok=True)
+            finally:
+                os.close(handle)
+
+
 def check_writable(path: Path) -> None:
     """Raise OutputError now if path could not be written later."""
     try:
@@ -42,7 +70,7 @@ def check_writable(path: Path) -> None:
             raise OutputError(f"{path}: cannot be written: it is a folder")
         if not path.parent.is_dir():
             raise OutputError(f"{path}: cannot be written: there is no folder {path.parent}")
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".manela.", suffix=".part")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=_PREFIX, suffix=_SUFFIX)
     except OutputError:
         raise
     except OSError as error:
