@@ -16,8 +16,8 @@ from manela import Manela, ManelaWarning
 from manela.agents.config import Config
 from manela.agents.exchanges import make_host
 from manela.agents.federation import Federation, assign, free_ports
-from manela.agents.folder import CERTIFICATE, KEY, init, read_status
-from manela.agents.identity import read_certificate
+from manela.agents.folder import init, read_status
+from manela.agents.identity import CERTIFICATE, KEY, read_certificate
 from manela.agents.learner import Learner
 from manela.agents.neighbourhood import Edge, Neighbourhood
 from manela.agents.options import PeerOptions
@@ -109,9 +109,10 @@ def _run(
 
 
 def _kill_often(federation: Federation, statuses: list[dict[str, Any]], seconds: float) -> list[str]:
-    """Now and then another one."""
+    """Now and then another one, while rounds go on: a run is so short that smoothing would never be left in peace."""
     done = getattr(federation, "kills", 0)
-    if seconds >= KILLS * (done + 1) and not all(status.get("state") == "done" for status in statuses):
+    learning = any(status.get("round", 0) < status.get("rounds", 1) for status in statuses)
+    if seconds >= KILLS * (done + 1) and learning:
         member = federation.members[done % len(federation.members)]
         federation.kill(member)
         federation.start(member)
@@ -158,7 +159,9 @@ async def _hold(folder: Path, peers: int) -> list[str]:
             keys, traffic = Keys((folder / name / KEY).read_bytes(), certificates[name].encode()), Traffic()
             transport = RpcTransport(keys, {"hub": hub}, 30.0, traffic)
             service = Service(host, transport)
-            server = RpcServer(config.listen, keys, {"hub": hub}, service.serve, service.refuse, 30.0, traffic)
+            server = RpcServer(
+                config.listen, keys, {"hub": hub}, service.serve, service.bound_request, service.refuse, 30.0, traffic
+            )
             await server.start()
             stack.push_async_callback(server.stop, 0.1)
             stack.push_async_callback(transport.close)

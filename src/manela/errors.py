@@ -111,6 +111,8 @@ class RefusedError(ManelaError):
     """
 
     reason = "refused"
+    expected = False
+    """Whether the protocol makes it happen among honest peers, so that it says nothing against one."""
 
     def __init__(self, message: str, *, times: int = 1, remote: bool = False) -> None:
         super().__init__("".join(c if c.isprintable() else "?" for c in message[:_LONGEST_WORDS]))
@@ -151,6 +153,7 @@ class SessionError(RefusedError):
     """It must introduce its edges again."""
 
     reason = "unknown session"
+    expected = True
 
 
 class MalformedError(RefusedError):

@@ -108,7 +108,8 @@ async def listening(host, identities, peers, **options):
     transport = RpcTransport(identities[host.name], known, deadline, traffic)
     service = Service(host, transport, tell=lambda peer, refusal: told.append((peer, refusal)), **options)
     server = RpcServer(
-        "127.0.0.1:0", identities[host.name], known, service.serve, service.refuse, deadline, traffic
+        "127.0.0.1:0", identities[host.name], known, service.serve, service.bound_request, service.refuse, deadline,
+        traffic,
     )  # fmt: skip
     await server.start()
     try:

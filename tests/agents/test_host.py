@@ -231,7 +231,8 @@ def test_a_session_that_is_not_known_is_refused_and_made_anew(blocks, walks):
     fresh = asyncio.run(run())
     assert hosts["h0"].sessions.knows("h1")
     assert "h0" in fresh.sessions.greetings
-    assert services["h1"].refusals["h0", SessionError.reason] >= 1
+    # the protocol makes this happen among honest hosts: it is nothing to hold against one
+    assert services["h1"].refusals["h0", SessionError.reason] == 0
 
 
 def test_what_was_kept_goes_on(walks):

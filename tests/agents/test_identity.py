@@ -2,7 +2,16 @@
 
 import pytest
 
-from manela.agents.identity import check_certificate, expiry_of, fingerprint, make_identity, name_of, read_certificate
+from manela.agents.identity import (
+    check_certificate,
+    check_key,
+    expiry_of,
+    find_certificate,
+    fingerprint,
+    make_identity,
+    name_of,
+    read_certificate,
+)
 from manela.errors import AgentError
 
 
@@ -30,3 +39,37 @@ def test_what_is_no_certificate_says_so(tmp_path):
         read_certificate(tmp_path / "nothing.pem")
     with pytest.raises(AgentError, match="a host's name"):
         make_identity("No Name", tmp_path / "k", tmp_path / "c")
+
+
+def test_two_certificates_of_one_host_can_be_told_apart_by_whoever_has_both(tmp_path):
+    from cryptography import x509
+
+    found = []
+    for number in (1, 2):
+        make_identity("alpha", tmp_path / f"{number}.key", tmp_path / f"{number}.pem")
+        found.append(x509.load_pem_x509_certificate((tmp_path / f"{number}.pem").read_bytes()))
+    assert found[0].subject != found[1].subject
+    for one in found:
+        own = one.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+        issuer = one.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value
+        assert own.digest == issuer.key_identifier
+    assert found[0].extensions[2] != found[1].extensions[2]
+
+
+def test_a_key_of_another_certificate_is_told(tmp_path):
+    for number in (1, 2):
+        make_identity("alpha", tmp_path / f"{number}.key", tmp_path / f"{number}.pem")
+    check_key(tmp_path / "1.key", read_certificate(tmp_path / "1.pem"))
+    with pytest.raises(AgentError, match="is not the key"):
+        check_key(tmp_path / "1.key", read_certificate(tmp_path / "2.pem"))
+
+
+def test_a_certificate_is_found_by_the_first_digits_of_its_fingerprint(tmp_path):
+    certificates = []
+    for number in (1, 2):
+        make_identity("alpha", tmp_path / f"{number}.key", tmp_path / f"{number}.pem")
+        certificates.append(read_certificate(tmp_path / f"{number}.pem"))
+    assert find_certificate(certificates, fingerprint(certificates[1])[:14].lower()) == certificates[1]
+    for wrong in ("", "AB", fingerprint(certificates[0])[:5], "00:00:00:00:00"):
+        with pytest.raises(AgentError, match="must begin as just one"):
+            find_certificate(certificates, wrong)

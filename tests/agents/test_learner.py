@@ -41,3 +41,68 @@ def test_rounds_are_not_spent_while_a_peer_is_away_until_patience_is_over(hosts)
     learner = asyncio.run(run())
     assert learner.host.done
     assert learner.contacts["h1"].patience <= 0.1
+
+
+async def run_and_stay(learner):
+    """As a daemon does: all rounds, and then again whenever there is a reason to."""
+    while not learner.stop.is_set():
+        if learner.host.done and learner.host.should_go_on:
+            learner.host.reopen()
+        await learner.run()
+        await learner.stay()
+
+
+@pytest.mark.parametrize("walks", [False, True], ids=["messages", "walks"])
+def test_a_peer_that_comes_late_is_learned_from(walks):
+    graph, _ = stochastic_block_model(nodes=150, inside=0.3, between=0.01, seed=3)
+    budget = {"rounds": 12, "pairs": None} if walks else {"rounds": None, "pairs": None, "patience": 0.1}
+    found, _ = split_over(graph, 2, make_terms(walks=walks, smooth=False, **budget))
+    services = connect(found)
+
+    async def run():
+        late = services.pop("h1")
+        learner, other = learners_of({**services, "h1": late})
+        await learner.meet_all(0.0)
+        running = asyncio.create_task(run_and_stay(learner))
+        while not learner.host.done:
+            await asyncio.sleep(0.01)
+        alone = learner.host.round
+        await asyncio.sleep(0.05)
+        assert learner.host.round == alone  # rounds are over, and nothing is new
+        services["h1"] = late
+        learner.contacts["h1"].again = 0.0
+        following = asyncio.create_task(run_and_stay(other))
+        while not (learner.host.done and learner.host.round > alone and other.host.done):
+            learner.contacts["h1"].again = 0.0
+            await asyncio.sleep(0.01)
+        assert learner.host.taught == {"h1": len(learner.host.sessions.links["h1"].arcs)}
+        rounds = learner.host.round
+        await asyncio.sleep(0.05)
+        assert learner.host.round == rounds  # a peer that was learned from is no reason to go on
+        for one in (learner, other):
+            one.stop.set()
+        await asyncio.gather(running, following)
+
+    asyncio.run(asyncio.wait_for(run(), 60.0))
+
+
+def test_more_rounds_are_done_when_they_are_asked_for():
+    graph, _ = stochastic_block_model(nodes=100, inside=0.3, between=0.01, seed=3)
+    found, _ = split_over(graph, 1, make_terms(rounds=None, pairs=None, patience=0.1, smooth=False))
+    services = connect(found)
+
+    async def run():
+        [learner] = learners_of(services)
+        await learner.run()
+        rounds = learner.host.round
+        learner.host.reopen(7)
+        assert not learner.host.done
+        await learner.run()
+        assert learner.host.round == rounds + 7
+        saved = learner.host.save()
+        fresh = type(learner.host)(learner.host.terms, learner.host.neighbourhood)
+        fresh.restore(saved)
+        assert fresh.done
+        assert fresh.rounds == rounds + 7
+
+    asyncio.run(run())

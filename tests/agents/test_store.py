@@ -5,15 +5,14 @@ import sqlite3
 import numpy as np
 import pytest
 
-from manela.agents.host import Saved
 from manela.agents.neighbourhood import Edge
-from manela.agents.store import Store, parse_edge, read_edges, read_numbers
-from manela.errors import AgentError, FormatError
+from manela.agents.store import HOST, NAME, SECRET, Store
+from manela.errors import AgentError
 
 
 @pytest.fixture
 def store(tmp_path):
-    with Store(tmp_path, create=True) as found:
+    with Store(tmp_path, create="alpha") as found:
         yield found
 
 
@@ -49,7 +48,7 @@ def test_a_certificate_has_one_name(store):
         store.add_peer("gamma", "c:1", "PEM")
     assert list(store.peers()) == ["beta"]
     store.add_peer("beta", "b:1", "NEW")
-    store.remove_peer("beta", "PEM")
+    store.remove_certificate("beta", "PEM")
     assert store.peers()["beta"][1] == ("NEW",)
     store.remove_peer("beta")
     with pytest.raises(AgentError, match="no such peer"):
@@ -58,13 +57,43 @@ def test_a_certificate_has_one_name(store):
 
 def test_an_edge_that_goes_leaves_its_nodes(store):
     store.add_edges([Edge("x", ("y", "alpha")), Edge("x", ("p", "beta"))])
-    assert store.remove_edge(Edge("y", ("x", "alpha")), "alpha") == 1
+    assert store.remove_edge(Edge("y", ("x", "alpha"))) == 1
     assert set(store.edges()) == {Edge("x", ("p", "beta")), Edge("y", None)}
-    assert store.remove_edge(Edge("x", ("p", "beta")), "alpha") == 1
+    assert store.remove_edge(Edge("x", ("p", "beta"))) == 1
     assert set(store.edges()) == {Edge("x", None), Edge("y", None)}
-    assert store.remove_edge(Edge("x", None), "alpha") == 1
-    assert store.remove_edge(Edge("x", None), "alpha") == 0
-    assert set(store.edges()) == {Edge("y", None)}
+
+
+def test_all_edges_of_a_node_can_go_and_every_node_stays_until_it_is_removed_by_name(store):
+    store.add_edges([Edge("a", ("b", "alpha")), Edge("c", ("a", "alpha")), Edge("a", ("p", "beta"))])
+    assert store.remove_edge(Edge("a", None)) == 3
+    assert store.remove_edge(Edge("a", None)) == 0
+    assert set(store.edges()) == {Edge("a", None), Edge("b", None), Edge("c", None)}
+    store.add_edges([Edge("a", ("b", "alpha"))])
+    assert store.remove_node("a") == 1
+    assert set(store.edges()) == {Edge("b", None), Edge("c", None)}
+    with pytest.raises(AgentError, match="no such node"):
+        store.remove_node("a")
+
+
+def test_a_peer_is_forgotten_with_all_of_it(store):
+    store.add_peer("beta", "b:1", "PEM", 7)
+    store.add_edges([Edge("x", ("p", "beta")), Edge("x", ("q", "gamma"))])
+    store.audit([("beta", "flood", "1"), ("gamma", "flood", "1")])
+    assert store.remove_peer("beta") == (1, 1)
+    assert set(store.edges()) == {Edge("x", ("q", "gamma"))}
+    assert [peer for _, peer, *_ in store.audited()] == ["gamma"]
+    assert (store.peers(), store.sizes()) == ({}, {})
+    store.add_peer("gamma", "c:1", "PEM")  # the certificate is free again
+
+
+def test_one_peer_cannot_push_out_what_others_did(store, monkeypatch):
+    monkeypatch.setattr("manela.agents.store._MOST_AUDITED_OF_ONE", 5)
+    store.audit([("honest", "too slow", str(i)) for i in range(3)])
+    for i in range(50):
+        store.audit([("flood", "malformed", str(i))])
+    found = [(peer, detail) for _, peer, _, detail in store.audited()]
+    assert found[:5] == [("flood", str(i)) for i in range(49, 44, -1)]
+    assert found[5:] == [("honest", "2"), ("honest", "1"), ("honest", "0")]
 
 
 def test_the_audit_log_keeps_the_latest(store, monkeypatch):
@@ -74,27 +103,13 @@ def test_the_audit_log_keeps_the_latest(store, monkeypatch):
     assert [detail for *_, detail in store.audited()] == ["5", "4", "3"]
 
 
-def test_vectors_come_back_and_damage_is_told(store):
-    assert store.load() is None
-    vectors = np.random.default_rng(0).normal(size=(2, 1, 4)).astype(np.float32)
-    store.save(Saved(["x", "ÿ y"], vectors, 3, 7, 99))
-    found = store.load()
-    assert (found.names, found.round, found.version, found.pairs) == (["x", "ÿ y"], 3, 7, 99)
-    np.testing.assert_array_equal(found.vectors, vectors)
-    content = store.vectors_file.read_bytes()
-    for wrong in (content[:-100], content[:200], b"", content.replace("ÿ".encode(), b"__")):
-        store.vectors_file.write_bytes(wrong)
-        with pytest.raises(AgentError):
-            store.load()
-
-
 def test_another_version_or_no_store_is_refused(tmp_path, store):
     with pytest.raises(AgentError, match="manela agent init"):
         Store(tmp_path / "nowhere")
     database = sqlite3.connect(store.file)
     database.execute("PRAGMA user_version = 9")
     database.close()
-    with pytest.raises(AgentError, match="must be of version 2, got 9"):
+    with pytest.raises(AgentError, match="must be of version 3, got 9"):
         Store(tmp_path)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "store.db").write_bytes(b"no database at all, and long enough to be looked at" * 20)
@@ -102,55 +117,94 @@ def test_another_version_or_no_store_is_refused(tmp_path, store):
         Store(tmp_path / "other")
 
 
-def test_edges_are_read_from_a_file(tmp_path):
-    file = tmp_path / "edges.csv"
-    file.write_text(
-        '# comment\nann,bob\nann, cem@beta , 2.5\n\n"o, brien",dora@example@beta\nalone\n', encoding="utf-8"
-    )
-    assert read_edges(file, "alpha") == [
-        Edge("ann", ("bob", "alpha")), Edge("ann", ("cem", "beta"), 2.5),
-        Edge("o, brien", ("dora@example", "beta")), Edge("alone", None),
-    ]  # fmt: skip
+def fill(store):
+    store.put(SECRET, "12345")
+    for i in range(40):
+        store.add_peer(f"peer{i}", f"host{i}.example.org:7446", f"PEM {i} " + "x" * 300, i)
+    store.add_edges([Edge(f"node{i % 97}", (f"other{i}", f"peer{i % 40}"), 1.0 + i) for i in range(600)])
+    store.add_edges([Edge("alone", None), Edge("node1", ("node2", "alpha"))])
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ([], "got 0 fields"),
-        (["a", "b", "1", "2"], "got 4 fields"),
-        (["", "b"], "a name must be"),
-        (["a\x07", "b"], "a name must be"),
-        (["x" * 300, "b"], "a name must be"),
-        (["a", "b", "heavy"], "a weight must be a number"),
-        (["a", "b", "0"], "a weight must be finite and above 0"),
-        (["a", "b", "nan"], "a weight must be finite and above 0"),
-    ],
-)
-def test_wrong_edges_are_refused(fields, words):
-    with pytest.raises(FormatError, match=words):
-        parse_edge(fields, "alpha", "line 1")
-    with pytest.raises(AgentError, match="a host's name"):
-        parse_edge(["a", "b@Not A Host"], "alpha", "line 1")
+def test_the_digest_goes_with_every_change(tmp_path, store):
+    fill(store)
+    store.check()
+    seen = {store.digest}
+    for change in (
+        lambda: store.add_edges([Edge("node1", ("other1", "peer1"), 9.0)]),
+        lambda: store.remove_edge(Edge("node2", None)),
+        lambda: store.remove_node("alone"),
+        lambda: store.add_peer("peer1", "elsewhere:1", "PEM new"),
+        lambda: store.remove_certificate("peer1", "PEM new"),
+        lambda: store.remove_peer("peer3"),
+    ):
+        change()
+        store.check()
+        assert store.digest not in seen
+        seen.add(store.digest)
+    before = store.digest
+    store.put("starts", "7")
+    store.audit([("peer1", "flood", "x")])
+    assert store.digest == before
+    with pytest.raises(AgentError, match="one host, one name"):
+        store.add_peer("peer5", "x:1", store.peers()["peer4"][1][0])
+    assert store.digest == before
+    with Store(tmp_path) as again:
+        again.check()
+        assert again.get(HOST) == "alpha"
 
 
-def test_numbers_of_a_lock_step_run(tmp_path):
-    file = tmp_path / "numbers.csv"
-    file.write_text("x@alpha,0\nb,c@beta,7\n", encoding="utf-8")
-    assert read_numbers(file) == {("x", "alpha"): 0, ("b,c", "beta"): 7}
-    file.write_text("x@alpha\n", encoding="utf-8")
-    with pytest.raises(AgentError, match="name@host,number"):
-        read_numbers(file)
+def read_all(folder):
+    with Store(folder) as store:
+        store.check()
+        return list(store.edges()), store.peers(), store.sizes(), store.get(SECRET), store.get(HOST)
 
 
-def test_smoothed_vectors_are_kept_beside_those_to_go_on_from(store):
-    vectors = np.ones((2, 1, 4), np.float32)
-    saved = Saved(["x", "y"], vectors, 3, 7, 99, 2, vectors[:, 0] * 2, np.array([True, False]))
-    store.save(saved)
-    loaded = store.load()
-    assert (loaded.round, loaded.falls_at) == (3, 2)
-    np.testing.assert_array_equal(loaded.vectors, vectors)
-    np.testing.assert_array_equal(loaded.smoothed, saved.smoothed)
-    assert loaded.whole.tolist() == [True, False]
+def test_no_flipped_bit_changes_edges_or_peers_without_a_word(tmp_path, store):
+    fill(store)
+    store.close()
+    whole = (tmp_path / NAME).read_bytes()
+    for left in (tmp_path / f"{NAME}-wal", tmp_path / f"{NAME}-shm"):
+        left.unlink(missing_ok=True)
+    true = read_all(tmp_path)
+    random = np.random.default_rng(0)
+    told = 0
+    for bit in random.integers(0, 8 * len(whole), 250).tolist():
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        (tmp_path / NAME).write_bytes(bytes(damaged))
+        try:
+            found = read_all(tmp_path)
+        except AgentError as error:
+            assert "manela agent restore" in str(error) or "must be of version" in str(error)
+            told += 1
+        else:
+            assert found == true
+        for left in (tmp_path / f"{NAME}-wal", tmp_path / f"{NAME}-shm"):
+            left.unlink(missing_ok=True)
+    assert told > 50
+
+
+def test_what_another_program_changed_is_told(tmp_path, store):
+    fill(store)
+    database = sqlite3.connect(store.file)
+    database.execute("UPDATE edges SET weight = weight + 1 WHERE own = 'node5'")
+    database.commit()
+    database.close()
+    with Store(tmp_path) as again, pytest.raises(AgentError, match="changed by another program"):
+        again.check()
+
+
+def test_files_are_the_owners_alone(tmp_path):
+    folder = tmp_path / "open"
+    folder.mkdir(mode=0o755)
+    with Store(folder, create="alpha") as store:
+        fill(store)
+        for file in folder.iterdir():
+            assert file.stat().st_mode & 0o077 == 0, file
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / NAME).symlink_to(folder / NAME)
+    with pytest.raises(AgentError, match="symbolic link"):
+        Store(tmp_path / "linked")
 
 
 def test_the_size_that_an_operator_wrote_down_stays_until_another_is_given(store):

@@ -14,7 +14,8 @@ from harness import circles, draw_ring, infer
 
 from manela import Manela
 from manela.agents.federation import Federation, assign
-from manela.agents.folder import is_running, read_status
+from manela.agents.folder import read_status
+from manela.agents.locks import is_running
 from manela.agents.store import Store
 from manela.agents.trace import read_facts
 from manela.datasets.generators import stochastic_block_model

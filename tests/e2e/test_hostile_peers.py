@@ -18,8 +18,8 @@ from manela.agents import host_pb2 as wire
 from manela.agents.config import Config
 from manela.agents.exchanges import GREET, INTRODUCE, SHOW, WALK, make_host
 from manela.agents.federation import free_ports
-from manela.agents.folder import CERTIFICATE, init, read_status
-from manela.agents.identity import make_identity, read_certificate
+from manela.agents.folder import init, read_status
+from manela.agents.identity import CERTIFICATE, make_identity, read_certificate
 from manela.agents.messages import ROUND, Acceptance, Introduction, Pull, Shown, Step, WalkReply, WalkRequest
 from manela.agents.neighbourhood import Edge, Neighbourhood
 from manela.agents.options import PeerOptions, Rates
@@ -197,8 +197,9 @@ async def hostile_b(world, answer, frames=None):
 
     peers = {"a": rpc.Peer("a", "", (world.certificate,))}
     server = rpc.RpcServer(
-        f"127.0.0.1:{world.port_of_b}", world.keys["b"], peers, serve, lambda *_: None, 5.0, rpc.Traffic()
-    )
+        f"127.0.0.1:{world.port_of_b}", world.keys["b"], peers, serve, lambda *_: 1 << 28, lambda *_: None, 5.0,
+        rpc.Traffic(),
+    )  # fmt: skip
     honest = rpc.cut
     rpc.cut = lambda content, call: frames(content, call) if frames and tampering[0] else honest(content, call)
     await server.start()

@@ -39,6 +39,7 @@ MOST_ASKED = 1 << 22
 MOST_PARTS = 64
 """Numbers whose exact sum is one sum of a greeting."""
 LARGEST_SUM = 1e112
+_LONGEST_PROGRAM = 32
 _LAST = 2**62
 """Versions and rounds are held below this."""
 
@@ -61,7 +62,7 @@ def _encode_hello(message: Hello) -> Any:
     return wire.Hello(
         protocol=message.protocol, host=message.host, exchange=message.exchange, dimensions=message.dimensions,
         hops=message.hops, context=message.context, lock_step=message.lock_step, half=message.half,
-        nodes=message.nodes, run=message.run, numbers=_pack(message.numbers, "<u4"),
+        nodes=message.nodes, run=message.run, numbers=_pack(message.numbers, "<u4"), program=message.program,
         totals=None if totals == Totals() else wire.Totals(
             joined=totals.joined, arcs=totals.arcs, strengths=totals.strengths, frequencies=totals.frequencies,
             sizes=totals.sizes,
@@ -143,7 +144,7 @@ def decode_hello(content: bytes, lock_step: bool = True) -> Hello:
     return Hello(
         host=parsed.host, exchange=parsed.exchange, dimensions=parsed.dimensions, hops=parsed.hops,
         context=parsed.context, lock_step=parsed.lock_step, half=parsed.half, nodes=parsed.nodes, run=parsed.run,
-        numbers=numbers, protocol=parsed.protocol,
+        numbers=numbers, protocol=parsed.protocol, program=_read_program(parsed.program),
         totals=Totals(
             min(totals.joined, _LAST), min(totals.arcs, _LAST), _unpack_sum(totals.strengths),
             _unpack_sum(totals.frequencies), _unpack_sum(totals.sizes),
@@ -151,13 +152,17 @@ def decode_hello(content: bytes, lock_step: bool = True) -> Hello:
     )  # fmt: skip
 
 
-def decode_introduction(content: bytes) -> Introduction:
-    """A peer's edges."""
+def _read_program(text: str) -> str:
+    return "".join(c for c in text[:_LONGEST_PROGRAM] if c.isprintable())
+
+
+def decode_introduction(content: bytes, most: int = MOST_EDGES) -> Introduction:
+    """A peer's edges, at most so many."""
     parsed = _parse(wire.Introduction, content)
     if len(parsed.askers) != len(parsed.others):
         raise MalformedError(f"{len(parsed.askers)} nodes are introduced with {len(parsed.others)}")
-    if len(parsed.askers) > MOST_EDGES:
-        raise TooLargeError(f"{MOST_EDGES:,} edges may be introduced, got {len(parsed.askers):,}")
+    if len(parsed.askers) > most:
+        raise TooLargeError(f"{most:,} edges may be introduced, got {len(parsed.askers):,}")
     names: dict[str, str] = {}  # each name is there as often as its node has edges
     askers, others = ([names.setdefault(name, name) for name in part] for part in (parsed.askers, parsed.others))
     return Introduction(askers, others)

@@ -24,6 +24,8 @@ PARAMETERS_OF_HOSTS = (
     *AGREED, "window", "negatives", "learning_rate", "frequency", "start", "smooth", "pairs", "rounds", "patience",
 )  # fmt: skip
 """Parameters of learning that a host may set."""
+_RENAMED, _GONE = {"patience": "away"}, ("largest_norm",)
+"""Options of peers that 0.1 had under another name, and those that have no use any more."""
 _EXAMPLES = {"pairs": 1_000_000, "rounds": 100}
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 
@@ -131,6 +133,7 @@ def is_local(host: str) -> bool:
 
 def _check(tables: dict[str, Any]) -> Config:
     learning, peers, limits = (_table(tables, name) for name in ("learning", "peers", "limits"))
+    peers = {_RENAMED.get(name, name): value for name, value in peers.items() if name not in _GONE}
     lock_step = _table(tables, "lock_step")
     _only(tables, ("name", "listen", "watch", "learning", "peers", "limits", "lock_step"), "")
     _only(learning, (*PARAMETERS_OF_HOSTS, "weighted"), "learning.")

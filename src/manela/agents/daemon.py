@@ -4,29 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
 import sys
 import threading
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from manela import __version__
+from manela.agents.backups import keep_backup
 from manela.agents.config import FILE, read_config
+from manela.agents.descriptors import Reserve, allow_many_files
+from manela.agents.edge_files import read_numbers
 from manela.agents.exchanges import make_host
-from manela.agents.folder import CERTIFICATE, KEY, SECRET, STATUS, TRACE, only_one
+from manela.agents.folder import STATUS, TRACE
 from manela.agents.host import Host, Saved
-from manela.agents.identity import read_certificate
+from manela.agents.identity import CERTIFICATE, KEY, read_certificate
+from manela.agents.journal import Journal
 from manela.agents.learner import Learner
+from manela.agents.locks import only_one
+from manela.agents.logs import begin_log, log
 from manela.agents.memory import drop_code, keep_memory_small
 from manela.agents.neighbourhood import Neighbourhood
+from manela.agents.private import check_private, open_private
 from manela.agents.service import Service
-from manela.agents.store import Store, read_numbers
+from manela.agents.status import Speed, count_refusals, describe_peers, find_expiry, write_status
+from manela.agents.store import NAME, SECRET, Store
 from manela.agents.trace import write_fact
+from manela.agents.vectors_file import VectorsFile
 from manela.agents.warming import warm_up
-from manela.errors import AgentError, ManelaError, OutputError, RefusedError
+from manela.errors import AgentError, ManelaError, OutputError
+from manela.formats.files import remove_unfinished
 
 _TICK = 0.5
 _SAVE_EVERY = 0.25
@@ -34,21 +43,20 @@ _SAVE_EVERY = 0.25
 _LOCK_STEP_PATIENCE = 3600.0
 _LONGEST_STOP = 1.0
 """Seconds that whatever is being done has to end; a daemon that is to stop takes no longer."""
-_MOST_UNWRITTEN = 200
-
-
-def log(event: str, **facts: Any) -> None:
-    """A line of JSON on stderr, at once; where it cannot be written, as on a full disk, the daemon goes on without."""
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    line = json.dumps({"time": now, "event": event, **facts}, ensure_ascii=False) + "\n"
-    with contextlib.suppress(OSError):
-        os.write(2, line.encode(errors="replace"))
+_LEARN, _LEARNED = "learn", "learned"
+"""Names of facts: the rounds that an operator has asked for, and which request was done last."""
 
 
 def run(folder: Path, trace: bool = False, while_stdin: bool = False) -> None:
     """Run the host in this folder until SIGTERM or Ctrl-C, or until stdin ends if that is asked for."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read anew
     keep_memory_small()
+    begin_log()
+    if not (folder / FILE).exists():
+        raise AgentError(f"{folder}: holds no host; make one with `manela agent init`")
+    for kept in (KEY, NAME):
+        check_private(folder / kept)
+    allow_many_files()
     with only_one(folder), Store(folder) as store:
         daemon = Daemon(folder, store, trace)
         asyncio.run(daemon.run(while_stdin))
@@ -62,6 +70,10 @@ class Daemon:
     def __init__(self, folder: Path, store: Store, trace: bool = False) -> None:
         self.folder, self.store = folder, store
         self.config = read_config(folder / FILE)
+        store.check()
+        remove_unfinished(folder)
+        self._vectors, self._reserve = VectorsFile(folder), Reserve()
+        self._keep_backup()
         secret = store.get(SECRET)
         if secret is None:
             raise AgentError(f"{store.file}: has no secret; make the host anew with `manela agent init`")
@@ -71,20 +83,24 @@ class Daemon:
         self._terms = self.config.terms((int(secret) + starts) % 2**63)
         self._changes = self._edges_seen = store.changes
         host = self._build()
-        saved = store.load()
-        if saved is not None:
+        saved = self._vectors.load()
+        if saved is not None and saved.exchange != self._terms.settings.exchange:
+            log("begins anew", why=f"the vectors that were kept were learned by {saved.exchange}")
+        elif saved is not None:
             host.restore(saved)
         warm_up(self._terms)
         drop_code()
         self.state, self.trouble = "meeting", ""
-        self._trace = (folder / TRACE).open("a", encoding="utf-8") if trace else None
+        self._trace = open_private(folder / TRACE, "a") if trace else None
         if self._trace is not None:
             host.on_disclosure = self._disclose
         self._reload = self._settled = False
-        self._unwritten: Counter[tuple[str, str, str]] = Counter()
+        self._journal = Journal(store)
+        self._known_peers: dict[str, Any] = {}
+        self._expires: float | None = None
         self._saving: asyncio.Task[None] | None = None
         self._saved_at = 0.0
-        self._began, self._rate = time.time(), (time.monotonic(), host.pairs, 0.0)
+        self._began, self._speed = time.time(), Speed(host.pairs)
         self._host = host
         self._watch: Any = None
 
@@ -96,10 +112,11 @@ class Daemon:
         keys, peers = self._keys(), self._peers()
         options = self.config.peers
         transport = RpcTransport(keys, peers, options.deadline, self.traffic)
-        self.service = Service(self._host, transport, self.config.rates, self._refused, options.deadline * 0.8)
+        self.service = Service(self._host, transport, self.config.rates, self._journal.add, options.deadline * 0.8)
         server = RpcServer(
-            self.config.listen, keys, peers, self.service.serve, self.service.refuse, options.deadline, self.traffic
-        )
+            self.config.listen, keys, peers, self.service.serve, self.service.bound_request, self.service.refuse,
+            options.deadline, self.traffic,
+        )  # fmt: skip
         self.learner = Learner(
             self.service, list(peers), self._save_round, self._tell, options.grace, options.wait, options.finish,
             options.longest_pause,
@@ -118,7 +135,7 @@ class Daemon:
                 from manela.agents.status_server import StatusServer
 
                 self._write_status()
-                self._watch = StatusServer(self.config.watch, lambda: self._status)
+                self._watch = StatusServer(self.config.watch, self._read_status)
                 log("watched", page=self._watch.url)
             if while_stdin:
                 # not of the executor, which would be waited for at the end
@@ -161,22 +178,51 @@ class Daemon:
         learner = self.learner
         try:
             await learner.meet_all(_LOCK_STEP_PATIENCE if self._terms.lock_step else self.config.peers.start)
-            self.state = "learning"
-            log("learning", round=self.service.host.round, rounds=self.service.host.expected_rounds)
-            await learner.run(self._renew)
+            while not learner.stop.is_set():
+                self._go_on()
+                self.state = "learning"
+                log("learning", round=self.service.host.round, rounds=self.service.host.expected_rounds)
+                await learner.run(self._renew)
+                await self._finish_rounds()
+                await learner.stay(self._has_work)
         except ManelaError as error:
             self.state, self.trouble = "failed", str(error)
             log("failed", why=str(error))
             raise
-        if not learner.stop.is_set():
-            await self._wait_until_saved()
-            await self._save(self.service.host.save())
-            self.state = "done"
-            self._write_status()
-            log("done", round=self.service.host.round, pairs=self.service.host.pairs)
+
+    async def _finish_rounds(self) -> None:
+        """All rounds are over."""
+        if self.learner.stop.is_set():
+            return
+        await self._wait_until_saved()
+        await self._save(self.service.host.save())
+        self.state = "done"
+        self._write_status()
+        log("done", round=self.service.host.round, pairs=self.service.host.pairs)
         if self._terms.lock_step:
-            await learner.stop.wait()
-        await learner.stay(self._renew)
+            await self.learner.stop.wait()
+
+    def _has_work(self) -> bool:
+        """Whether a host that is done has something to do: other edges, or rounds that were asked for."""
+        return self._renew() or self._find_request() is not None
+
+    def _find_request(self) -> tuple[str, int] | None:
+        """The rounds that the operator has asked for and that were not done yet, with the number of the request."""
+        number, _, rounds = (self.store.get(_LEARN) or "").partition(" ")
+        return (number, int(rounds)) if rounds.isdecimal() and number != self.store.get(_LEARNED) else None
+
+    def _go_on(self) -> None:
+        """Have a host that is done learn for some more rounds, where there is a reason to."""
+        host, request = self.service.host, self._find_request()
+        if self._terms.lock_step or not host.done:
+            return
+        if request is not None:
+            self.store.put(_LEARNED, request[0])
+            log("goes on", why=f"{request[1]:,} rounds were asked for")
+            host.reopen(request[1])
+        elif host.should_go_on:
+            log("goes on", why="there are other nodes or edges, or a peer that was not there before")
+            host.reopen()
 
     async def _wait_until_saved(self) -> None:
         """Until what is being saved is."""
@@ -196,7 +242,7 @@ class Daemon:
 
     async def _save(self, saved: Saved) -> None:
         try:
-            await asyncio.to_thread(self.store.save, saved)
+            await asyncio.to_thread(self._save_now, saved)
         except OutputError as error:
             if not self.trouble:
                 log("not saved", why=str(error))
@@ -206,12 +252,22 @@ class Daemon:
             log("saved again")
         self.trouble = ""
 
+    def _save_now(self, saved: Saved) -> None:
+        with self._reserve.lend():
+            self._vectors.save(saved)
+
+    def _keep_backup(self) -> None:
+        """Keep a backup of what the operator wrote down; a host without one still runs."""
+        try:
+            keep_backup(self.folder, self.store.digest)
+        except ManelaError as error:
+            log("no backup", why=str(error))
+
     def _keep_now(self) -> None:
         try:
             if self.service.host.can_be_saved:
-                self.store.save(self.service.host.save())
-            waiting, self._unwritten = self._unwritten, Counter()
-            self._write_down(waiting)
+                self._save_now(self.service.host.save())
+            self._journal.flush_now()
         except OutputError as error:
             log("not saved", why=str(error))
 
@@ -224,7 +280,7 @@ class Daemon:
             try:
                 server.sweep()
                 try:
-                    await self._flush()
+                    await self._journal.flush()
                 finally:  # also where nothing can be written down
                     self._write_status()
                 changes = self.store.changes
@@ -245,7 +301,12 @@ class Daemon:
             keys, peers = self._keys(), self._peers()
             await transport.change(keys, peers)
             server.change(keys, peers)
+            for gone in set(self.learner.peers) - set(peers):
+                self.service.forget(gone)
+                self.learner.forget(gone)
+                self.traffic.forget(gone)
             self.learner.peers = list(peers)
+            await asyncio.to_thread(self._keep_backup)
             self.service.host.sizes = self.store.sizes()
         except ManelaError as error:
             log("not reloaded", why=str(error))
@@ -283,30 +344,6 @@ class Daemon:
     def _tell(self, words: str) -> None:
         log("peers", what=words)
 
-    def _refused(self, peer: str, refusal: RefusedError) -> None:
-        key = (peer, str(refusal.reason), str(refusal))
-        if key not in self._unwritten and len(self._unwritten) >= _MOST_UNWRITTEN:
-            key = (peer, str(refusal.reason), "and others")
-        self._unwritten[key] += 1
-
-    async def _flush(self) -> None:
-        """Write down what was refused since, alike ones together, while others go on."""
-        waiting, self._unwritten = self._unwritten, Counter()
-        if waiting:
-            try:
-                await asyncio.to_thread(self._write_down, waiting)
-            except OutputError:
-                self._unwritten.update(waiting)
-                raise
-
-    def _write_down(self, waiting: Counter[tuple[str, str, str]]) -> None:
-        lines = []
-        for (peer, reason, detail), times in waiting.items():
-            words = detail if times == 1 else f"{detail} ({times} times)"
-            lines.append((peer, reason, words))
-            log("refused", peer=peer, reason=reason, detail=words)
-        self.store.audit(lines)
-
     def _disclose(self, **fact: Any) -> None:
         if self._trace is None:
             return
@@ -317,23 +354,16 @@ class Daemon:
             self._trace = None
 
     def _write_status(self) -> None:
-        host, now = self.service.host, time.monotonic()
-        then, pairs, _ = self._rate
-        if now - then >= 1.0:
-            self._rate = (now, host.pairs, max(0, host.pairs - pairs) / (now - then))
+        self._speed.look(self.service.host.pairs)
         self._status = self._describe()
-        path = self.folder / STATUS
-        with contextlib.suppress(OSError):
-            path.with_suffix(".part").write_text(json.dumps(self._status), encoding="utf-8")
-            path.with_suffix(".part").replace(path)
+        write_status(self.folder / STATUS, self._status)
 
     def _describe(self) -> dict[str, Any]:
-        host = self.service.host
-        refusals: dict[str, dict[str, int]] = {}
-        for (peer, reason), times in self.service.refusals.items():
-            refusals.setdefault(peer, {})[reason] = times
+        host, traffic, peers = self.service.host, self.traffic, self._known_peers
+        certificates = {name: peer.certificates for name, peer in peers.items()}
         return {
             "name": self.config.name,
+            "program": __version__,
             "pid": os.getpid(),
             "port": self.port,
             "watch": self._watch.url if self._watch is not None else "",
@@ -342,26 +372,23 @@ class Daemon:
             "round": host.round,
             "rounds": host.expected_rounds,
             "pairs": host.pairs,
-            "pairs_per_second": round(self._rate[2]),
+            "pairs_per_second": round(self._speed.now),
             "nodes": host.own,
             "arcs": len(host.neighbourhood.indices),
+            "noise": self._terms.peers.noise if self._terms.settings.exchange == "messages" else 0.0,
+            "traced": self._trace is not None,
             "began": self._began,
             "updated": time.time(),
-            "sent": sum(self.traffic.sent.values()),
-            "received": sum(self.traffic.received.values()),
-            "refusals": refusals,
-            "peers": {
-                peer: {
-                    "state": "here" if host.sessions.knows(peer) and not self.learner.trouble_with(peer) else "away",
-                    "trouble": self.learner.trouble_with(peer),
-                    "nodes": host.sessions.greetings[peer].nodes if peer in host.sessions.greetings else None,
-                    "alarms": {kind: times for (who, kind), times in host.alarms.items() if who == peer},
-                    "sent": self.traffic.sent[peer],
-                    "received": self.traffic.received[peer],
-                }
-                for peer in self.learner.peers
-            },
+            "expires": self._expires,
+            "sent": sum(traffic.sent.values()),
+            "received": sum(traffic.received.values()),
+            "refusals": count_refusals(self.service),
+            "peers": describe_peers(self.learner, traffic.sent, traffic.received, certificates),
         }
+
+    def _read_status(self) -> dict[str, Any]:
+        """What the page shows: the status, and the speed over the last day."""
+        return {**self._status, "history": self._speed.history(self.service.host.pairs)}
 
     # what the folder holds
 
@@ -378,9 +405,12 @@ class Daemon:
             key = (self.folder / KEY).read_bytes()
         except OSError as error:
             raise AgentError(f"{self.folder / KEY}: cannot be read: {error.strerror or error}") from error
-        return Keys(key, read_certificate(self.folder / CERTIFICATE).encode())
+        certificate = read_certificate(self.folder / CERTIFICATE)
+        self._expires = find_expiry([certificate])
+        return Keys(key, certificate.encode())
 
     def _peers(self) -> dict[str, Any]:
         from manela.agents.transport.rpc import Peer
 
-        return {name: Peer(name, *rest) for name, rest in self.store.peers().items()}
+        self._known_peers = {name: Peer(name, *rest) for name, rest in self.store.peers().items()}
+        return self._known_peers

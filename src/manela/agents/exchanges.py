@@ -22,6 +22,8 @@ from manela.agents.neighbourhood import Neighbourhood
 from manela.agents.terms import Terms
 from manela.agents.walk_host import WalkHost
 
+_SMALL, _WALKS = 1 << 12, 1 << 26
+"""Bytes of a request by messages, and of one by walks."""
 GREET, INTRODUCE, SHOW, WALK = "Greet", "Introduce", "Show", "Walk"
 
 
@@ -39,6 +41,10 @@ class Calls(Protocol):
 
     def decode_request(self, host: Any, content: bytes) -> Any:
         """A peer's request."""
+        ...
+
+    def bound_request(self, host: Any, peer: str) -> int:
+        """Bytes that a peer's request may have."""
         ...
 
     def count(self, host: Any, peer: str, request: Any) -> Cost:
@@ -67,6 +73,10 @@ class MessageCalls:
         """A peer's request."""
         return decode_pull(content)
 
+    def bound_request(self, host: MessageHost, peer: str) -> int:
+        """Bytes that a peer's request may have."""
+        return _SMALL
+
     def count(self, host: MessageHost, peer: str, request: Pull) -> Cost:
         """What it asks for at most."""
         tables, levels, _ = host.count_rows(request)
@@ -93,6 +103,10 @@ class WalkCalls:
     def decode_request(self, host: WalkHost, content: bytes) -> WalkRequest:
         """A peer's request."""
         return decode_walk_request(content, host.terms.lock_step)
+
+    def bound_request(self, host: WalkHost, peer: str) -> int:
+        """Bytes that a peer's request may have."""
+        return _WALKS
 
     def count(self, host: WalkHost, peer: str, request: WalkRequest) -> Cost:
         """What it asks for at most."""

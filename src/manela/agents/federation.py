@@ -21,16 +21,18 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.agents.config import Config
-from manela.agents.folder import CERTIFICATE, TRACE, export, init, read_status
-from manela.agents.identity import read_certificate
+from manela.agents.folder import TRACE, export, init, read_status
+from manela.agents.identity import CERTIFICATE, read_certificate
 from manela.agents.names import Node, check_host_name
 from manela.agents.neighbourhood import Edge
 from manela.agents.options import PeerOptions, read_table
+from manela.agents.private import open_private
 from manela.agents.store import Store
 from manela.agents.trace import read_facts
 from manela.agents.warming import warm_up
 from manela.embedding import Embedding
 from manela.errors import FormatError, ParameterError, PeerError, import_extra
+from manela.formats.files import replace_file
 from manela.graph import Graph
 
 _LONGEST_START = 120.0
@@ -42,6 +44,9 @@ def split_graph(graph: Graph, hosts: Sequence[str]) -> tuple[dict[str, list[Edge
     """The edges that each host has of a network, hosts[i] being that of node i; and each node's row in the network."""
     names = [str(node) for node in graph.nodes.tolist()]
     nodes = list(zip(names, hosts, strict=True))
+    if len(set(nodes)) < len(nodes):
+        twice = next(node for node, times in Counter(nodes).items() if times > 1)
+        raise FormatError(f"two nodes of one host have ids that are written alike, {twice[0]!r}: rename one of them")
     pieces: dict[str, list[Edge]] = {host: [] for host in sorted(set(hosts))}
     indptr, indices = graph.indptr.tolist(), graph.indices.tolist()
     weights = [1.0] * len(indices) if graph.weights is None else graph.weights.tolist()
@@ -138,7 +143,7 @@ class Federation:
     def start(self, member: Member) -> None:
         """Start a member's daemon; it ends when this process does."""
         command = [sys.executable, "-m", "manela", "agent", "run", "--home", str(member.folder), "--while-stdin"]
-        with (member.folder / "log.jsonl").open("ab") as log:
+        with open_private(member.folder / "log.jsonl", "a") as log:
             self._processes[member.name] = subprocess.Popen(
                 command + ["--trace"] * self._trace, stdin=subprocess.PIPE, stdout=log, stderr=log,
                 start_new_session=True,
@@ -217,7 +222,8 @@ class Federation:
         """The numbers of a host's nodes and of their neighbours, and of no others."""
         known = {(edge.own, member.name) for edge in edges} | {edge.other for edge in edges if edge.other}
         lines = [f"{name}@{host},{self.numbers[name, host]}" for name, host in known]
-        (member.folder / self.config.numbers).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        with replace_file(member.folder / self.config.numbers, private=True) as file:
+            file.write(("\n".join(lines) + "\n").encode())
 
     def _last_words(self, member: Member) -> str:
         lines = (member.folder / "log.jsonl").read_text(encoding="utf-8", errors="replace").splitlines()

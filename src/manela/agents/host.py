@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from manela import __version__
 from manela.agents.messages import Acceptance, Hello, Integers, Introduction, Totals, VectorRows
 from manela.agents.names import Node, number_of
-from manela.agents.neighbourhood import Neighbourhood
+from manela.agents.neighbourhood import Admitted, Neighbourhood
 from manela.agents.sessions import Sessions
 from manela.agents.terms import Terms
 from manela.engines.neighbours import sum_weights
@@ -73,8 +74,14 @@ class Saved:
     vectors : array of float32, shape (n, tables, m)
         As they were learned, to go on from.
     round, version, pairs : int
+    exchange : str
+        By what they were learned.
     falls_at : int, or None
         The round from which the learning rate falls, where that is known.
+    more : int, or None
+        Rounds that were added when there was more to learn from.
+    taught : dict of int
+        How many edges with each peer have been learned from.
     smoothed : array of float32, shape (n, m), or None
         What is exported in place of the vectors, where they are smoothed at the end.
     whole : array of bool, shape (n,), or None
@@ -86,7 +93,10 @@ class Saved:
     round: int
     version: int
     pairs: int
+    exchange: str = "messages"
     falls_at: int | None = None
+    more: int | None = None
+    taught: dict[str, int] = field(default_factory=dict)
     smoothed: npt.NDArray[np.float32] | None = None
     whole: npt.NDArray[np.bool_] | None = None
 
@@ -109,6 +119,10 @@ class Host:
         How many nodes each peer has, as the operator wrote it down.
     alarms : dict
         How often a peer's vectors were odd, by peer and kind.
+    taught : dict of int
+        How many edges with each peer have been learned from.
+    has_new_edges : bool
+        Whether nodes or edges have changed since it began to come to its end.
     can_be_saved : bool
         Whether its vectors are those after a whole round, or those to begin with.
     on_disclosure : callable, or None
@@ -145,6 +159,9 @@ class Host:
         self._peer_of = np.array([-1] * self.own + [hosts[host] for _, host in near.strangers], dtype=np.int64)
         self._place_of_peer = hosts
         self.heard: dict[str, int] = {}
+        self.taught: dict[str, int] = {}
+        self.has_new_edges = False
+        self._more: int | None = None
         self.can_be_saved = True
         self.alarms: dict[tuple[str, str], int] = {}
         self._schedule: Schedule | None = None
@@ -160,7 +177,7 @@ class Host:
             context=terms.settings.context, lock_step=terms.lock_step, half=terms.peers.half,
             nodes=self.own, run=terms.run,
             numbers=self.numbers if terms.lock_step else np.zeros(0, np.int64),
-            totals=self._total() if terms.lock_step else Totals(),
+            totals=self._total() if terms.lock_step else Totals(), program=__version__,
         )  # fmt: skip
 
     def greet(self, peer: str, hello: Hello) -> Hello:
@@ -171,9 +188,15 @@ class Host:
             self._schedule = None  # which goes by what all hosts have together
         return mine
 
-    def admit_edges(self, peer: str, introduction: Introduction) -> tuple[Acceptance, list[RefusedError]]:
-        """Take a peer's edges, those of them that this host has too; the others are refused."""
-        acceptance, refusals = self.sessions.admit_edges(peer, introduction)
+    def admit_edges(
+        self, peer: str, introduction: Introduction, found: tuple[Admitted, list[RefusedError]] | None = None
+    ) -> tuple[Acceptance, list[RefusedError]]:
+        """Take a peer's edges, those of them that this host has too; the others are refused.
+
+        `found` is what `neighbourhood.admit_edges` gave of them, where that was done elsewhere.
+        """
+        found = found or self.neighbourhood.admit_edges(peer, introduction.askers, introduction.others)
+        acceptance, refusals = self.sessions.open(peer, *found)
         if self.on_disclosure:
             for arc in self.sessions.find(peer, acceptance.session).arcs.tolist():
                 own, other_node = self.neighbourhood.name_arc(arc)
@@ -186,6 +209,14 @@ class Host:
         self.heard[peer] = self.round
         self.change_peer(peer)
         return missing
+
+    def forget(self, peer: str) -> None:
+        """A peer is no peer any more: keep nothing of it."""
+        self.sessions.forget_all(peer)
+        self.heard.pop(peer, None)
+        self.taught.pop(peer, None)
+        self.alarms = {key: times for key, times in self.alarms.items() if key[0] != peer}
+        self.drop_peer(peer)
 
     def rows_of(self, peer: str) -> npt.NDArray[np.bool_]:
         """Which rows are nodes of a peer."""
@@ -227,6 +258,21 @@ class Host:
     def done(self) -> bool:
         """Whether all rounds are over."""
         return self.round >= self.rounds
+
+    @property
+    def should_go_on(self) -> bool:
+        """Whether there is something to learn from that was not there when it came to its end."""
+        links = self.sessions.links.items()
+        return self.has_new_edges or any(len(link.arcs) > self.taught.get(peer, 0) for peer, link in links)
+
+    def end_rounds(self) -> None:
+        """All rounds are over: remember whom it has learned from."""
+        for peer, link in self.sessions.links.items():
+            self.taught[peer] = max(self.taught.get(peer, 0), len(link.arcs))
+
+    def reopen(self, rounds: int | None = None) -> None:
+        """Go on learning for so many rounds after the last, or for as many as suit its nodes."""
+        raise NotImplementedError
 
     @property
     def stranded(self) -> bool:
@@ -274,7 +320,10 @@ class Host:
 
     def save(self) -> Saved:
         """The state to go on from."""
-        return Saved(self.neighbourhood.nodes, self.vectors, self.round, self.version, self.pairs)
+        return Saved(
+            self.neighbourhood.nodes, self.vectors, self.round, self.version, self.pairs, self.terms.settings.exchange,
+            more=self._more, taught=dict(self.taught),
+        )  # fmt: skip
 
     def restore(self, saved: Saved) -> None:
         """Go on from what was kept; nodes that are new keep the vectors they began with."""
@@ -288,6 +337,7 @@ class Host:
         for k, table in enumerate(self.tables):
             table[here, : shape[1]] = saved.vectors[there, k]
         self.round, self.pairs = saved.round, saved.pairs
+        self._more, self.taught = saved.more, dict(saved.taught)
         # peers must not take vectors for old that they have not seen
         self.version = saved.round if self.terms.lock_step else saved.version + 1
 
@@ -298,7 +348,7 @@ class Host:
         """
         new = type(self)(self.terms, neighbourhood, sizes=self.sizes)
         new.restore(self.save())
-        new.alarms = self.alarms
+        new.alarms, new.has_new_edges = self.alarms, True
         new.sessions, new.on_disclosure = self.sessions.renew(neighbourhood), self.on_disclosure
         return new
 

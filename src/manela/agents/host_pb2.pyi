@@ -19,7 +19,7 @@ class Frame(_message.Message):
     def __init__(self, call: _Optional[int] = ..., number: _Optional[int] = ..., last: _Optional[bool] = ..., content: _Optional[bytes] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("protocol", "host", "exchange", "dimensions", "hops", "context", "lock_step", "half", "nodes", "run", "numbers", "totals")
+    __slots__ = ("protocol", "host", "exchange", "dimensions", "hops", "context", "lock_step", "half", "nodes", "run", "numbers", "totals", "program")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     EXCHANGE_FIELD_NUMBER: _ClassVar[int]
@@ -32,6 +32,7 @@ class Hello(_message.Message):
     RUN_FIELD_NUMBER: _ClassVar[int]
     NUMBERS_FIELD_NUMBER: _ClassVar[int]
     TOTALS_FIELD_NUMBER: _ClassVar[int]
+    PROGRAM_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     host: str
     exchange: str
@@ -44,7 +45,8 @@ class Hello(_message.Message):
     run: str
     numbers: bytes
     totals: Totals
-    def __init__(self, protocol: _Optional[int] = ..., host: _Optional[str] = ..., exchange: _Optional[str] = ..., dimensions: _Optional[int] = ..., hops: _Optional[int] = ..., context: _Optional[bool] = ..., lock_step: _Optional[bool] = ..., half: _Optional[bool] = ..., nodes: _Optional[int] = ..., run: _Optional[str] = ..., numbers: _Optional[bytes] = ..., totals: _Optional[_Union[Totals, _Mapping]] = ...) -> None: ...
+    program: str
+    def __init__(self, protocol: _Optional[int] = ..., host: _Optional[str] = ..., exchange: _Optional[str] = ..., dimensions: _Optional[int] = ..., hops: _Optional[int] = ..., context: _Optional[bool] = ..., lock_step: _Optional[bool] = ..., half: _Optional[bool] = ..., nodes: _Optional[int] = ..., run: _Optional[str] = ..., numbers: _Optional[bytes] = ..., totals: _Optional[_Union[Totals, _Mapping]] = ..., program: _Optional[str] = ...) -> None: ...
 
 class Totals(_message.Message):
     __slots__ = ("joined", "arcs", "strengths", "frequencies", "sizes")

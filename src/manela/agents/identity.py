@@ -5,13 +5,18 @@ from __future__ import annotations
 import datetime
 import hashlib
 import os
+import socket
+import ssl
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from manela.agents.names import check_host_name
-from manela.errors import AgentError, import_extra
+from manela.errors import AgentError, PeerError, import_extra
 from manela.formats.files import replace_file
 
+KEY, CERTIFICATE = "key.pem", "certificate.pem"
+_FEWEST_DIGITS = 8
 _VALID = datetime.timedelta(days=825)
 
 
@@ -23,7 +28,14 @@ def make_identity(name: str, key_file: Path, certificate_file: Path) -> None:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    own_id = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    # two certificates of one host must not have one subject: whoever has pinned both would check one against the other
+    subject = x509.Name(
+        [
+            x509.NameAttribute(x509.NameOID.COMMON_NAME, name),
+            x509.NameAttribute(x509.NameOID.SERIAL_NUMBER, own_id.digest.hex()),
+        ]
+    )
     now = datetime.datetime.now(datetime.UTC)
     certificate = (
         x509.CertificateBuilder()
@@ -35,17 +47,19 @@ def make_identity(name: str, key_file: Path, certificate_file: Path) -> None:
         .not_valid_after(now + _VALID)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(own_id, critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own_id), critical=False)
         .sign(key, hashes.SHA256())
     )
     content = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    handle = os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    handle = os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    with replace_file(certificate_file) as file:
+    with replace_file(certificate_file, private=True) as file:
         file.write(certificate.public_bytes(serialization.Encoding.PEM))
 
 
@@ -69,6 +83,26 @@ def check_certificate(text: str, source: str) -> str:
     except ValueError as error:
         raise AgentError(f"{source}: is no certificate in PEM") from error
     return str(certificate.public_bytes(serialization.Encoding.PEM).decode())
+
+
+def fetch_certificate(address: str, seconds: float) -> str:
+    """The certificate that whoever listens at an address shows; whether to believe it is for the caller to say."""
+    host, _, port = address.rpartition(":")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.set_alpn_protocols(["h2"])
+    try:
+        with (
+            socket.create_connection((host.strip("[]"), int(port)), timeout=seconds) as connection,
+            context.wrap_socket(connection) as secured,
+        ):
+            shown = secured.getpeercert(binary_form=True)
+    except (OSError, ValueError) as error:
+        raise PeerError(f"{address}: cannot be reached: {error}") from error
+    if shown is None:
+        raise PeerError(f"{address}: shows no certificate")
+    return check_certificate(ssl.DER_cert_to_PEM_cert(shown), address)
 
 
 def name_of(certificate: str) -> str:
@@ -96,3 +130,25 @@ def fingerprint(certificate: str) -> str:
     found = x509.load_pem_x509_certificate(certificate.encode()).public_bytes(serialization.Encoding.DER)
     digest = hashlib.sha256(found).hexdigest().upper()
     return ":".join(digest[i : i + 2] for i in range(0, len(digest), 2))
+
+
+def check_key(key_file: Path, certificate: str) -> None:
+    """Refuse a certificate that is not that of the key."""
+    x509: Any = import_extra("cryptography.x509", "agents", "a certificate")
+    from cryptography.hazmat.primitives import serialization
+
+    try:
+        key: Any = serialization.load_pem_private_key(key_file.read_bytes(), None)
+    except (OSError, ValueError, TypeError) as error:
+        raise AgentError(f"{key_file}: is no key in PEM: {error}") from error
+    if key.public_key() != x509.load_pem_x509_certificate(certificate.encode()).public_key():
+        raise AgentError(f"{key_file}: is not the key of the certificate beside it")
+
+
+def find_certificate(certificates: Iterable[str], print_: str) -> str:
+    """The one of some certificates whose fingerprint begins with these digits."""
+    wanted = print_.replace(":", "").upper()
+    found = [one for one in certificates if fingerprint(one).replace(":", "").startswith(wanted)]
+    if len(wanted) < _FEWEST_DIGITS or len(found) != 1:
+        raise AgentError(f"a fingerprint must begin as just one does, with {_FEWEST_DIGITS} digits or more: {print_}")
+    return found[0]

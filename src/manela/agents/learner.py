@@ -34,6 +34,7 @@ class _Contact:
     trouble: str = ""
     patience: float = 0.0
     answered: float = field(default_factory=time.monotonic)
+    seen: float | None = None
 
 
 @dataclass
@@ -80,6 +81,17 @@ class Learner:
     def trouble_with(self, peer: str) -> str:
         """Why a peer is away, empty if it is not."""
         return self.contacts[peer].trouble if peer in self.contacts else ""
+
+    def seen(self, peer: str) -> float | None:
+        """When a peer has answered last, in seconds since 1970."""
+        return self.contacts[peer].seen if peer in self.contacts else None
+
+    def forget(self, peer: str) -> None:
+        """A peer is no peer any more."""
+        contact = self.contacts.pop(peer, None)
+        for task in (contact.call, contact.meeting) if contact is not None else ():
+            if task is not None:
+                task.cancel()
 
     @property
     def host(self) -> Host:
@@ -135,11 +147,11 @@ class Learner:
         return False
 
     async def stay(self, changed: Callable[[], bool] = lambda: False) -> None:
-        """After the last round, keep knowing peers and what they have, so that they can go on."""
+        """After the last round, keep knowing peers and what they have, until there is something new to learn from."""
         while not self.stop.is_set():
             self._meet_again()
-            if changed():
-                await self.run(changed)
+            if changed() or self.host.should_go_on:
+                return
             requests = self.host.refresh()
             await asyncio.gather(*(self._refresh(peer, request) for peer, request in requests.items()))
             with contextlib.suppress(TimeoutError):
@@ -266,7 +278,7 @@ class Learner:
             self.tell(f"{peer} answers again")
         now = time.monotonic()
         contact.patience = min(self.wait, contact.patience + _REFILL * (now - contact.answered))
-        contact.pause, contact.trouble, contact.answered = _FIRST_PAUSE, "", now
+        contact.pause, contact.trouble, contact.answered, contact.seen = _FIRST_PAUSE, "", now, time.time()
         return reply
 
     # meeting
@@ -301,6 +313,7 @@ class Learner:
             self.tell(f"{peer} does not have {refused:,} of the edges with it; they are not used")
         if contact.trouble:
             self.tell(f"{peer} is here")
+        contact.seen = time.time()
         # the pause stays until it has answered for once
         contact.trouble, contact.again = "", 0.0
         return True

@@ -31,6 +31,8 @@ from manela.kernels.reference import SWEEPS
 from manela.randomness import VECTORS, derive_key, draw_vectors
 from manela.schedule import GROWN, Basis, Schedule, choose_pairs, plan_nodes, weigh
 
+_NEVER = 2**62
+"""A version that no vectors ever have."""
 _NOISE_OF_START, _MOST_NOISE_OF_START, _NOISE_OF_SMOOTHING = 1.0, 4.0, 0.1
 """How much of the noise is added; steps of smoothing are few and alike and tell less, and noise harms them more."""
 
@@ -100,6 +102,7 @@ class MessageHost(Host):
         while not self.done:
             yield from self._round()
             yield Committed()
+        self.end_rounds()
         if not self.terms.lock_step:
             yield Compute(self._show)
         if self.terms.settings.smooths:
@@ -229,6 +232,13 @@ class MessageHost(Host):
             peer: Pull(link.session, self.step, link.seen if since else 0) for peer, link in self.sessions.links.items()
         }
 
+    def refresh(self) -> dict[str, Pull]:
+        """After the last round, see whether peers are there: ask for what is newer than anything, which is nothing."""
+        if self.terms.lock_step:
+            return {}
+        step = Step(ROUND, self.round)
+        return {peer: Pull(link.session, step, _NEVER) for peer, link in self.sessions.links.items()}
+
     def count_rows(self, request: Pull) -> tuple[int, int, int]:
         """Tables and levels of what is shown at a step, and numbers of a row."""
         tables = self.terms.tables if request.step.phase == ROUND else 1
@@ -284,7 +294,8 @@ class MessageHost(Host):
         rows = link.neighbours[reply.changed[finite]]
         self._take(peer, request.step, reply, rows, reply.rows[finite], reply.strengths[finite])
         self.heard[peer] = self.round
-        if reply.step.phase == ROUND and not self.terms.lock_step and request.step.phase == ROUND:
+        in_rounds = reply.step.phase == ROUND == request.step.phase and not self.terms.lock_step
+        if in_rounds and reply.version > request.since:  # otherwise nothing was shown
             link.seen = reply.version
         return refusals
 
@@ -470,6 +481,12 @@ class MessageHost(Host):
         near = self.neighbourhood
         return len(near.indices) > 0 and not self._arcs.find(self.sessions.links).any()
 
+    def reopen(self, rounds: int | None = None) -> None:
+        """Go on learning, at the full learning rate that falls again, for so many rounds or as many as at the end."""
+        schedule = self._find_schedule()
+        self._more = rounds or schedule.falling or max(1, schedule.rounds - schedule.falls_at)
+        self._falls_at, self._schedule, self.has_new_edges = self.round, None, False
+
     def abandon(self) -> None:
         """End what is being computed, within moments."""
         self._rounds.abandon()
@@ -485,6 +502,9 @@ class MessageHost(Host):
                 total = totals.frequencies[0]
             basis = Basis(weights, self.numbers, total, nodes, self._find_degree())
             schedule = plan_nodes(basis, settings, choose_pairs(settings, nodes))
+            if self._more is not None:
+                rounds = schedule.spread_over or schedule.rounds
+                schedule = replace(schedule, falling=self._more, spread_over=rounds)
             self._schedule = schedule if self._falls_at is None else schedule.fall(self._falls_at)
         return self._schedule
 
@@ -502,7 +522,7 @@ class MessageHost(Host):
             return
         schedule = self._find_schedule()
         if self.round >= schedule.falls_at or self._have_grown():
-            self._falls_at = self.round
+            self._falls_at, self.has_new_edges = self.round, False
             self._schedule = schedule.fall(self.round)
 
     def _have_grown(self) -> bool:

@@ -50,7 +50,10 @@ class Totals:
 
 @dataclass(frozen=True)
 class Hello:
-    """Who speaks, and on what terms; `run`, `numbers` and `totals` in lock-step only."""
+    """Who speaks, and on what terms; `run`, `numbers` and `totals` in lock-step only.
+
+    `program` is the version of the program, to be shown to operators.
+    """
 
     host: str
     exchange: str
@@ -64,6 +67,7 @@ class Hello:
     numbers: Integers = field(default_factory=no_integers)
     totals: Totals = Totals()
     protocol: int = PROTOCOL
+    program: str = ""
 
 
 @dataclass(frozen=True)

@@ -143,6 +143,17 @@ class Neighbourhood:
         theirs = np.array([False] * len(self.nodes) + [host == peer for _, host in self.strangers])
         return np.flatnonzero(theirs[self.indices]) if len(self.indices) else np.zeros(0, np.int64)
 
+    def count_bytes(self, peer: str) -> tuple[int, int]:
+        """How many edges lead to nodes of a peer, and how long the names at their ends are in all."""
+        arcs = self.arcs_to(peer)
+        own, others = (np.bincount(ends, minlength=1) for ends in (self.sources[arcs], self.indices[arcs]))
+        length = sum(len(self.nodes[row].encode()) * int(own[row]) for row in np.flatnonzero(own).tolist())
+        first = len(self.nodes)
+        length += sum(
+            len(self.strangers[row - first][0].encode()) * int(others[row]) for row in np.flatnonzero(others).tolist()
+        )
+        return len(arcs), length
+
     def name_arc(self, arc: int) -> tuple[str, Node]:
         """The own node of an arc, and the node that it leads to."""
         target = int(self.indices[arc]) - len(self.nodes)

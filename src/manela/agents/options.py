@@ -43,6 +43,7 @@ class Rates:
     requests: float = option(200.0, "requests a second", 1e-3, 1e15)
     walks: float = option(2e6, "walks a second", 1e-3, 1e15)
     vectors: float = option(2e6, "vectors a second", 1e-3, 1e15)
+    megabytes: float = option(100.0, "megabytes a second, of requests and answers together", 1e-3, 1e15)
     longest_wait: float = option(5.0, "seconds that a request waits for its turn before it is refused", 1e-3, 1e6)
     at_once: int = option(8, "requests of a peer answered at the same time", 1, 10_000)
 

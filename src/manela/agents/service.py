@@ -15,10 +15,14 @@ from manela.agents.host import Host, NotReadyError
 from manela.agents.limits import Limits
 from manela.agents.options import Rates
 from manela.agents.walk_answering import Pending
-from manela.errors import MalformedError, PeerError, RefusedError, TooOftenError, TooSlowError
+from manela.errors import MalformedError, PeerError, RefusedError, SessionError, TooOftenError, TooSlowError
 
 _GREETING = 4096
 """Bytes of a greeting, where hosts do not go in lock-step."""
+_MORE_EDGES, _FEW_EDGES = 2, 10_000
+"""A peer may introduce twice as many edges as are listed with it, and some more: lists are not always of one day."""
+_LONG = 1 << 16
+"""Bytes of a message that is read in a thread, so that others are answered meanwhile."""
 _RELAY = 0.2
 """The part of a request's time that a relayed one may take; with more, one slow host holds up all."""
 
@@ -40,6 +44,8 @@ class Service:
         May be replaced by another when edges change.
     refusals : Counter
         How often what was refused, by peer and reason.
+    asked : dict of float
+        When each peer has asked for something last, in seconds since 1970.
     """
 
     def __init__(
@@ -57,25 +63,57 @@ class Service:
         self._turns: dict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(self._rates.at_once))
         self._waiting: Counter[str] = Counter()
         self._moved = asyncio.Event()
+        self.asked: dict[str, float] = {}
+        self._listed_of: Any = None
+        self._listed: dict[str, tuple[int, int]] = {}
 
     async def serve(self, peer: str, kind: str, content: bytes) -> bytes:
         """Answer a peer; raises RefusedError, and nothing else that a peer could cause."""
+        self.asked[peer] = time.time()
         try:
             if self._waiting[peer] >= 4 * self._rates.at_once:
                 raise TooOftenError(f"{peer} has {self._waiting[peer]} requests waiting")
             self._waiting[peer] += 1
             try:
                 async with self._turns[peer]:
-                    return await self._serve(peer, kind, content)
+                    answer = await self._serve(peer, kind, content)
+                    self._limits[peer].charge(time.monotonic(), len(content) + len(answer))
+                    return answer
             finally:
                 self._waiting[peer] -= 1
         except RefusedError as refusal:
             self.refuse(peer, refusal)
             raise
 
+    def bound_request(self, peer: str, kind: str) -> int:
+        """Bytes that a request of a peer may have: of edges, what those would take that are listed with it here."""
+        host = self.host
+        if kind == GREET:
+            return LARGEST if host.terms.lock_step else _GREETING
+        if kind == INTRODUCE:
+            return _bound_introduction(*self._listed_with(peer))
+        return self._calls.bound_request(host, peer) if kind == self._calls.kind else 0
+
+    def forget(self, peer: str) -> None:
+        """A peer is no peer any more: keep nothing of it."""
+        for key in [key for key in self.refusals if key[0] == peer]:
+            del self.refusals[key]
+        self._limits.pop(peer, None)
+        self.asked.pop(peer, None)
+        self.host.forget(peer)
+
+    def _listed_with(self, peer: str) -> tuple[int, int]:
+        """Edges with a peer's nodes, and bytes of their names; counted once for each list of edges."""
+        near = self.host.neighbourhood
+        if self._listed_of is not near:
+            self._listed_of, self._listed = near, {}
+        if peer not in self._listed:
+            self._listed[peer] = near.count_bytes(peer)
+        return self._listed[peer]
+
     def refuse(self, peer: str, refusal: RefusedError) -> None:
-        """Count and tell a refusal; one of a peer that refuses us is none of ours."""
-        if not refusal.remote:
+        """Count and tell a refusal; one of a peer that refuses us is none of ours, and some are no peer's fault."""
+        if not refusal.remote and not refusal.expected:
             self.refusals[peer, refusal.reason] += refusal.times
             self._tell(peer, refusal)
 
@@ -90,7 +128,7 @@ class Service:
         try:
             largest = calls.bound_reply(host, peer, request)
             content = await self.transport.call(peer, calls.kind, encode(request), largest)
-            return calls.decode_reply(host, peer, request, content)
+            return await _away(len(content), calls.decode_reply, host, peer, request, content)
         except RefusedError as refusal:
             self.refuse(peer, refusal)
             raise
@@ -130,9 +168,16 @@ class Service:
             await self._wait_for_turn(peer, Cost(0, 0))
             return encode(self.host.greet(peer, hello))
         if kind == INTRODUCE:
-            introduction = decode_introduction(content)
+            most = _MORE_EDGES * self._listed_with(peer)[0] + _FEW_EDGES
+            introduction = await _away(len(content), decode_introduction, content, most)
             await self._wait_for_turn(peer, Cost(0, len(introduction.askers)))
-            acceptance, refusals = self.host.admit_edges(peer, introduction)
+            host = self.host
+            found = await _away(
+                len(content), host.neighbourhood.admit_edges, peer, introduction.askers, introduction.others
+            )
+            if self.host is not host:
+                raise SessionError("edges have changed meanwhile")
+            acceptance, refusals = host.admit_edges(peer, introduction, found)
             for refusal in refusals:
                 self.refuse(peer, refusal)
             return encode(acceptance)
@@ -182,3 +227,14 @@ class Service:
         wait = self._limits[peer].take(time.monotonic(), *cost)
         if wait > 0:
             await asyncio.sleep(wait)
+
+
+def _bound_introduction(edges: int, names: int) -> int:
+    """Bytes of an introduction, where so many edges are listed, with names of so many bytes."""
+    # each name has two bytes of its own and may be followed by the host's; short names are the most of them
+    return _MORE_EDGES * (names + 80 * edges) + 32 * _FEW_EDGES
+
+
+async def _away(size: int, work: Callable[..., Any], *given: Any) -> Any:
+    """What a function gives; of long messages in a thread, so that others are answered meanwhile."""
+    return await asyncio.to_thread(work, *given) if size > _LONG else work(*given)

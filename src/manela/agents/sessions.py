@@ -82,9 +82,10 @@ class Sessions:
             [near.strangers[row - own][0] for row in near.indices[arcs].tolist()],
         )
 
-    def admit_edges(self, peer: str, introduction: Introduction) -> tuple[Acceptance, list[RefusedError]]:
-        """Open a session with a peer for those of its edges that this host has too; the others are refused."""
-        admitted, refusals = self._near.admit_edges(peer, introduction.askers, introduction.others)
+    def open(
+        self, peer: str, admitted: Admitted, refusals: list[RefusedError]
+    ) -> tuple[Acceptance, list[RefusedError]]:
+        """Open a session with a peer for edges that were admitted."""
         self._opened += 1
         number = int(derive(self._key, self._opened)) >> 1
         self._sessions[peer] = Session(number, admitted)
@@ -96,6 +97,19 @@ class Sessions:
         if session is None or session.number != number:
             raise SessionError(f"{peer} must introduce its edges first")
         return session.admitted
+
+    def count_edges(self, peer: str) -> tuple[int, int]:
+        """How many edges with a peer both hosts have, and how many only one of them."""
+        link, session = self.links.get(peer), self._sessions.get(peer)
+        own = len(self._near.arcs_to(peer))
+        agreed = 0 if link is None else len(link.arcs)
+        theirs = 0 if session is None else int(np.count_nonzero(~session.admitted.accepted))
+        return agreed, (own - agreed if link is not None else 0) + theirs
+
+    def forget_all(self, peer: str) -> None:
+        """A peer is no peer any more."""
+        for table in (self.links, self._sessions, self.greetings):
+            table.pop(peer, None)
 
     def count_neighbours(self, peer: str) -> int:
         """How many nodes here are neighbours of a peer's."""

@@ -1,69 +1,154 @@
-"""Store: what a host must not lose, in SQLite (peers, edges, what was refused) and in a file of vectors."""
+"""Store: what a host must not lose, in SQLite: its nodes and edges, its peers, and what was refused.
+
+A digest of all that an operator wrote down is kept beside it, so that a damaged file is never taken for a true one.
+"""
 
 from __future__ import annotations
 
-import csv
 import datetime
+import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from manela.agents.host import Saved
-from manela.agents.names import Node, check_host_name, is_name
+from manela.agents.config import FILE, read_config
+from manela.agents.names import check_host_name
 from manela.agents.neighbourhood import Edge
-from manela.errors import AgentError, FormatError, OutputError
-from manela.formats.arrays import read_arrays, write_arrays
-from manela.formats.files import replace_file
-from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
+from manela.agents.private import create_private
+from manela.errors import AgentError, OutputError
 
-VERSION = 2
+NAME, BACKUP = "store.db", "backup.tar"
+"""The file, and the backup that a daemon makes of what an operator wrote down, whenever that has changed."""
+VERSION = 3
+HOST, SECRET = "host", "secret"
+"""Names of facts: the host's name, and from what it draws when it goes at its own pace."""
+_DIGEST = "digest"
 _MOST_AUDITED = 100_000
+_MOST_AUDITED_OF_ONE = 5_000
+"""Lines of one peer; with more, one that floods would push out what others did."""
 _SCHEMA = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE peers (name TEXT PRIMARY KEY, address TEXT NOT NULL, nodes INTEGER) WITHOUT ROWID;
 CREATE TABLE certificates (peer TEXT NOT NULL REFERENCES peers ON DELETE CASCADE, pem TEXT NOT NULL UNIQUE);
+CREATE TABLE nodes (name TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE edges (
     own TEXT NOT NULL, other TEXT NOT NULL, host TEXT NOT NULL, weight REAL NOT NULL, PRIMARY KEY (own, other, host)
 ) WITHOUT ROWID;
+CREATE INDEX edges_by_other ON edges (other, host);
 CREATE TABLE audit (
     id INTEGER PRIMARY KEY, time TEXT NOT NULL, peer TEXT NOT NULL, reason TEXT NOT NULL, detail TEXT NOT NULL
 );
+CREATE INDEX audit_by_peer ON audit (peer, id);
 PRAGMA user_version = {VERSION};
 """
+_UPGRADES = {
+    1: "ALTER TABLE peers ADD COLUMN nodes INTEGER; PRAGMA user_version = 2;",
+    2: """
+CREATE TABLE nodes (name TEXT PRIMARY KEY) WITHOUT ROWID;
+INSERT OR IGNORE INTO nodes SELECT own FROM edges;
+INSERT OR IGNORE INTO nodes SELECT other FROM edges WHERE host = (SELECT value FROM meta WHERE name = 'host');
+DELETE FROM edges WHERE host = '';
+CREATE INDEX edges_by_other ON edges (other, host);
+CREATE INDEX audit_by_peer ON audit (peer, id);
+PRAGMA user_version = 3;
+""",
+}
+"""What makes a store of a version one of the next."""
+_COLUMNS = {
+    "peers": ("name", "address", "nodes"),
+    "certificates": ("peer", "pem"),
+    "nodes": ("name",),
+    "edges": ("own", "other", "host", "weight"),
+    "meta": ("name", "value"),
+}
+"""What the digest is over; of the facts, those that never change."""
+_DAMAGE = (sqlite3.Error, UnicodeDecodeError)
+"""What SQLite raises where a file is no database, or a damaged one."""
+_FACTS = f"name IN ('{HOST}', '{SECRET}')"
 
 
 class Store:
     """A host's store in a folder; close it by `close`, or use it in a `with` block.
 
-    Another process may write to it at the same time: `changes` tells.
+    Another process may write to it at the same time: `changes` tells. `create` is the name of the host for which one is
+    made where there is none.
     """
 
-    def __init__(self, folder: Path, create: bool = False) -> None:
-        self.folder = folder
-        self._names: list[str] | None = None
-        self._lines = np.zeros(0, np.uint8)
-        self.file = folder / "store.db"
-        if not create and not self.file.exists():
+    def __init__(self, folder: Path, create: str | None = None) -> None:
+        self.folder, self.file = folder, folder / NAME
+        if create is None and not self.file.exists():
             raise AgentError(f"{folder}: holds no host; make one with `manela agent init`")
+        create_private(self.file)
+        self._tally = 0
         try:
             self._database = sqlite3.connect(self.file, timeout=10.0, isolation_level=None, check_same_thread=False)
-            self._database.execute("PRAGMA foreign_keys = ON")
-            version = self._database.execute("PRAGMA user_version").fetchone()[0]
-            if create:
-                self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = FULL")
-            if create and version == 0:
-                self._database.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
-                version = VERSION
-        except sqlite3.Error as error:
-            raise AgentError(f"{self.file}: cannot be used: {error}") from error
+            try:
+                self._open(create)
+            except BaseException:
+                self._database.close()
+                raise
+        except _DAMAGE as error:
+            raise AgentError(f"{self.file}: cannot be used: {error}; {name_backup(folder)}") from error
+
+    def _open(self, create: str | None) -> None:
+        database = self._database
+        database.execute("PRAGMA foreign_keys = ON")
+        database.execute("PRAGMA recursive_triggers = ON")  # so that rows that are replaced are seen to go
+        version = database.execute("PRAGMA user_version").fetchone()[0]
+        if create is not None:
+            database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = FULL")
+        if create is not None and version == 0:
+            database.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
+            version = VERSION
+            database.execute("INSERT INTO meta VALUES (?, '0')", (_DIGEST,))
+        elif version in _UPGRADES:
+            self._upgrade(version)
+            version = VERSION
         if version != VERSION:
-            self._database.close()
             raise AgentError(f"{self.file}: must be of version {VERSION}, got {version}: update manela, or this folder")
+        self._watch_rows()
+        if create is not None and self.get(HOST) is None:
+            self.put(HOST, create)
+
+    def _watch_rows(self) -> None:
+        """Have every row that comes or goes by this connection added to the digest."""
+        database = self._database
+        database.create_function("manela_tally", -1, self._count_row)
+        for table, columns in _COLUMNS.items():
+            for event, row, sign in (("INSERT", "NEW", 1), ("DELETE", "OLD", -1)):
+                values = ", ".join(f"{row}.{column}" for column in columns)
+                condition = f"WHEN {row}.{_FACTS}" if table == "meta" else ""
+                database.execute(
+                    f"CREATE TEMP TRIGGER {table}_{event} AFTER {event} ON main.{table} {condition} "
+                    f"BEGIN SELECT manela_tally({sign}, '{table}', {values}); END"
+                )
+            before, after = (", ".join(f"{row}.{column}" for column in columns) for row in ("OLD", "NEW"))
+            condition = f"WHEN NEW.{_FACTS}" if table == "meta" else ""
+            database.execute(
+                f"CREATE TEMP TRIGGER {table}_UPDATE AFTER UPDATE ON main.{table} {condition} BEGIN "
+                f"SELECT manela_tally(-1, '{table}', {before}); SELECT manela_tally(1, '{table}', {after}); END"
+            )
+
+    def _count_row(self, sign: int, *row: Any) -> None:
+        self._tally += sign * _hash(row)
+
+    def _upgrade(self, version: int) -> None:
+        """Make the store of an older version one of this; a copy of it as it was stays beside it."""
+        host = read_config(self.folder / FILE).name
+        copy = self.folder / f"store-{version}.db"
+        create_private(copy)
+        with closing(sqlite3.connect(copy)) as other:
+            self._database.backup(other)
+        steps = "".join(_UPGRADES[step] for step in range(version, VERSION))
+        literal = host.replace("'", "''")
+        self._database.executescript(
+            f"BEGIN IMMEDIATE; INSERT OR REPLACE INTO meta VALUES ('{HOST}', '{literal}'); {steps} "
+            f"INSERT OR REPLACE INTO meta VALUES ('{_DIGEST}', '0'); COMMIT;"
+        )
+        self._database.execute("UPDATE meta SET value = ? WHERE name = ?", (f"{self._find_digest():x}", _DIGEST))
 
     def __enter__(self) -> Store:
         return self
@@ -79,6 +164,48 @@ class Store:
     def changes(self) -> int:
         """A number that is another one after another process has written."""
         return int(self._read("PRAGMA data_version")[0][0])
+
+    @property
+    def digest(self) -> str:
+        """Of all that an operator wrote down."""
+        return self.get(_DIGEST) or ""
+
+    def check(self) -> None:
+        """Refuse a store that is damaged."""
+        try:
+            found = [words for (words,) in self._database.execute("PRAGMA quick_check(5)")]
+            self._database.execute("BEGIN")
+            try:
+                same = f"{self._find_digest():x}" == self.digest
+            finally:
+                self._database.execute("ROLLBACK")
+        except (*_DAMAGE, AgentError) as error:
+            raise AgentError(f"{self.file}: is damaged: {error}; {name_backup(self.folder)}") from error
+        if found != ["ok"]:
+            raise AgentError(f"{self.file}: is damaged: {found[0]}; {name_backup(self.folder)}")
+        if not same:
+            raise AgentError(
+                f"{self.file}: is damaged, or was changed by another program: its nodes, edges or peers are not those "
+                f"that were written down; {name_backup(self.folder)}"
+            )
+
+    def _find_digest(self) -> int:
+        total = 0
+        for table, columns in _COLUMNS.items():
+            rows = f"SELECT '{table}', {', '.join(columns)} FROM {table}" + f" WHERE {_FACTS}" * (table == "meta")
+            for row in self._database.execute(rows):
+                total += _hash(row)
+        return total % 2**128
+
+    def copy_to(self, path: Path) -> None:
+        """Write a whole copy, while others may go on writing here."""
+        create_private(path)
+        try:
+            with closing(sqlite3.connect(path)) as other:
+                self._database.backup(other)
+                other.execute("PRAGMA journal_mode = DELETE")
+        except _DAMAGE as error:
+            raise OutputError(f"{path}: cannot be written: {error}") from error
 
     # facts
 
@@ -111,15 +238,20 @@ class Store:
             )
             database.execute("INSERT OR IGNORE INTO certificates VALUES (?, ?)", (name, certificate))
 
-    def remove_peer(self, name: str, certificate: str | None = None) -> None:
-        """Forget a peer, or only one of its certificates."""
+    def remove_peer(self, name: str) -> tuple[int, int]:
+        """Forget a peer: its certificates, the edges with its nodes, what it was refused; returns edges and lines."""
         with self._write() as database:
-            if certificate is None:
-                done = database.execute("DELETE FROM peers WHERE name = ?", (name,))
-            else:
-                done = database.execute("DELETE FROM certificates WHERE peer = ? AND pem = ?", (name, certificate))
-            if done.rowcount == 0:
+            if database.execute("DELETE FROM peers WHERE name = ?", (name,)).rowcount == 0:
                 raise AgentError(f"{name}: no such peer; `manela agent peer list` names them")
+            edges = database.execute("DELETE FROM edges WHERE host = ?", (name,)).rowcount
+            return edges, database.execute("DELETE FROM audit WHERE peer = ?", (name,)).rowcount
+
+    def remove_certificate(self, name: str, certificate: str) -> None:
+        """Forget one of a peer's certificates."""
+        with self._write() as database:
+            done = database.execute("DELETE FROM certificates WHERE peer = ? AND pem = ?", (name, certificate))
+            if done.rowcount == 0:
+                raise AgentError(f"{name}: has no such certificate; `manela agent peer list` names them")
 
     def peers(self) -> dict[str, tuple[str, tuple[str, ...]]]:
         """Address and certificates of each peer."""
@@ -135,179 +267,125 @@ class Store:
         """How many nodes each peer has, where that was written down."""
         return dict(self._read("SELECT name, nodes FROM peers WHERE nodes IS NOT NULL"))
 
-    # edges
+    # nodes and edges
 
     def add_edges(self, edges: Iterable[Edge]) -> int:
-        """Keep edges, all or none; returns how many. The weight of one that is there changes."""
-        rows = [(edge.own, *(edge.other or ("", "")), edge.weight) for edge in edges]
+        """Keep edges with their nodes, all or none; returns how many. The weight of one that is there changes.
+
+        An edge without an other end is a node.
+        """
+        found, host = list(edges), self.get(HOST)
+        names = {edge.own for edge in found} | {edge.other[0] for edge in found if edge.other and edge.other[1] == host}
+        rows = [(edge.own, *edge.other, edge.weight) for edge in found if edge.other is not None]
         with self._write() as database:
+            database.executemany("INSERT OR IGNORE INTO nodes VALUES (?)", ((name,) for name in sorted(names)))
             database.executemany("INSERT OR REPLACE INTO edges VALUES (?, ?, ?, ?)", rows)
-        return len(rows)
+        return len(found)
 
-    def remove_edge(self, edge: Edge, host: str) -> int:
-        """Forget an edge, or for one without an other end the node with all its edges; returns how many there were.
+    def remove_edge(self, edge: Edge) -> int:
+        """Forget an edge, or for one without an other end all edges of the node; returns how many there were.
 
-        The nodes of an edge that is forgotten stay, alone if need be.
+        Nodes stay.
         """
         with self._write() as database:
             if edge.other is None:
-                done = database.execute(
-                    "DELETE FROM edges WHERE own = ? OR (other = ? AND host = ?)", (edge.own, edge.own, host)
-                )
-                return done.rowcount
+                return self._remove_edges_of(database, edge.own)
             ends = [(edge.own, *edge.other)]
-            if edge.other[1] == host:
-                ends.append((edge.other[0], edge.own, host))
-            done = database.executemany("DELETE FROM edges WHERE own = ? AND other = ? AND host = ?", ends)
-            if done.rowcount:
-                for name, *_ in ends:
-                    database.execute(
-                        "INSERT INTO edges SELECT ?, '', '', 1.0 WHERE NOT EXISTS "
-                        "(SELECT 1 FROM edges WHERE own = ? OR (other = ? AND host = ?))",
-                        (name, name, name, host),
-                    )
-            return done.rowcount
+            if edge.other[1] == self.get(HOST):
+                ends.append((edge.other[0], edge.own, edge.other[1]))
+            return database.executemany("DELETE FROM edges WHERE own = ? AND other = ? AND host = ?", ends).rowcount
 
-    def edges(self) -> Iterator[Edge]:
-        """All edges, one by one."""
+    def remove_node(self, name: str) -> int:
+        """Forget a node with all its edges; returns how many there were."""
+        with self._write() as database:
+            if database.execute("DELETE FROM nodes WHERE name = ?", (name,)).rowcount == 0:
+                raise AgentError(f"{name}: no such node of this host")
+            return self._remove_edges_of(database, name)
+
+    def _remove_edges_of(self, database: sqlite3.Connection, name: str) -> int:
+        done = database.execute(
+            "DELETE FROM edges WHERE own = ? OR (other = ? AND host = ?)", (name, name, self.get(HOST))
+        )
+        return done.rowcount
+
+    def has_node(self, name: str) -> bool:
+        """Whether a node is there."""
+        return bool(self._read("SELECT 1 FROM nodes WHERE name = ?", name))
+
+    def edges(self, peer: str | None = None) -> Iterator[Edge]:
+        """All edges, one by one, and the nodes that have none as edges without an other end; or those with a peer."""
+        if peer is None:
+            yield from self._stream(
+                "SELECT name, '', '', 1.0 FROM nodes WHERE NOT EXISTS (SELECT 1 FROM edges WHERE own = name) "
+                "AND NOT EXISTS (SELECT 1 FROM edges WHERE other = name AND host = ?)", self.get(HOST),
+            )  # fmt: skip
+        yield from self._stream(
+            "SELECT own, other, host, weight FROM edges WHERE ?1 IS NULL OR host = ?1 ORDER BY own, host, other", peer
+        )
+
+    def _stream(self, statement: str, *values: Any) -> Iterator[Edge]:
         try:
-            for own, other, host, weight in self._database.execute("SELECT own, other, host, weight FROM edges"):
+            for own, other, host, weight in self._database.execute(statement, values):
                 yield Edge(own, (other, host) if host else None, weight)
-        except sqlite3.Error as error:
+        except _DAMAGE as error:
             raise AgentError(f"{self.file}: cannot be read: {error}") from error
 
     # what was refused
 
     def audit(self, refusals: Iterable[tuple[str, str, str]]) -> None:
-        """Write refusals down, each with its peer, reason and detail; the oldest make room."""
+        """Write refusals down, each with its peer, reason and detail; the oldest make room.
+
+        No peer has more than its share of lines, so that none can push out what others did.
+        """
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         rows = [(now, *refusal) for refusal in refusals]
         with self._write() as database:
             database.executemany("INSERT INTO audit (time, peer, reason, detail) VALUES (?, ?, ?, ?)", rows)
+            for peer in {row[1] for row in rows}:
+                database.execute(
+                    "DELETE FROM audit WHERE peer = ?1 AND id <= coalesce((SELECT id FROM audit WHERE peer = ?1 "
+                    "ORDER BY id DESC LIMIT 1 OFFSET ?2), -1)",
+                    (peer, _MOST_AUDITED_OF_ONE),
+                )
             database.execute("DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - ?", (_MOST_AUDITED,))
 
     def audited(self, most: int = 100) -> list[tuple[str, str, str, str]]:
         """The latest refusals: time, peer, reason, detail."""
         return self._read("SELECT time, peer, reason, detail FROM audit ORDER BY id DESC LIMIT ?", most)
 
-    # vectors
-
-    @property
-    def vectors_file(self) -> Path:
-        """The file of vectors."""
-        return self.folder / "vectors.npz"
-
-    def save(self, saved: Saved) -> None:
-        """Keep vectors; those before stay until the new ones are whole."""
-        notes = {
-            "format": VERSION, "round": saved.round, "version": saved.version, "pairs": saved.pairs,
-            "falls_at": saved.falls_at,
-        }  # fmt: skip
-        if self._names is not saved.names:
-            self._names, self._lines = saved.names, np.frombuffer("\n".join(saved.names).encode(), np.uint8)
-        arrays: dict[str, Any] = {"names": self._lines, "vectors": saved.vectors}
-        if saved.smoothed is not None and saved.whole is not None:
-            arrays |= {"smoothed": saved.smoothed, "whole": saved.whole.astype(np.uint8)}
-        with replace_file(self.vectors_file) as file:
-            write_arrays(file, arrays, notes, "host")
-
-    def load(self) -> Saved | None:
-        """The vectors kept, None where there are none yet."""
-        if not self.vectors_file.exists():
-            return None
-        try:
-            arrays, notes = read_arrays(self.vectors_file, "host")
-            vectors = arrays["vectors"]
-            if notes["format"] != VERSION:
-                raise AgentError(f"{self.vectors_file}: must be of version {VERSION}, got {notes['format']}")
-            names = arrays["names"].tobytes().decode().split("\n")
-            if vectors.ndim != 3 or vectors.dtype != np.float32 or len(vectors) != len(names):
-                raise AgentError(f"{self.vectors_file}: does not hold a vector for each name")
-            smoothed, whole = arrays.get("smoothed"), arrays.get("whole")
-            if smoothed is not None and (
-                whole is None or smoothed.shape != vectors[:, 0].shape or len(whole) != len(names)
-            ):
-                raise AgentError(f"{self.vectors_file}: does not hold a smoothed vector for each name")
-            return Saved(
-                names, vectors, int(notes["round"]), int(notes["version"]), int(notes["pairs"]), notes["falls_at"],
-                smoothed, None if whole is None else whole.astype(bool),
-            )  # fmt: skip
-        except FormatError as error:
-            raise AgentError(f"{error}; restore it from a backup, or remove it to begin anew") from error
-        except (KeyError, TypeError, ValueError) as error:
-            raise AgentError(f"{self.vectors_file}: is damaged: {error!r}") from error
-
     def _read(self, statement: str, *values: Any) -> list[Any]:
         try:
             return self._database.execute(statement, values).fetchall()
-        except sqlite3.Error as error:
+        except _DAMAGE as error:
             raise AgentError(f"{self.file}: cannot be read: {error}") from error
 
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
-        """All of a block or nothing of it."""
+        """All of a block or nothing of it; the digest goes with it."""
         try:
             self._database.execute("BEGIN IMMEDIATE")
+            self._tally = 0
             try:
                 yield self._database
+                if self._tally:
+                    digest = f"{(int(self.digest or '0', 16) + self._tally) % 2**128:x}"
+                    self._database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_DIGEST, digest))
                 self._database.execute("COMMIT")
             except BaseException:
                 if self._database.in_transaction:
                     self._database.execute("ROLLBACK")
                 raise
-        except sqlite3.Error as error:
+        except _DAMAGE as error:
             raise OutputError(f"{self.file}: cannot be written: {error}") from error
 
 
-def read_edges(path: Path, host: str) -> list[Edge]:
-    """Edges of a CSV file: `own node, other node@host, weight`; without `@host` the other is an own node too.
-
-    A line with one field is a node without edges. `#` begins a comment; the weight is 1 unless given.
-    """
-    edges = []
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            for number, fields in enumerate(csv.reader(file, skipinitialspace=True, strict=True), 1):
-                if fields and not fields[0].startswith("#"):
-                    edges.append(parse_edge([one.strip() for one in fields], host, f"{path}, line {number}"))
-    except OSError as error:
-        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise FormatError(f"{path}: must be CSV in UTF-8: {error}") from error
-    return edges
+def name_backup(folder: Path) -> str:
+    """What to do about a store that is damaged."""
+    if (folder / BACKUP).exists():
+        return f"restore the last good one with `manela agent restore {folder / BACKUP} --home {folder}`"
+    return f"restore a backup with `manela agent restore FILE --home {folder}`"
 
 
-def parse_edge(fields: list[str], host: str, source: str) -> Edge:
-    """An edge of one to three fields."""
-    if not 1 <= len(fields) <= 3:
-        raise FormatError(f"{source}: must be `own node, other node@host, weight`, got {len(fields)} fields")
-    own, other, weight = [*fields, "", ""][:3]
-    name, at, where = other.rpartition("@")
-    node: Node | None = (name, where) if at else (other, host)
-    if other == "":
-        node = None
-    for one in (own, *((node[0],) if node else ())):
-        if not is_name(one):
-            raise FormatError(f"{source}: a name must be 1 to 256 bytes of printable text, got {one[:50]!r}")
-    if node and at:
-        check_host_name(where)
-    try:
-        number = float(weight) if weight else 1.0
-    except ValueError:
-        raise FormatError(f"{source}: a weight must be a number, got {weight[:50]!r}") from None
-    if not LEAST_WEIGHT <= number <= MOST_WEIGHT:
-        raise FormatError(f"{source}: a weight must be {WEIGHT_RULE}, got {weight[:50]!r}")
-    return Edge(own, node, number)
-
-
-def read_numbers(path: Path) -> dict[Node, int]:
-    """Numbers of nodes for a lock-step run: lines `name@host,number`."""
-    found: dict[Node, int] = {}
-    try:
-        for line in path.read_text(encoding="utf-8").splitlines():
-            node, _, number = line.rpartition(",")
-            name, _, host = node.rpartition("@")
-            found[name, host] = int(number)
-    except (OSError, ValueError) as error:
-        raise AgentError(f"{path}: lock-step needs lines `name@host,number` there: {error}") from error
-    return found
+def _hash(row: tuple[Any, ...]) -> int:
+    """128 bits of a row; the digest is their sum, in whatever order rows come and go."""
+    return int.from_bytes(hashlib.blake2b(repr(row).encode(errors="surrogatepass"), digest_size=16).digest(), "big")

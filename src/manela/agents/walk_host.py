@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,7 @@ class WalkHost(Host):
                     return
                 self._commit(plan)
             yield Committed()
+        self.end_rounds()
 
     def ask_neighbours(self) -> dict[str, WalkRequest]:
         """What to ask for to know the vectors of neighbours."""
@@ -265,6 +267,12 @@ class WalkHost(Host):
         """Whether its nodes have neighbours, but only at peers that are away: a round would learn nothing."""
         return len(self.neighbourhood.indices) > 0 and len(self.find_arcs().places) == 0
 
+    def reopen(self, rounds: int | None = None) -> None:
+        """Go on learning for so many rounds after the last, or for a third as many as there were."""
+        first = self._find_schedule().spread_over or 1
+        self._more = max(0, self.round - first) + (rounds or -(-first // 3))
+        self._schedule, self.has_new_edges = None, False
+
     def abandon(self) -> None:
         """End what is being computed, within moments."""
         if self._plan is not None:
@@ -316,12 +324,14 @@ class WalkHost(Host):
             # between hosts a round costs more: half as many of them, which hardly shows in what is learned
             rounds = settings.rounds or default_rounds(nodes) // share
             basis = Basis(weights, self.numbers, total, nodes, 0.0)
-            self._schedule = spread(basis, settings, choose_pairs(settings, nodes) or 1, rounds)
+            schedule = spread(basis, settings, choose_pairs(settings, nodes) or 1, rounds)
+            self._schedule = replace(schedule, rounds=rounds + (self._more or 0), spread_over=rounds)
         return self._schedule
 
     def restore(self, saved: Saved) -> None:
         """Go on from what was kept; nodes that are new keep the vectors they began with."""
         super().restore(saved)
+        self._schedule = None
         self.changed[:] = self.version
 
     def trace(self, peer: str, link: Link, request: WalkRequest, reply: WalkReply) -> None:

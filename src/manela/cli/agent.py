@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,17 +11,18 @@ import typer
 
 from manela.agents.config import PARAMETERS_OF_HOSTS
 from manela.cli import options as o
+from manela.cli.agent_edges import edges, node
+from manela.cli.agent_peers import peer
+from manela.cli.options import HOME, Home
 from manela.errors import AgentError
 from manela.params import default
 
 agent = typer.Typer(help="Run a host: one organisation's part of a network that many learn together.")
-peer = typer.Typer(help="The hosts to learn with.")
-edges = typer.Typer(help="The edges of this host's nodes; a daemon that runs takes changes at its next round.")
 agent.add_typer(peer, name="peer")
 agent.add_typer(edges, name="edges")
-
-Home = Annotated[Path, typer.Option("--home", metavar="DIR", help="The host's folder.")]
-_HOME = Path("manela-host")
+agent.add_typer(node, name="node")
+_LATE = 10.0
+"""Seconds after which a status is old."""
 
 
 @agent.command()
@@ -28,7 +30,7 @@ _HOME = Path("manela-host")
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The host's name: a-z, 0-9, dot and hyphen.")],
     *,
-    home: Home = _HOME,
+    home: Home = HOME,
     listen: Annotated[str, typer.Option(metavar="ADDRESS", help="Where peers reach this host.")] = "0.0.0.0:7446",
     watch: Annotated[
         str,
@@ -44,9 +46,8 @@ def init(
     manela agent init alpha --home alpha
     """
     from manela.agents.config import FILE, Config, check_address, check_watch
-    from manela.agents.folder import CERTIFICATE
     from manela.agents.folder import init as make
-    from manela.agents.identity import fingerprint, read_certificate
+    from manela.agents.identity import CERTIFICATE, fingerprint, read_certificate
 
     given = {parameter: value for parameter, value in parameters.items() if value != default(parameter)}
     config = Config(name, check_address(listen), given, weighted=weighted, watch=check_watch(watch))
@@ -59,7 +60,7 @@ def init(
 
 @agent.command()
 def run(
-    home: Home = _HOME,
+    home: Home = HOME,
     trace: Annotated[bool, typer.Option("--trace", help="Write down all that peers disclose, in trace.jsonl.")] = False,
     while_stdin: Annotated[bool, typer.Option("--while-stdin", help="End when stdin is closed.")] = False,
 ) -> None:
@@ -74,12 +75,13 @@ def run(
 
 @agent.command()
 def status(
-    home: Home = _HOME,
+    home: Home = HOME,
     as_json: Annotated[bool, typer.Option("--json", help="All of it, as JSON.")] = False,
 ) -> None:
     """Show what the daemon does: round, update pairs, peers, refusals, traffic."""
     from manela.agents.config import FILE
     from manela.agents.folder import read_status
+    from manela.agents.status import warn_of_expiry
     from manela.cli.display import print_facts
 
     if not (home / FILE).exists():
@@ -98,6 +100,7 @@ def status(
         "update pairs": found["pairs"],
         "pairs a second": found["pairs_per_second"],
         "own nodes": found["nodes"],
+        "noise": found.get("noise", 0.0),
         "sent, MB": round(found["sent"] / 1e6, 2),
         "received, MB": round(found["received"] / 1e6, 2),
     }
@@ -105,7 +108,14 @@ def status(
         facts["page"] = found["watch"]
     if found["trouble"]:
         facts["trouble"] = found["trouble"]
+    age = time.time() - found["updated"]
+    if found["running"] and age > _LATE:
+        facts["these numbers"] = f"are {o.say_seconds(age)} old: the daemon is stuck, or its disk is full"
+    elif not found["running"]:
+        facts["these numbers"] = f"are {o.say_seconds(age)} old"
     print_facts(facts)
+    for line in warn_of_expiry(found):
+        print(f"warning: {line}")
     for name, one in found["peers"].items():
         words = f"{one['state']}, {one['sent'] / 1e6:.2f} MB sent, {one['received'] / 1e6:.2f} MB received"
         print(f"peer {name:<22}{words}{', ' + one['trouble'] if one['trouble'] else ''}")
@@ -119,7 +129,7 @@ def status(
 @agent.command()
 def export(
     output: Annotated[Path, typer.Argument(metavar="OUT", help="Where the vectors go: .npz .csv .txt and so on.")],
-    home: Home = _HOME,
+    home: Home = HOME,
 ) -> None:
     """Write this host's own vectors, as they were kept last; nobody else's are there to write."""
     from manela.agents.folder import export as export_vectors
@@ -133,7 +143,7 @@ def export(
 
 @agent.command()
 def audit(
-    home: Home = _HOME,
+    home: Home = HOME,
     most: Annotated[int, typer.Option(metavar="N", help="How many lines at most.")] = 50,
 ) -> None:
     """Show what was refused, the latest first."""
@@ -145,7 +155,7 @@ def audit(
 
 
 @agent.command()
-def exposure(home: Home = _HOME) -> None:
+def exposure(home: Home = HOME) -> None:
     """Say how much of other hosts' edges this host could find out, by known attacks on its own trace.
 
     Run the daemon with --trace first. Each attack is tried on edges whose truth this host knows: those of its own nodes
@@ -176,18 +186,96 @@ def exposure(home: Home = _HOME) -> None:
 
 
 @agent.command()
+def learn(
+    rounds: Annotated[int, typer.Option(metavar="N", min=1, max=10**6, help="How many rounds more.")],
+    home: Home = HOME,
+) -> None:
+    """Ask for more rounds: a daemon that is done goes on, one that is not does so when it is."""
+    import secrets
+
+    from manela.agents.store import Store
+
+    with Store(home) as store:
+        store.put("learn", f"{secrets.token_hex(8)} {rounds}")
+    print(f"{rounds:,} rounds more, from the daemon's next look on")
+
+
+@agent.command()
+def invite(
+    address: Annotated[
+        str,
+        typer.Option(metavar="ADDRESS", help="host:port by which peers reach this host; by default where it listens."),
+    ] = "",
+    home: Home = HOME,
+) -> None:
+    """Print one line by which others make this host a peer: `manela agent peer add LINE`.
+
+    It holds the name, the address and the fingerprint of the certificate; nothing in it is secret. Whoever takes it
+    asks the daemon at the address for the certificate itself, so run the daemon first.
+    """
+    from manela.agents.config import FILE, check_address, read_config
+    from manela.agents.identity import CERTIFICATE, fingerprint, read_certificate
+    from manela.agents.invitations import Invitation
+
+    config = read_config(home / FILE)
+    host = config.listen.rpartition(":")[0]
+    if not address and host in ("0.0.0.0", "[::]"):
+        raise AgentError(f"this host listens on every address, {config.listen}: say by --address which others reach")
+    shown = fingerprint(read_certificate(home / CERTIFICATE))
+    print(Invitation(config.name, check_address(address or config.listen), shown))
+
+
+@agent.command()
+def backup(
+    output: Annotated[Path, typer.Argument(metavar="FILE", help="Where the backup goes, a .tar file.")],
+    home: Home = HOME,
+) -> None:
+    """Write all that this host needs to go on elsewhere to one file; the daemon may run. The key is in it."""
+    from manela.agents.backups import write_backup
+    from manela.formats.files import check_writable
+
+    check_writable(output)
+    write_backup(home, output)
+    print(f"{output}: {output.stat().st_size / 1e6:.1f} MB; the key is in it, so keep it as safe")
+
+
+@agent.command()
+def restore(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="What `manela agent backup` wrote.")],
+    home: Home = HOME,
+) -> None:
+    """Put a host back from a backup, once all of it is found to be good; what was there is kept beside it."""
+    from manela.agents.backups import restore_backup
+
+    print(f"{home}: {', '.join(restore_backup(path, home))} are back")
+
+
+@agent.command()
+def check(home: Home = HOME) -> None:
+    """Look for what is wrong: configuration, permissions, certificate, clock, store, port, and peers both ways."""
+    from manela.agents.doctor import BAD, examine
+
+    worst = 0
+    for level, what, words in examine(home):
+        print(f"{level:<9}{what:<16}{words}")
+        worst += level == BAD
+    if worst:
+        raise AgentError(f"{worst} of these must be set right")
+
+
+@agent.command()
 def renew(
-    home: Home = _HOME,
+    home: Home = HOME,
     use: Annotated[bool, typer.Option("--use", help="Begin to use the new key and certificate.")] = False,
 ) -> None:
     """Make a new key and certificate, and later begin to use them.
 
     First without --use: next-certificate.pem appears; peers add it beside the one they have. Then with --use, and
-    SIGHUP to the daemon.
+    SIGHUP to the daemon; the certificate before stays as old-certificate.pem, for peers to remove.
     """
     from manela.agents.config import FILE, read_config
-    from manela.agents.folder import CERTIFICATE, KEY
-    from manela.agents.identity import make_identity
+    from manela.agents.identity import CERTIFICATE, KEY, make_identity
+    from manela.formats.files import replace_file
 
     config = read_config(home / FILE)
     key, certificate = home / f"next-{KEY}", home / f"next-{CERTIFICATE}"
@@ -195,6 +283,8 @@ def renew(
         if not certificate.exists():
             raise AgentError(f"{certificate}: is not there; make it with `manela agent renew` first")
         if key.exists():  # otherwise it was in use before this was interrupted
+            with replace_file(home / f"old-{CERTIFICATE}", private=True) as file:
+                file.write((home / CERTIFICATE).read_bytes())
             key.replace(home / KEY)
         certificate.replace(home / CERTIFICATE)
         print("in use from the daemon's next start or SIGHUP")
@@ -204,107 +294,3 @@ def renew(
     key.unlink(missing_ok=True)
     make_identity(config.name, key, certificate)
     print(f"{certificate}: give it to your peers; when all have added it, run `manela agent renew --use`")
-
-
-@peer.command("add")
-def add_peer(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The peer's name.")],
-    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="host:port.")],
-    certificate: Annotated[Path, typer.Argument(metavar="CERT", help="Its certificate, a .pem file.")],
-    nodes: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=0, help="How many nodes it has; it never counts for more. By default as many as are known."
-        ),
-    ] = None,
-    home: Home = _HOME,
-) -> None:
-    """Learn with a peer from now on; or give one that is known another address, size, or a further certificate."""
-    from manela.agents.config import FILE, check_address, read_config
-    from manela.agents.identity import fingerprint, name_of, read_certificate
-    from manela.agents.store import Store
-
-    found = read_certificate(certificate)
-    if name_of(found) != name:
-        raise AgentError(f"{certificate}: is the certificate of {name_of(found)!r}, not of {name!r}")
-    if name == read_config(home / FILE).name:
-        raise AgentError(f"{name} is this host itself")
-    with Store(home) as store:
-        store.add_peer(name, check_address(address), found, nodes)
-    print(f"{name} at {address}; compare the fingerprint of its certificate with its operator:")
-    print(fingerprint(found))
-
-
-@peer.command("list")
-def list_peers(home: Home = _HOME) -> None:
-    """Show all peers with their addresses and certificates."""
-    from manela.agents.identity import expiry_of, fingerprint
-    from manela.agents.store import Store
-
-    with Store(home) as store:
-        for name, (address, certificates) in store.peers().items():
-            print(f"{name}  {address}")
-            for one in certificates:
-                print(f"    until {expiry_of(one):%Y-%m-%d}  {fingerprint(one)}")
-
-
-@peer.command("remove")
-def remove_peer(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The peer's name.")],
-    certificate: Annotated[
-        Path | None, typer.Option("--certificate", metavar="CERT", help="Forget only this certificate of it.")
-    ] = None,
-    home: Home = _HOME,
-) -> None:
-    """Forget a peer: from the daemon's next look, within a second, it is refused."""
-    from manela.agents.identity import read_certificate
-    from manela.agents.store import Store
-
-    with Store(home) as store:
-        store.remove_peer(name, None if certificate is None else read_certificate(certificate))
-
-
-@edges.command("add")
-def add_edge(
-    own: Annotated[str, typer.Argument(metavar="OWN", help="A node of this host.")],
-    other: Annotated[str, typer.Argument(metavar="OTHER", help="node@host, or another node of this host.")] = "",
-    weight: Annotated[float, typer.Argument(metavar="WEIGHT")] = 1.0,
-    home: Home = _HOME,
-) -> None:
-    """Add an edge, or a node that stands alone; the peer must add its end too."""
-    from manela.agents.config import FILE, read_config
-    from manela.agents.store import Store, parse_edge
-
-    edge = parse_edge([own, other, repr(weight)], read_config(home / FILE).name, "edge")
-    with Store(home) as store:
-        store.add_edges([edge])
-
-
-@edges.command("remove")
-def remove_edge(
-    own: Annotated[str, typer.Argument(metavar="OWN", help="A node of this host.")],
-    other: Annotated[str, typer.Argument(metavar="OTHER", help="node@host, or another node of this host.")] = "",
-    home: Home = _HOME,
-) -> None:
-    """Remove an edge; without OTHER the node and all its edges."""
-    from manela.agents.config import FILE, read_config
-    from manela.agents.store import Store, parse_edge
-
-    name = read_config(home / FILE).name
-    with Store(home) as store:
-        if store.remove_edge(parse_edge([own, other], name, "edge"), name) == 0:
-            raise AgentError(f"there is no edge {own} - {other}" if other else f"there is no node {own}")
-
-
-@edges.command("import")
-def import_edges(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="CSV: own node, other node@host, weight.")],
-    home: Home = _HOME,
-) -> None:
-    """Add all edges of a file, or none if a line is wrong."""
-    from manela.agents.config import FILE, read_config
-    from manela.agents.store import Store, read_edges
-
-    found = read_edges(path, read_config(home / FILE).name)
-    with Store(home) as store:
-        print(f"{store.add_edges(found):,} edges taken")

@@ -53,10 +53,12 @@ def federate(
     manela federate sbm --hosts 4 -o vectors.npz
     manela federate friends.csv --by servers.txt -o vectors.npz --folder hosts
     """
+    from manela import params
     from manela.agents.federation import Federation, assign
     from manela.datasets.loading import load_graph
     from manela.formats.embeddings import check_output
 
+    params.check("random_state", random_state)
     target = check_output(output)
     loaded = load_graph(graph, unweighted=unweighted, matfile_variable=matfile_variable)
     target.check_ids(loaded.nodes)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter as Argument
 from inspect import Signature, signature
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -119,3 +120,21 @@ def parse_numbers(name: str, text: str) -> tuple[float, ...]:
 
 RandomState = Annotated[int, flag("random_state")]
 Jobs = Annotated[int | None, flag("n_jobs")]
+
+
+HOME = Path("manela-host")
+Home = Annotated[Path, typer.Option("--home", metavar="DIR", help="The host's folder.")]
+
+
+def say_seconds(seconds: float) -> str:
+    """A time as people say it.
+
+    Examples
+    --------
+    >>> say_seconds(7.4), say_seconds(200.0), say_seconds(90_000.0)
+    ('7 s', '3 min', '25 h')
+    """
+    for unit, size in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from manela.agents.exchanges import GREET, INTRODUCE, SHOW, WALK
 from manela.agents.frames import LARGEST, PIECE, Joiner, cut
+from manela.agents.identity import fetch_certificate, fingerprint
+from manela.agents.transport.connections import Connections
 from manela.errors import (
     REFUSALS,
     ClaimError,
+    ManelaError,
     NotAdjacentError,
     PeerError,
     RefusedError,
@@ -38,8 +40,7 @@ grpc: Any = import_extra("grpc", "agents", "a host")
 SERVICE = "manela.v1.Host"
 _REASON = "manela-reason"
 _UNKNOWN = "unknown"
-_LARGEST = {GREET: 1 << 26, INTRODUCE: 1 << 28, SHOW: 1 << 12, WALK: 1 << 26}
-"""Bytes of what a peer may ask by each call."""
+_KINDS_OF_CALLS = (GREET, INTRODUCE, SHOW, WALK)
 _MOST_OPEN = 48
 """Requests of one peer that are being heard or answered."""
 _OPTIONS = [
@@ -73,6 +74,10 @@ class Traffic:
         self.sent: Counter[str] = Counter()
         self.received: Counter[str] = Counter()
 
+    def forget(self, peer: str) -> None:
+        """A peer is no peer any more."""
+        del self.sent[peer], self.received[peer]
+
 
 class RpcTransport:
     """Asks peers; closed by `close`."""
@@ -104,7 +109,10 @@ class RpcTransport:
             finally:
                 call.cancel()
         except grpc.aio.AioRpcError as error:
-            raise _as_ours(peer, error) from error
+            ours = _as_ours(peer, error)
+            if isinstance(ours, WrongCertificateError):
+                ours = await asyncio.to_thread(self._describe_certificate, ours, self._peers.get(peer))
+            raise ours from error
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -114,6 +122,33 @@ class RpcTransport:
         self._traffic.sent[peer] += len(content)
         self._traffic.received[peer] += len(found)
         return found
+
+    async def ping(self, peer: str) -> None:
+        """See whether a peer answers, and lets this host in."""
+        health: Any = import_extra("grpc_health.v1.health_pb2", "agents", "a host")
+        try:
+            check = self._channel(peer).unary_unary(
+                "/grpc.health.v1.Health/Check",
+                request_serializer=health.HealthCheckRequest.SerializeToString,
+                response_deserializer=health.HealthCheckResponse.FromString,
+            )
+            await check(health.HealthCheckRequest(service=SERVICE), timeout=self._deadline)
+        except grpc.aio.AioRpcError as error:
+            ours = _as_ours(peer, error)
+            if isinstance(ours, WrongCertificateError):
+                ours = await asyncio.to_thread(self._describe_certificate, ours, self._peers.get(peer))
+            raise ours from error
+
+    def _describe_certificate(self, error: PeerError, peer: Peer | None) -> PeerError:
+        """The same error, with the certificate that is shown and those that are expected."""
+        if peer is None:
+            return error
+        try:
+            shown = fingerprint(fetch_certificate(peer.address, self._deadline))
+        except ManelaError as trouble:
+            return PeerError(f"{error}: {trouble}")
+        expected = " or ".join(fingerprint(one) for one in peer.certificates) or "none"
+        return PeerError(f"{error}: it shows {shown}, and pinned is {expected}")
 
     async def change(self, keys: Keys, peers: Mapping[str, Peer]) -> None:
         """From now on use these; connections to peers that are as before stay."""
@@ -164,14 +199,14 @@ class RpcServer:
         keys: Keys,
         peers: Mapping[str, Peer],
         serve: Serve,
+        bound: Callable[[str, str], int],
         refuse: Callable[[str, RefusedError], None],
         deadline: float,
         traffic: Traffic,
     ) -> None:
         self._listen, self._serve, self._refuse, self._deadline = listen, serve, refuse, deadline
-        self._traffic = traffic
-        self._opened: deque[float] = deque()
-        self._connections: set[str] = set()
+        self._traffic, self._bound = traffic, bound
+        self._connections = Connections(deadline)
         self._open: Counter[str] = Counter()
         self._changed: Any = None
         self.change(keys, peers)
@@ -199,7 +234,7 @@ class RpcServer:
             ("grpc.so_reuseport", 0),
         ]
         self._server = grpc.aio.server(options=options)
-        handlers = {kind: grpc.stream_stream_rpc_method_handler(self._handler(kind)) for kind in _LARGEST}
+        handlers = {kind: grpc.stream_stream_rpc_method_handler(self._handler(kind)) for kind in _KINDS_OF_CALLS}
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
         self._health = health.aio.HealthServicer()
         added.add_HealthServicer_to_server(self._health, self._server)
@@ -223,17 +258,14 @@ class RpcServer:
             await self._server.stop(grace)
 
     def sweep(self) -> None:
-        """Count connections that were opened a while ago and of which nothing known came."""
-        while self._opened and self._opened[0] < time.monotonic() - self._deadline:
-            self._opened.popleft()
-            self._refuse(
-                _UNKNOWN,
-                UnknownPeerError("a connection never showed a certificate that is known"),
-            )
+        """Hang up and count connections that have not shown a certificate that is known in time."""
+        ended = self._connections.sweep(self.port)
+        if ended:
+            words = "a connection never showed a certificate that is known"
+            self._refuse(_UNKNOWN, UnknownPeerError(words, times=ended))
 
     def _begin_handshake(self) -> Any:
         """Called by gRPC, in a thread of its own, for each connection."""
-        self._opened.append(time.monotonic())
         # None for no change: gRPC builds everything anew for what it is given, and that must not happen often
         changed, self._changed = self._changed, None
         return changed
@@ -260,7 +292,7 @@ class RpcServer:
         return handle
 
     async def _hear_and_answer(self, peer: str, kind: str, frames: AsyncIterator[bytes], context: Any) -> None:
-        joiner = Joiner(largest=_LARGEST[kind])
+        joiner = Joiner(largest=self._bound(peer, kind))
         try:
             async with asyncio.timeout(self._deadline):
                 async for frame in frames:
@@ -288,18 +320,20 @@ class RpcServer:
 
     def _identify(self, context: Any) -> str:
         """The peer whose certificate this is."""
-        address = context.peer()
-        if address not in self._connections:
-            if len(self._connections) > 10_000:
-                self._connections.clear()
-            self._connections.add(address)
-            if self._opened:
-                self._opened.popleft()
         shown = context.auth_context().get("x509_pem_cert", [b""])[0].decode("ascii", "replace")
         name = self._names.get(shown)
         if name is None:
             raise self._told(_UNKNOWN, UnknownPeerError("this certificate is not known here"))
+        self._connections.identify(context.peer(), name)
         return name
+
+
+_HUNG_UP = ("Socket closed", "Connection reset", "Broken pipe", "recvmsg:", "handshake")
+"""Signs of a peer that has hung up, as one does that does not know our certificate."""
+
+
+class WrongCertificateError(PeerError):
+    """What answers for a peer shows a certificate that is not pinned."""
 
 
 _CODES: dict[type[RefusedError], Any] = {
@@ -333,6 +367,8 @@ def _as_ours(peer: str, error: Any) -> PeerError | RefusedError:
     if "larger than max" in words:
         return TooLargeError(f"{peer} sent a frame that is too large")
     if "CERTIFICATE_VERIFY_FAILED" in words or "Peer name" in words:
-        return PeerError(f"what answers for {peer} shows a certificate that is not known for it")
+        return WrongCertificateError(f"what answers for {peer} shows a certificate that is not known for it")
     words = "".join(c if c.isprintable() else "?" for c in words[:300])
+    if any(sign in words for sign in _HUNG_UP):
+        words += "; does it know the certificate of this host?"
     return PeerError(f"{peer} cannot be reached ({error.code().name.lower().replace('_', ' ')}: {words})")

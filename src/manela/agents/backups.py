@@ -1,0 +1,144 @@
+"""Backups: one file with all that a host needs to go on elsewhere, checked before it is used."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from manela.agents.config import FILE, read_config
+from manela.agents.identity import CERTIFICATE, KEY, read_certificate
+from manela.agents.locks import is_running
+from manela.agents.private import make_private_folder
+from manela.agents.store import BACKUP, Store
+from manela.agents.store import NAME as STORE
+from manela.agents.vectors_file import NAME as VECTORS
+from manela.agents.vectors_file import VectorsFile
+from manela.errors import AgentError, OutputError
+from manela.formats.files import replace_file
+
+_MANIFEST = "manifest.json"
+_LARGEST_MANIFEST = 1 << 20
+_NEEDED = (FILE, KEY, CERTIFICATE, STORE)
+_OTHERS = (VECTORS, "numbers.csv", f"next-{KEY}", f"next-{CERTIFICATE}", f"old-{KEY}", f"old-{CERTIFICATE}")
+_VERSION = 1
+_PIECE = 1 << 20
+
+
+def write_backup(folder: Path, path: Path, vectors: bool = True) -> None:
+    """Write a backup of a host, whose daemon may run meanwhile; for the owner alone, as the key is in it."""
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".backup.") as temporary, Store(folder) as store:
+        store.check()
+        copy = Path(temporary) / STORE
+        store.copy_to(copy)
+        files = {name: folder / name for name in (*_NEEDED, *_OTHERS) if (folder / name).exists()}
+        files[STORE] = copy
+        if not vectors:
+            files.pop(VECTORS, None)
+        name = read_config(folder / FILE).name
+        digests: dict[str, str] = {}
+        with replace_file(path, private=True) as file, tarfile.open(fileobj=file, mode="w") as archive:
+            for one, source in files.items():
+                try:
+                    with source.open("rb") as content:
+                        # the file may be replaced by another while it is read, and this is still the whole one
+                        size = content.seek(0, io.SEEK_END)
+                        content.seek(0)
+                        digests[one] = hashlib.file_digest(content, "sha256").hexdigest()
+                        content.seek(0)
+                        entry = tarfile.TarInfo(one)
+                        entry.size, entry.mode, entry.mtime = size, 0o600, int(time.time())
+                        archive.addfile(entry, content)
+                except OSError as error:
+                    raise AgentError(f"{source}: cannot be read: {error.strerror or error}") from error
+            manifest = {"manela": _VERSION, "host": name, "time": time.time(), "files": digests, "store": store.digest}
+            written = json.dumps(manifest).encode()
+            entry = tarfile.TarInfo(_MANIFEST)
+            entry.size, entry.mode = len(written), 0o600
+            archive.addfile(entry, io.BytesIO(written))
+
+
+def keep_backup(folder: Path, digest: str) -> None:
+    """Write the automatic backup of a host, unless there is one of the same store."""
+    path = folder / BACKUP
+    with suppress(AgentError, OSError):
+        if path.exists() and _read_manifest(path)["store"] == digest:
+            return
+    write_backup(folder, path, vectors=False)
+
+
+def restore_backup(path: Path, folder: Path) -> list[str]:
+    """Put a host's files back, once all of them are found to be good; returns their names.
+
+    What was there before stays in a folder beside them.
+    """
+    if is_running(folder):
+        raise AgentError(f"{folder}: a daemon runs there; stop it first")
+    manifest = _read_manifest(path)
+    make_private_folder(folder)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".restore.") as name:
+        temporary = Path(name)
+        _unpack(path, manifest["files"], temporary)
+        for needed in _NEEDED:
+            if not (temporary / needed).exists():
+                raise AgentError(f"{path}: is no whole backup: {needed} is missing")
+        read_config(temporary / FILE)
+        read_certificate(temporary / CERTIFICATE)
+        with Store(temporary) as store:
+            store.check()
+        VectorsFile(temporary).load()
+        before = folder / time.strftime("before-restore-%Y%m%d-%H%M%S", time.gmtime())
+        try:
+            make_private_folder(before)
+            for left in (*_NEEDED, *_OTHERS, f"{STORE}-wal", f"{STORE}-shm"):
+                if (folder / left).exists() and (left != VECTORS or VECTORS in manifest["files"]):
+                    (folder / left).replace(before / left)
+            # the configuration last, for it says that all is there
+            for restored in sorted(manifest["files"], key=lambda one: one == FILE):
+                (temporary / restored).replace(folder / restored)
+        except OSError as error:
+            raise OutputError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    return list(manifest["files"])
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        with tarfile.open(path, "r:") as archive:
+            entry = archive.getmember(_MANIFEST)
+            content = archive.extractfile(entry) if entry.isreg() and entry.size <= _LARGEST_MANIFEST else None
+            found: dict[str, Any] = json.loads(content.read()) if content is not None else {}
+        files = found["files"]
+        known = {*_NEEDED, *_OTHERS}
+        if found["manela"] != _VERSION or not isinstance(files, dict) or not set(files) <= known:
+            raise AgentError(f"{path}: is a backup of another version: update manela")
+        return found
+    except (OSError, tarfile.TarError, ValueError, KeyError, TypeError, EOFError) as error:
+        raise AgentError(f"{path}: is no backup that `manela agent backup` wrote: {error}") from error
+
+
+def _unpack(path: Path, digests: dict[str, str], folder: Path) -> None:
+    """Write the files of a backup that its manifest names to a folder, each checked."""
+    try:
+        with tarfile.open(path, "r:") as archive:
+            for name, digest in digests.items():
+                entry = archive.getmember(name)
+                content = archive.extractfile(entry) if entry.isreg() else None
+                if content is None:
+                    raise AgentError(f"{path}: {name} in it is no file")
+                sha = hashlib.sha256()
+                with replace_file(folder / name, private=True) as file:
+                    while piece := content.read(_PIECE):
+                        sha.update(piece)
+                        file.write(piece)
+                if sha.hexdigest() != digest:
+                    raise AgentError(f"{path}: is damaged: {name} in it is not what was written")
+    except (OSError, tarfile.TarError, KeyError, EOFError) as error:
+        if isinstance(error, OutputError):
+            raise
+        raise AgentError(f"{path}: is damaged: {error}") from error

@@ -1,0 +1,159 @@
+"""Doctor: looks at a host's folder and its peers, and says what is wrong before it matters."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import socket
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from manela.agents.config import FILE, Config, read_config
+from manela.agents.folder import read_status
+from manela.agents.identity import CERTIFICATE, KEY, check_key, expiry_of, read_certificate
+from manela.agents.locks import is_running
+from manela.agents.neighbourhood import Neighbourhood
+from manela.agents.private import check_private
+from manela.agents.status import WARN_DAYS
+from manela.agents.store import NAME, Store
+from manela.agents.vectors_file import VectorsFile
+from manela.errors import ManelaError
+
+GOOD, POOR, BAD = "ok", "warning", "error"
+_PATIENCE = 5.0
+_LATE = 600.0
+"""Seconds after which a peer that has not asked for anything is worth a word."""
+
+
+class Finding(NamedTuple):
+    """How one thing is: ok, a warning or an error."""
+
+    level: str
+    what: str
+    words: str
+
+
+def examine(folder: Path) -> Iterator[Finding]:
+    """Look at everything, one thing after the other."""
+    try:
+        config = read_config(folder / FILE)
+        config.terms(0)
+    except ManelaError as error:
+        yield Finding(BAD, "configuration", str(error))
+        return
+    yield Finding(GOOD, "configuration", f"{config.name} listens on {config.listen}")
+    yield from _examine_permissions(folder)
+    yield from _examine_certificate(folder)
+    try:
+        with Store(folder) as store:
+            store.check()
+            near = Neighbourhood.build(config.name, store.edges())
+            peers = store.peers()
+        yield Finding(GOOD, "store", f"{len(near.nodes):,} nodes, {len(near.indices):,} neighbours, {len(peers)} peers")
+    except ManelaError as error:
+        yield Finding(BAD, "store", str(error))
+        return
+    unknown = [peer for peer in near.peers if peer not in peers]
+    if unknown:
+        yield Finding(POOR, "edges", f"lead to {', '.join(unknown[:5])}, which is no peer: they are not used")
+    if not near.nodes:
+        yield Finding(BAD, "edges", "this host has no nodes yet: import edges first (manela agent edges import FILE)")
+    try:
+        saved = VectorsFile(folder).load()
+        words = "none yet" if saved is None else f"{len(saved.names):,}, of round {saved.round:,}"
+        yield Finding(GOOD, "vectors", words)
+    except ManelaError as error:
+        yield Finding(BAD, "vectors", str(error))
+    yield from _examine_port(folder, config)
+    yield from _examine_peers(folder, config, peers)
+
+
+def _examine_permissions(folder: Path) -> Iterator[Finding]:
+    bad = False
+    for name in (KEY, NAME):
+        try:
+            check_private(folder / name)
+        except ManelaError as error:
+            bad = True
+            yield Finding(BAD, "permissions", str(error))
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    if mode & 0o077:
+        yield Finding(POOR, "permissions", f"others can look into {folder} (mode {mode:04o}): chmod 700 {folder}")
+    elif not bad:
+        yield Finding(GOOD, "permissions", "the folder, the key and the store are the owner's alone")
+
+
+def _examine_certificate(folder: Path) -> Iterator[Finding]:
+    try:
+        certificate = read_certificate(folder / CERTIFICATE)
+        check_key(folder / KEY, certificate)
+    except ManelaError as error:
+        yield Finding(BAD, "certificate", str(error))
+        return
+    left = expiry_of(certificate) - datetime.datetime.now(datetime.UTC)
+    if left.days < 0:
+        yield Finding(BAD, "certificate", f"has ended {-left.days} days ago: renew it, or set the clock")
+    elif left.days < WARN_DAYS:
+        yield Finding(POOR, "certificate", f"ends in {left.days} days: renew it with `manela agent renew`")
+    else:
+        yield Finding(GOOD, "certificate", f"is that of the key, for {left.days} days")
+    made = (folder / CERTIFICATE).stat().st_mtime
+    if time.time() < made - 60:
+        yield Finding(BAD, "clock", "says a time before the certificate was made: set it")
+    else:
+        yield Finding(GOOD, "clock", time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()))
+
+
+def _examine_port(folder: Path, config: Config) -> Iterator[Finding]:
+    host, _, port = config.listen.rpartition(":")
+    if is_running(folder):
+        yield Finding(GOOD, "port", f"the daemon runs and listens on port {read_status(folder).get('port', port)}")
+        return
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family) as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            one.bind((host.strip("[]"), int(port)))
+        yield Finding(GOOD, "port", f"{config.listen} is free; the daemon does not run")
+    except OSError as error:
+        yield Finding(BAD, "port", f"{config.listen}: cannot listen there: {error.strerror or error}")
+
+
+def _examine_peers(folder: Path, config: Config, peers: dict[str, Any]) -> Iterator[Finding]:
+    told = asyncio.run(_ping_all(folder, config, peers))
+    status = read_status(folder) if is_running(folder) else {}
+    for name, trouble in told.items():
+        if trouble:
+            yield Finding(BAD, f"to {name}", trouble)
+        else:
+            yield Finding(GOOD, f"to {name}", "answers, and lets this host in")
+        if status:
+            asked = status.get("peers", {}).get(name, {}).get("asked")
+            if asked is None or time.time() - asked > _LATE:
+                when = "not at all" if asked is None else f"{(time.time() - asked) / 60:.0f} minutes ago"
+                yield Finding(POOR, f"from {name}", f"it has asked this host last: {when}")
+            else:
+                yield Finding(GOOD, f"from {name}", "it asks this host")
+
+
+async def _ping_all(folder: Path, config: Config, peers: dict[str, Any]) -> dict[str, str]:
+    from manela.agents.transport.rpc import Keys, Peer, RpcTransport, Traffic
+
+    keys = Keys((folder / KEY).read_bytes(), read_certificate(folder / CERTIFICATE).encode())
+    known = {name: Peer(name, *rest) for name, rest in peers.items()}
+    transport = RpcTransport(keys, known, min(_PATIENCE, config.peers.deadline), Traffic())
+
+    async def ping(name: str) -> str:
+        try:
+            await transport.ping(name)
+        except ManelaError as error:
+            return str(error)
+        return ""
+
+    try:
+        return dict(zip(known, await asyncio.gather(*(ping(name) for name in known)), strict=True))
+    finally:
+        await transport.close()

@@ -1,0 +1,83 @@
+"""Files of edges, as operators write them, and of numbers for lock-step."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TextIO
+
+from manela.agents.names import Node, check_host_name, is_name
+from manela.agents.neighbourhood import Edge
+from manela.errors import AgentError, FormatError
+from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
+
+
+def read_edges(path: Path, host: str) -> list[Edge]:
+    """Edges of a CSV file: `own node, other node@host, weight`; without `@host` the other is an own node too.
+
+    A line with one field is a node without edges. `#` begins a comment; the weight is 1 unless given.
+    """
+    edges = []
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            for number, fields in enumerate(csv.reader(file, skipinitialspace=True, strict=True), 1):
+                if fields and not fields[0].startswith("#"):
+                    edges.append(parse_edge([one.strip() for one in fields], host, f"{path}, line {number}"))
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FormatError(f"{path}: must be CSV in UTF-8: {error}") from error
+    return edges
+
+
+def parse_edge(fields: list[str], host: str, source: str) -> Edge:
+    """An edge of one to three fields."""
+    if not 1 <= len(fields) <= 3:
+        raise FormatError(f"{source}: must be `own node, other node@host, weight`, got {len(fields)} fields")
+    own, other, weight = [*fields, "", ""][:3]
+    name, at, where = other.rpartition("@")
+    node: Node | None = (name, where) if at else (other, host)
+    if other == "":
+        node = None
+    for one in (own, *((node[0],) if node else ())):
+        if not is_name(one):
+            raise FormatError(f"{source}: a name must be 1 to 256 bytes of printable text, got {one[:50]!r}")
+    if node and at:
+        check_host_name(where)
+    try:
+        number = float(weight) if weight else 1.0
+    except ValueError:
+        raise FormatError(f"{source}: a weight must be a number, got {weight[:50]!r}") from None
+    if not LEAST_WEIGHT <= number <= MOST_WEIGHT:
+        raise FormatError(f"{source}: a weight must be {WEIGHT_RULE}, got {weight[:50]!r}")
+    return Edge(own, node, number)
+
+
+def read_numbers(path: Path) -> dict[Node, int]:
+    """Numbers of nodes for a lock-step run: lines `name@host,number`."""
+    found: dict[Node, int] = {}
+    try:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            node, _, number = line.rpartition(",")
+            name, _, host = node.rpartition("@")
+            found[name, host] = int(number)
+    except (OSError, ValueError) as error:
+        raise AgentError(f"{path}: lock-step needs lines `name@host,number` there: {error}") from error
+    return found
+
+
+def write_edges(edges: Iterable[Edge], host: str, file: TextIO) -> int:
+    """Write edges as `read_edges` reads them; returns how many lines."""
+    lines, writer = 0, csv.writer(file, lineterminator="\n")
+    for edge in edges:
+        fields = [edge.own]
+        if edge.other is not None:
+            name, where = edge.other
+            # an own node whose name has an @ must say so, or it would be read as another host's
+            fields.append(name if where == host and "@" not in name else f"{name}@{where}")
+            if edge.weight != 1.0:
+                fields.append(repr(edge.weight))
+        writer.writerow(fields)
+        lines += 1
+    return lines

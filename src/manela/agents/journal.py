@@ -1,0 +1,58 @@
+"""Journal: what was refused, written down now and then, alike ones together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+from manela.agents.logs import log
+from manela.agents.store import Store
+from manela.errors import OutputError, RefusedError
+
+_MOST_UNWRITTEN_OF_ONE = 20
+"""Different refusals of one peer that are kept apart between two writings; more are counted together."""
+
+
+class Journal:
+    """Collects refusals until they are written to the store and the log."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._unwritten: Counter[tuple[str, str, str]] = Counter()
+        self._kinds: Counter[str] = Counter()
+
+    def add(self, peer: str, refusal: RefusedError) -> None:
+        """Something was refused."""
+        key = (peer, str(refusal.reason), str(refusal))
+        if key not in self._unwritten:
+            if self._kinds[peer] >= _MOST_UNWRITTEN_OF_ONE:
+                key = (peer, str(refusal.reason), "and others")
+            self._kinds[peer] += 1
+        self._unwritten[key] += 1
+
+    async def flush(self) -> None:
+        """Write down what was refused since, while others go on."""
+        waiting = self._take()
+        if waiting:
+            try:
+                await asyncio.to_thread(self._write, waiting)
+            except OutputError:
+                self._unwritten.update(waiting)
+                raise
+
+    def flush_now(self) -> None:
+        """Write down what was refused since."""
+        self._write(self._take())
+
+    def _take(self) -> Counter[tuple[str, str, str]]:
+        waiting, self._unwritten, self._kinds = self._unwritten, Counter(), Counter()
+        return waiting
+
+    def _write(self, waiting: Counter[tuple[str, str, str]]) -> None:
+        lines = []
+        for (peer, reason, detail), times in waiting.items():
+            words = detail if times == 1 else f"{detail} ({times} times)"
+            lines.append((peer, reason, words))
+            log("refused", peer=peer, reason=reason, detail=words)
+        if lines:
+            self._store.audit(lines)

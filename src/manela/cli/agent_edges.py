@@ -1,0 +1,110 @@
+"""manela agent edges and node: the nodes of a host, and the edges that they have."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from manela.cli.options import HOME, Home
+from manela.errors import AgentError
+
+edges = typer.Typer(help="The edges of this host's nodes; a daemon that runs takes changes at its next round.")
+node = typer.Typer(help="The nodes of this host.")
+
+Own = Annotated[str, typer.Argument(metavar="OWN", help="A node of this host.")]
+Other = Annotated[str, typer.Argument(metavar="OTHER", help="node@host, or another node of this host.")]
+
+
+@edges.command("add")
+def add_edge(
+    own: Own,
+    other: Other = "",
+    weight: Annotated[float, typer.Argument(metavar="WEIGHT")] = 1.0,
+    home: Home = HOME,
+) -> None:
+    """Add an edge, or a node that stands alone; the peer must add its end too."""
+    from manela.agents.config import FILE, read_config
+    from manela.agents.edge_files import parse_edge
+    from manela.agents.store import Store
+
+    edge = parse_edge([own, other, repr(weight)], read_config(home / FILE).name, "edge")
+    with Store(home) as store:
+        store.add_edges([edge])
+
+
+@edges.command("remove")
+def remove_edge(own: Own, other: Other = "", home: Home = HOME) -> None:
+    """Remove an edge; without OTHER all edges of the node. Nodes stay: `manela agent node remove` removes one."""
+    from manela.agents.config import FILE, read_config
+    from manela.agents.edge_files import parse_edge
+    from manela.agents.store import Store
+
+    edge = parse_edge([own, other], read_config(home / FILE).name, "edge")
+    with Store(home) as store:
+        if store.remove_edge(edge) == 0:
+            raise AgentError(f"there is no edge {own} - {other}" if other else f"there are no edges of {own}")
+
+
+@edges.command("import")
+def import_edges(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="CSV: own node, other node@host, weight.")],
+    home: Home = HOME,
+) -> None:
+    """Add all edges of a file, or none if a line is wrong."""
+    from manela.agents.config import FILE, read_config
+    from manela.agents.edge_files import read_edges
+    from manela.agents.store import Store
+
+    found = read_edges(path, read_config(home / FILE).name)
+    with Store(home) as store:
+        print(f"{store.add_edges(found):,} edges taken")
+
+
+@edges.command("list")
+def list_edges(
+    peer: Annotated[str, typer.Option(metavar="NAME", help="Only those with nodes of this peer.")] = "",
+    home: Home = HOME,
+) -> None:
+    """Show the edges, as `edges import` reads them; a node without edges is a line of its own."""
+    from manela.agents.edge_files import write_edges
+    from manela.agents.store import HOST, Store
+
+    with Store(home) as store:
+        write_edges(store.edges(peer or None), store.get(HOST) or "", sys.stdout)
+
+
+@edges.command("export")
+def export_edges(
+    output: Annotated[Path, typer.Argument(metavar="FILE", help="Where they go, a .csv file.")],
+    peer: Annotated[str, typer.Option(metavar="NAME", help="Only those with nodes of this peer.")] = "",
+    home: Home = HOME,
+) -> None:
+    """Write the edges to a file, as `edges import` reads them."""
+    import io
+
+    from manela.agents.edge_files import write_edges
+    from manela.agents.store import HOST, Store
+    from manela.formats.files import replace_file
+
+    with Store(home) as store, replace_file(output) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+        lines = write_edges(store.edges(peer or None), store.get(HOST) or "", text)
+        text.detach()
+    print(f"{output}: {lines:,} lines")
+
+
+@node.command("remove")
+def remove_node(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A node of this host.")], home: Home = HOME
+) -> None:
+    """Remove a node with all its edges and its vector.
+
+    Peers were shown its vector, and what they learned from it stays in theirs until they learn anew.
+    """
+    from manela.agents.store import Store
+
+    with Store(home) as store:
+        print(f"{name} is removed, with {store.remove_node(name):,} edges")

@@ -1,0 +1,118 @@
+"""manela agent peer: the hosts that a host learns with."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from manela.cli.options import HOME, Home, say_seconds
+from manela.errors import AgentError
+
+peer = typer.Typer(help="The hosts to learn with.")
+
+
+@peer.command("add")
+def add_peer(
+    name: Annotated[str, typer.Argument(metavar="LINE|NAME", help="What `agent invite` printed there; or its name.")],
+    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="With a name: host:port.")] = "",
+    certificate: Annotated[
+        Path | None, typer.Argument(metavar="CERT", help="With a name: its certificate, a .pem file.")
+    ] = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, help="How many nodes it has; it never counts for more. By default as many as are known."
+        ),
+    ] = None,
+    home: Home = HOME,
+) -> None:
+    """Learn with a peer from now on; or give one that is known another address, size, or a further certificate.
+
+    \b
+    manela agent peer add manela:beta@beta.example.org:7446#9F86D081…
+    manela agent peer add beta beta.example.org:7446 beta-certificate.pem
+    """
+    from manela.agents.config import FILE, check_address, read_config
+    from manela.agents.identity import fingerprint, name_of, read_certificate
+    from manela.agents.invitations import accept_invitation, read_invitation
+    from manela.agents.store import Store
+
+    if certificate is None:
+        if address or ":" not in name:
+            raise AgentError(
+                "a peer is added by the line that `manela agent invite` printed there, or by NAME ADDRESS CERT"
+            )
+        invitation = read_invitation(name)
+        name, address, found = invitation.name, invitation.address, accept_invitation(invitation)
+    else:
+        found = read_certificate(certificate)
+        if name_of(found) != name:
+            raise AgentError(f"{certificate}: is the certificate of {name_of(found)!r}, not of {name!r}")
+    if name == read_config(home / FILE).name:
+        raise AgentError(f"{name} is this host itself")
+    with Store(home) as store:
+        store.add_peer(name, check_address(address), found, nodes)
+    if certificate is None:
+        print(f"{name} at {address}, with the certificate of its invitation")
+        return
+    print(f"{name} at {address}; compare the fingerprint of its certificate with its operator:")
+    print(fingerprint(found))
+
+
+@peer.command("list")
+def list_peers(home: Home = HOME) -> None:
+    """Show all peers: certificates and until when, and what the daemon knows of each."""
+    from manela.agents.folder import read_status
+    from manela.agents.identity import expiry_of, fingerprint
+    from manela.agents.store import Store
+
+    status = read_status(home)
+    with Store(home) as store:
+        sizes = store.sizes()
+        for name, (address, certificates) in store.peers().items():
+            size = f", {sizes[name]:,} nodes by the operator" if name in sizes else ""
+            print(f"{name}  {address}{size}")
+            for one in certificates:
+                print(f"    until {expiry_of(one):%Y-%m-%d}  {fingerprint(one)}")
+            known = status.get("peers", {}).get(name)
+            if known:
+                seen = "never" if known.get("seen") is None else f"{say_seconds(time.time() - known['seen'])} ago"
+                program = f", manela {known['program']}" if known.get("program") else ""
+                print(f"    {known['state']}, seen {seen}{program}")
+                agreed, disagreed = known.get("edges_agreed", 0), known.get("edges_disagreed", 0)
+                print(f"    edges that both hosts have: {agreed:,}, that only one has: {disagreed:,}")
+
+
+@peer.command("remove")
+def remove_peer(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The peer's name.")],
+    certificate: Annotated[
+        Path | None, typer.Option("--certificate", metavar="CERT", help="Forget only this certificate of it.")
+    ] = None,
+    fingerprint: Annotated[
+        str, typer.Option(metavar="AB:CD…", help="Forget only the certificate whose fingerprint begins so.")
+    ] = "",
+    home: Home = HOME,
+) -> None:
+    """Forget a peer and all of it: certificates, edges with its nodes, what was refused to it.
+
+    From the daemon's next look, within a second, it is refused.
+    """
+    from manela.agents.identity import find_certificate, read_certificate
+    from manela.agents.store import Store
+
+    with Store(home) as store:
+        if certificate is None and not fingerprint:
+            edges, lines = store.remove_peer(name)
+            print(f"{name} is forgotten, with {edges:,} edges and {lines:,} lines of the audit")
+            return
+        if certificate is not None:
+            found = read_certificate(certificate)
+        else:
+            found = find_certificate(store.peers().get(name, ("", ()))[1], fingerprint)
+        store.remove_certificate(name, found)
+        if not store.peers()[name][1]:
+            print(f"{name} has no certificate left: it is refused until you add one")

@@ -1,0 +1,110 @@
+"""Backups: whole, checked before they are used, and of the owner alone."""
+
+import io
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from manela.agents.backups import keep_backup, restore_backup, write_backup
+from manela.agents.config import Config
+from manela.agents.folder import init
+from manela.agents.host import Saved
+from manela.agents.locks import only_one
+from manela.agents.neighbourhood import Edge
+from manela.agents.store import BACKUP, NAME, Store
+from manela.agents.vectors_file import VectorsFile
+from manela.errors import AgentError
+
+
+@pytest.fixture
+def home(tmp_path):
+    folder = tmp_path / "alpha"
+    init(folder, Config("alpha", "127.0.0.1:7446", {"dimensions": 4}))
+    with Store(folder) as store:
+        store.add_edges([Edge("x", ("y", "beta"), 2.0), Edge("alone", None)])
+        store.add_peer("beta", "b:1", "PEM", 5)
+    VectorsFile(folder).save(Saved(["x"], np.ones((1, 1, 4), np.float32), 3, 3, 9))
+    return folder
+
+
+def contents(folder):
+    with Store(folder) as store:
+        store.check()
+        edges, peers = list(store.edges()), store.peers()
+    files = ("agent.toml", "key.pem", "certificate.pem")
+    return edges, peers, [(folder / name).read_bytes() for name in files], VectorsFile(folder).load().round
+
+
+def test_a_host_goes_on_elsewhere_from_its_backup(home, tmp_path):
+    before = contents(home)
+    write_backup(home, tmp_path / "b.tar")
+    assert (tmp_path / "b.tar").stat().st_mode & 0o777 == 0o600
+    restore_backup(tmp_path / "b.tar", tmp_path / "elsewhere")
+    assert contents(tmp_path / "elsewhere") == before
+    for file in (tmp_path / "elsewhere").iterdir():
+        assert file.stat().st_mode & 0o077 == 0
+
+
+def test_a_backup_of_an_open_store_leaves_its_locks_alone(home, tmp_path, manela):
+    with Store(home) as store:
+        write_backup(home, tmp_path / "b.tar")
+        store.put("mine", "1")
+        # a process that believes to be the last one takes the log of changes with it
+        assert manela("agent", "edges", "add", "x", "z@beta", "--home", home).returncode == 0
+        store.put("mine", "2")
+        assert manela("agent", "edges", "add", "x", "w@beta", "--home", home).returncode == 0
+        store.check()
+        assert {edge.other[0] for edge in store.edges() if edge.other} == {"y", "z", "w"}
+    with Store(home) as store:
+        assert store.get("mine") == "2"
+
+
+def test_a_damaged_store_names_the_backup_that_puts_it_right(home):
+    before = contents(home)
+    with Store(home) as store:
+        keep_backup(home, store.digest)
+        first = (home / BACKUP).stat().st_mtime_ns
+        keep_backup(home, store.digest)
+        assert (home / BACKUP).stat().st_mtime_ns == first  # of the same store
+    (home / NAME).write_bytes(b"rubbish" * 1000)
+    with pytest.raises(AgentError, match=r"manela agent restore .*backup\.tar --home"):
+        Store(home)
+    restore_backup(home / BACKUP, home)
+    assert contents(home) == before
+    assert [kept.name[:14] for kept in home.iterdir() if kept.is_dir()] == ["before-restore"]
+
+
+def test_what_is_no_good_backup_changes_nothing(home, tmp_path):
+    write_backup(home, tmp_path / "b.tar")
+    whole = (tmp_path / "b.tar").read_bytes()
+    before = contents(home)
+    place = whole.index(b"SQLite format 3") + 5000
+    flipped = whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
+    for wrong in (whole[: len(whole) // 2], b"", b"words" * 1000, flipped):
+        (tmp_path / "wrong.tar").write_bytes(wrong)
+        with pytest.raises(AgentError):
+            restore_backup(tmp_path / "wrong.tar", home)
+        assert contents(home) == before
+
+
+def test_a_backup_cannot_write_elsewhere(home, tmp_path):
+    write_backup(home, tmp_path / "b.tar")
+    with tarfile.open(tmp_path / "b.tar") as archive, tarfile.open(tmp_path / "evil.tar", "w") as evil:
+        for entry in archive:
+            content = archive.extractfile(entry)
+            if entry.name == "manifest.json":
+                data = content.read().replace(b"agent.toml", b"../outside")
+                entry.size = len(data)
+                content = io.BytesIO(data)
+            evil.addfile(entry, content)
+    with pytest.raises(AgentError, match="another version"):
+        restore_backup(tmp_path / "evil.tar", tmp_path / "new")
+    assert not (tmp_path / "outside").exists()
+
+
+def test_a_running_host_is_not_restored(home, tmp_path):
+    write_backup(home, tmp_path / "b.tar")
+    with only_one(home), pytest.raises(AgentError, match="stop it first"):
+        restore_backup(tmp_path / "b.tar", Path(home))

@@ -1,0 +1,36 @@
+"""What was refused, written down."""
+
+import json
+
+import pytest
+
+from manela.agents.journal import Journal
+from manela.agents.logs import begin_log
+from manela.agents.store import Store
+from manela.errors import MalformedError, TooOftenError
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path, create="alpha") as found:
+        yield found
+
+
+def test_alike_refusals_are_one_line_and_a_flood_is_a_few(store, capfd):
+    begin_log()
+    journal = Journal(store)
+    for _ in range(5):
+        journal.add("beta", TooOftenError("slow down"))
+    for i in range(1000):
+        journal.add("flood", MalformedError(f"rubbish {i}"))
+    journal.add("gamma", MalformedError("once"))
+    journal.flush_now()
+    lines = store.audited(1000)
+    assert [detail for _, peer, _, detail in lines if peer == "beta"] == ["slow down (5 times)"]
+    assert [detail for _, peer, _, detail in lines if peer == "gamma"] == ["once"]
+    flood = [detail for _, peer, _, detail in lines if peer == "flood"]
+    assert len(flood) == 21
+    assert "and others (980 times)" in flood
+    logged = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    assert {line["event"] for line in logged} == {"refused"}
+    assert len(logged) == len(lines)
