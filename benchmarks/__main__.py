@@ -21,6 +21,7 @@ NAMES = (
     "links",
     "complexity",
     "hosts",
+    "soak",
     "privacy",
     "gpu",
     "cluster",

@@ -16,11 +16,18 @@ from manela.errors import AgentError
 
 STATUS = {
     "name": "alpha", "state": "learning", "trouble": "", "round": 3, "rounds": 150, "pairs": 12345, "nodes": 30,
-    "arcs": 90, "began": 1790000000.5, "updated": 1790000009.25, "pairs_per_second": 9, "sent": 17, "received": 5,
+    "arcs": 90, "noise": 1.0, "expires": 1800000000.0, "history": [(1790000000, 9)],
+    "began": 1790000000.5, "updated": 1790000009.25, "pairs_per_second": 9, "sent": 17, "received": 5,
     "refusals": {"beta": {"not adjacent": 2, "too fast": 1}, 'odd "\\\n': {"unknown": 4}},
     "peers": {
-        "beta": {"state": "here", "trouble": "", "nodes": 7, "sent": 10, "received": 5, "alarms": {"outliers": 7}},
-        "gamma": {"state": "away", "trouble": "no answer", "nodes": None, "sent": 7, "received": 0},
+        "beta": {
+            "state": "here", "trouble": "", "seen": 1790000009.0, "nodes": 7, "edges_agreed": 8, "edges_disagreed": 1,
+            "shown_nodes": 6, "expires": 1800000001.0, "sent": 10, "received": 5, "alarms": {"outliers": 7},
+        },
+        "gamma": {
+            "state": "away", "trouble": "no answer", "seen": None, "nodes": None, "edges_agreed": 0,
+            "edges_disagreed": 0, "shown_nodes": 0, "expires": None, "sent": 7, "received": 0,
+        },
     },
 }  # fmt: skip
 
@@ -54,6 +61,12 @@ def test_prometheus_reads_the_metrics():
     assert found["manela_start_time_seconds",] == 1790000000.5
     assert found["manela_updated_seconds",] == 1790000009.25
     assert found["manela_trouble",] == 0
+    assert found["manela_noise",] == 1.0
+    assert found["manela_certificate_end_seconds", ("peer", "")] == 1800000000.0
+    assert found["manela_certificate_end_seconds", ("peer", "beta")] == 1800000001.0
+    assert ("manela_certificate_end_seconds", ("peer", "gamma")) not in found
+    assert found["manela_peer_edges", ("agreed", "no"), ("peer", "beta")] == 1
+    assert found["manela_shown_nodes", ("peer", "beta")] == 6
     states = {key[1][1]: value for key, value in found.items() if key[0] == "manela_state"}
     assert states["learning"] == 1
     assert sum(states.values()) == 1

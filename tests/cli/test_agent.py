@@ -1,6 +1,7 @@
 """The commands of a host, as an operator types them."""
 
 import json
+import time
 
 import pytest
 
@@ -73,3 +74,21 @@ def test_federate_refuses_what_cannot_be(tmp_path, manela):
     file.write_text("0 east west\n")
     one_line(manela("federate", "sbm", "--by", file, "-o", out), "line 1: must be `node host`, got 3 fields")
     one_line(manela("federate", "sbm", "-o", tmp_path / "out.xyz"), "out.xyz")
+
+
+def test_an_old_status_tells_its_age(manela, made):
+    from manela.agents.locks import only_one
+
+    home = made / "alpha"
+    status = {
+        "name": "alpha", "state": "learning", "trouble": "", "round": 3, "rounds": 9, "pairs": 1, "nodes": 2,
+        "pairs_per_second": 5, "sent": 0, "received": 0, "refusals": {}, "updated": time.time() - 600,
+        "expires": time.time() + 5.5 * 86400, "peers": {},
+    }  # fmt: skip
+    (home / "status.json").write_text(json.dumps(status))
+    with only_one(home):
+        found = manela("agent", "status", "--home", home).stdout
+    assert "are 10 min old: the daemon is stuck, or its disk is full" in found
+    assert "warning: this host's certificate ends in 5 days" in found
+    assert "not running" in manela("agent", "status", "--home", home).stdout
+    (home / "status.json").unlink()

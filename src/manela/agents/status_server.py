@@ -86,7 +86,20 @@ def _metrics(status: Status) -> Iterator[str]:
     yield from _family("updated_seconds", "gauge", "When these numbers were taken, since 1970.",
                        {(): status["updated"]})  # fmt: skip
     yield from _family("start_time_seconds", "gauge", "When the daemon began, since 1970.", {(): status["began"]})
+    yield from _family("noise", "gauge", "Noise on means that peers are shown, over their size.",
+                       {(): status["noise"]})  # fmt: skip
     peers = status["peers"]
+    expiries = {(("peer", peer),): one["expires"] for peer, one in peers.items() if one["expires"] is not None}
+    own = {(("peer", ""),): status["expires"]} if status["expires"] is not None else {}
+    words = "When a certificate ends, since 1970; that of this host has no peer."
+    yield from _family("certificate_end_seconds", "gauge", words, {**own, **expiries})
+    yield from _family("peer_edges", "gauge", "Edges with a peer that both hosts have, or only one.", {
+        (("peer", peer), ("agreed", word)): one[key]
+        for peer, one in peers.items()
+        for word, key in (("yes", "edges_agreed"), ("no", "edges_disagreed"))
+    })  # fmt: skip
+    yield from _family("shown_nodes", "gauge", "Own nodes whose vectors a peer sees.",
+                       {(("peer", peer),): one["shown_nodes"] for peer, one in peers.items()})  # fmt: skip
     for name, kind, help_text, key in (
         ("sent_bytes_total", "counter", "Bytes sent to a peer.", "sent"),
         ("received_bytes_total", "counter", "Bytes received from a peer.", "received"),
