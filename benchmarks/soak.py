@@ -29,6 +29,7 @@ from manela.evaluation.classification import classify
 
 _MORE = 20
 """Rounds that every host is asked for when all are done, while they are disturbed."""
+_FEWEST_KILLS = 5
 _LONGEST = 1800.0
 
 
@@ -112,7 +113,7 @@ def _disturb(
     begun, kills, has_new = time.monotonic(), 0, False
     pause = min(8.0, seconds / 8)
     _ask_for_more(honest, 0)
-    while (passed := time.monotonic() - begun) < seconds:
+    while (passed := time.monotonic() - begun) < seconds or kills < _FEWEST_KILLS:
         member = choose.choice(victims)
         crowd.kill(member)
         time.sleep(choose.random())

@@ -1,14 +1,18 @@
 """What tests share: where the real networks are, and Hypothesis's profile."""
 
+import io
 import os
 import subprocess
 import sys
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from manela.datasets import catalogue
+from manela.errors import ManelaWarning
 
 settings.register_profile(
     "manela",
@@ -51,5 +55,23 @@ def manela():
     def run(*arguments, **options):
         command = [sys.executable, "-m", "manela", *map(str, arguments)]
         return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+
+    return run
+
+
+@pytest.fixture
+def manela_here(monkeypatch):
+    """The command in this process, for the many ways in which it can be misused; returns what a process would."""
+    from manela.cli import main
+
+    def run(*arguments, cwd=None):
+        out, err = io.StringIO(), io.StringIO()
+        with monkeypatch.context() as context, redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings():
+            if cwd is not None:
+                context.chdir(cwd)
+            warnings.simplefilter("always", ManelaWarning)
+            warnings.showwarning = main._show_warning
+            status = main.run([str(one) for one in arguments])
+        return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())
 
     return run

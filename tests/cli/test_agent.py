@@ -7,9 +7,9 @@ import pytest
 
 
 @pytest.fixture
-def made(tmp_path, manela):
+def made(tmp_path, manela_here):
     for name, port in (("alpha", 7446), ("beta", 7447)):
-        done = manela("agent", "init", name, "--home", tmp_path / name, "--listen", f"127.0.0.1:{port}")
+        done = manela_here("agent", "init", name, "--home", tmp_path / name, "--listen", f"127.0.0.1:{port}")
         assert done.returncode == 0, done.stderr
     return tmp_path
 
@@ -20,7 +20,7 @@ def one_line(done, words):
     assert words in done.stderr
 
 
-def test_init_makes_a_host_once(made, manela):
+def test_init_makes_a_host_once(made, manela_here):
     assert {path.name for path in (made / "alpha").iterdir()} >= {
         "agent.toml",
         "key.pem",
@@ -28,55 +28,55 @@ def test_init_makes_a_host_once(made, manela):
         "store.db",
     }
     assert (made / "alpha").stat().st_mode & 0o777 == 0o700
-    one_line(manela("agent", "init", "alpha", "--home", made / "alpha"), "holds a host already")
-    one_line(manela("agent", "init", "A B", "--home", made / "x"), "a host's name must be")
-    one_line(manela("agent", "init", "x", "--home", made / "x", "--listen", "7446"), "host:port")
-    one_line(manela("agent", "init", "x", "--home", made / "x", "--ratios", "0.9,0.9"), "ratios must sum to 1")
+    one_line(manela_here("agent", "init", "alpha", "--home", made / "alpha"), "holds a host already")
+    one_line(manela_here("agent", "init", "A B", "--home", made / "x"), "a host's name must be")
+    one_line(manela_here("agent", "init", "x", "--home", made / "x", "--listen", "7446"), "host:port")
+    one_line(manela_here("agent", "init", "x", "--home", made / "x", "--ratios", "0.9,0.9"), "ratios must sum to 1")
     assert not (made / "x" / "agent.toml").exists()
 
 
-def test_peers_are_known_by_their_own_certificates(made, manela):
+def test_peers_are_known_by_their_own_certificates(made, manela_here):
     certificate = made / "beta" / "certificate.pem"
     home = ("--home", made / "alpha")
-    one_line(manela("agent", "peer", "add", "gamma", "h:1", certificate, *home), "is the certificate of 'beta'")
-    one_line(manela("agent", "peer", "add", "alpha", "h:1", made / "alpha" / "certificate.pem", *home), "itself")
-    one_line(manela("agent", "peer", "add", "beta", "nowhere", certificate, *home), "host:port")
-    done = manela("agent", "peer", "add", "beta", "127.0.0.1:7447", certificate, *home)
+    one_line(manela_here("agent", "peer", "add", "gamma", "h:1", certificate, *home), "is the certificate of 'beta'")
+    one_line(manela_here("agent", "peer", "add", "alpha", "h:1", made / "alpha" / "certificate.pem", *home), "itself")
+    one_line(manela_here("agent", "peer", "add", "beta", "nowhere", certificate, *home), "host:port")
+    done = manela_here("agent", "peer", "add", "beta", "127.0.0.1:7447", certificate, *home)
     assert done.returncode == 0
     shown = done.stdout.splitlines()[-1]
-    assert shown in manela("agent", "peer", "list", *home).stdout
-    one_line(manela("agent", "peer", "remove", "gamma", *home), "no such peer")
+    assert shown in manela_here("agent", "peer", "list", *home).stdout
+    one_line(manela_here("agent", "peer", "remove", "gamma", *home), "no such peer")
 
 
-def test_a_host_that_has_not_run_says_so(made, manela):
+def test_a_host_that_has_not_run_says_so(made, manela_here, manela):
     home = ("--home", made / "alpha")
-    assert "has not run yet" in manela("agent", "status", *home).stdout
-    assert json.loads(manela("agent", "status", "--json", *home).stdout) == {"running": False}
-    one_line(manela("agent", "export", made / "out.csv", *home), "there are no vectors yet")
+    assert "has not run yet" in manela_here("agent", "status", *home).stdout
+    assert json.loads(manela_here("agent", "status", "--json", *home).stdout) == {"running": False}
+    one_line(manela_here("agent", "export", made / "out.csv", *home), "there are no vectors yet")
     one_line(manela("agent", "run", *home), "this host has no nodes yet")
-    one_line(manela("agent", "status", "--home", made / "nowhere"), "holds no host")
-    assert manela("agent", "audit", *home).stdout == ""
+    one_line(manela_here("agent", "status", "--home", made / "nowhere"), "holds no host")
+    assert manela_here("agent", "audit", *home).stdout == ""
 
 
-def test_a_wrong_configuration_ends_the_start_with_a_line(made, manela):
+def test_a_wrong_configuration_ends_the_start_with_a_line(made, manela_here, manela):
     file = made / "alpha" / "agent.toml"
     file.write_text(file.read_text().replace("# window = 10", "window = 0"))
     one_line(manela("agent", "run", "--home", made / "alpha"), "window must be a whole number")
 
 
-def test_federate_refuses_what_cannot_be(tmp_path, manela):
+def test_federate_refuses_what_cannot_be(tmp_path, manela_here):
     out = tmp_path / "out.npz"
-    one_line(manela("federate", "sbm", "--hosts", "0", "-o", out), "--hosts must be 1 to 1,024")
-    one_line(manela("federate", "sbm", "--by", tmp_path / "nothing", "-o", out), "a file of lines `node host`")
+    one_line(manela_here("federate", "sbm", "--hosts", "0", "-o", out), "--hosts must be 1 to 1,024")
+    one_line(manela_here("federate", "sbm", "--by", tmp_path / "nothing", "-o", out), "a file of lines `node host`")
     file = tmp_path / "hosts.txt"
     file.write_text("0 east\n")
-    one_line(manela("federate", "sbm", "--by", file, "-o", out), "has no host for 1,023 node(s), such as '1'")
+    one_line(manela_here("federate", "sbm", "--by", file, "-o", out), "has no host for 1,023 node(s), such as '1'")
     file.write_text("0 east west\n")
-    one_line(manela("federate", "sbm", "--by", file, "-o", out), "line 1: must be `node host`, got 3 fields")
-    one_line(manela("federate", "sbm", "-o", tmp_path / "out.xyz"), "out.xyz")
+    one_line(manela_here("federate", "sbm", "--by", file, "-o", out), "line 1: must be `node host`, got 3 fields")
+    one_line(manela_here("federate", "sbm", "-o", tmp_path / "out.xyz"), "out.xyz")
 
 
-def test_an_old_status_tells_its_age(manela, made):
+def test_an_old_status_tells_its_age(manela_here, made):
     from manela.agents.locks import only_one
 
     home = made / "alpha"
@@ -87,8 +87,8 @@ def test_an_old_status_tells_its_age(manela, made):
     }  # fmt: skip
     (home / "status.json").write_text(json.dumps(status))
     with only_one(home):
-        found = manela("agent", "status", "--home", home).stdout
+        found = manela_here("agent", "status", "--home", home).stdout
     assert "are 10 min old: the daemon is stuck, or its disk is full" in found
     assert "warning: this host's certificate ends in 5 days" in found
-    assert "not running" in manela("agent", "status", "--home", home).stdout
+    assert "not running" in manela_here("agent", "status", "--home", home).stdout
     (home / "status.json").unlink()

@@ -93,8 +93,8 @@ def test_links_prints_a_line_for_each_method(manela, network, tmp_path):
         (("links", "none.txt"), "none.txt: no such file"),
     ],
 )
-def test_bad_input_gives_one_line_and_status_2(manela, vectors, arguments, rule):
-    done = manela("evaluate", *arguments, cwd=vectors)
+def test_bad_input_gives_one_line_and_status_2(manela_here, vectors, arguments, rule):
+    done = manela_here("evaluate", *arguments, cwd=vectors)
     assert done.returncode == 2
     assert rule in done.stderr
     assert done.stderr.count("\n") == 1

@@ -248,13 +248,13 @@ FILES = {
         (["good.txt", "--dimesions", "4"], ["No such option: --dimesions", "--dimensions"]),
     ],
 )
-def test_bad_input_ends_with_status_2_one_line_and_no_output(manela, tmp_path, arguments, words):
+def test_bad_input_ends_with_status_2_one_line_and_no_output(manela_here, tmp_path, arguments, words):
     for name, data in FILES.items():
         (tmp_path / name).write_bytes(data)
     scipy.io.savemat(tmp_path / "other.mat", {"other": sp.eye_array(3)})
     damaged_checkpoint(tmp_path)
     before = sorted(tmp_path.rglob("*"))
-    done = manela("embed", *([] if "-o" in arguments else ["-o", "out.npz"]), *arguments, cwd=tmp_path)
+    done = manela_here("embed", *([] if "-o" in arguments else ["-o", "out.npz"]), *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
@@ -278,9 +278,9 @@ def test_bad_input_ends_with_status_2_one_line_and_no_output(manela, tmp_path, a
         (["embed", "e.npz"], ["say where the vectors go"]),
     ],
 )
-def test_other_mistakes_end_with_status_2_and_one_line(manela, tmp_path, arguments, words):
+def test_other_mistakes_end_with_status_2_and_one_line(manela_here, tmp_path, arguments, words):
     write_embedding(Embedding(np.array(["a", "b"], dtype=object), np.eye(2, dtype=np.float32)), tmp_path / "e.npz")
-    done = manela(*arguments, cwd=tmp_path)
+    done = manela_here(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     for word in words:

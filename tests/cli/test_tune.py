@@ -18,7 +18,7 @@ def test_tune_prints_its_trials_and_the_flags_of_the_best(manela, tmp_path):
         assert "were not tried for lack of time" in done.stdout
 
 
-def test_bad_input_gives_one_line_and_status_2(manela, tmp_path):
+def test_bad_input_gives_one_line_and_status_2(manela_here, tmp_path):
     (tmp_path / "net.txt").write_text("1 2\n2 3\n")
     for arguments, rule in (
         ((tmp_path / "none.txt",), "no such file"),
@@ -26,7 +26,7 @@ def test_bad_input_gives_one_line_and_status_2(manela, tmp_path):
         ((tmp_path / "net.txt", "--max-seconds", 0), "--max-seconds must be above 0"),
         ((tmp_path / "net.txt",), "too small"),
     ):
-        done = manela("tune", *arguments)
+        done = manela_here("tune", *arguments)
         assert done.returncode == 2
         assert rule in done.stderr
         assert done.stderr.count("\n") == 1

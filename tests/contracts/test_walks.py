@@ -19,7 +19,7 @@ def walking_class(request):
 @settings(max_examples=150)
 @given(graph=graphs(), parameters=parameters())
 def test_rounds_of_the_cpu_engine_are_those_of_the_reference(graph, parameters):
-    check_rounds(CpuEngine, graph, parameters, 40 * graph.number_of_nodes)
+    check_rounds(CpuEngine, graph, parameters, 15 * graph.number_of_nodes)
 
 
 @settings(max_examples=12)
@@ -51,7 +51,7 @@ large_rates = st.floats(0.1, 0.3)
 @given(graph=graphs(), parameters=parameters(), learning_rate=large_rates)
 def test_rounds_of_the_cpu_engine_that_magnify_errors_are_off_by_no_more_than_that(graph, parameters, learning_rate):
     parameters = {**parameters, "learning_rate": learning_rate}
-    check_magnified_rounds(CpuEngine, graph, parameters, 40 * graph.number_of_nodes)
+    check_magnified_rounds(CpuEngine, graph, parameters, 15 * graph.number_of_nodes)
 
 
 @settings(max_examples=8)

@@ -25,6 +25,7 @@ from manela.agents.neighbourhood import Edge, Neighbourhood
 from manela.agents.options import PeerOptions, Rates
 from manela.agents.store import Store
 from manela.agents.transport import rpc
+from manela.agents.vectors_file import VectorsFile
 from manela.errors import (
     BadVectorError,
     ClaimError,
@@ -305,8 +306,7 @@ def attack_with(world, answer, cutting, why):
 
     asyncio.run(attack())
     world.check_refused("b", why, before)
-    with Store(world.folder) as store:
-        saved = store.load()
+    saved = VectorsFile(world.folder).load()
     assert np.isfinite(saved.vectors).all()
 
 
@@ -431,9 +431,9 @@ def test_more_hops_than_agreed_are_refused(walking, steps):
 
 def test_a_session_of_another_peer_is_refused(world):
     session = world.introduce("b")
-    before = world.count("c", SessionError.reason)
     assert world.ask("c", SHOW, pull(session)) == SessionError.reason
-    world.check_refused("c", SessionError.reason, before)
+    # which is what a host is told that has missed a change of edges, so it is not held against it
+    assert world.count("c", SessionError.reason) == 0
 
 
 def send(world, pieces, pause=0.0, kind=WALK):
@@ -469,8 +469,8 @@ def test_frames_out_of_order_are_refused(world):
 
 def test_a_truncated_message_is_refused(world):
     before = world.count("b", MalformedError.reason)
-    pieces = list(frames.cut(b"x" * (frames.PIECE + 1), 5))
-    assert send(world, pieces[:1]) == MalformedError.reason  # the last frame is missing
+    first = wire.Frame(call=5, number=0, last=False, content=b"x").SerializeToString()
+    assert send(world, [first]) == MalformedError.reason  # the last frame is missing
     assert send(world, frames.cut(pull(1)[:-1], 5), kind=SHOW) == MalformedError.reason
     world.check_refused("b", MalformedError.reason, before + 1)
 
@@ -550,8 +550,7 @@ def test_the_daemon_ends_in_time_with_its_state_saved(tmp_path):
         world.process.send_signal(signal.SIGTERM)
         assert world.process.wait(10) == 0
         assert time.monotonic() - begun < 2.0
-        with Store(world.folder) as store:
-            assert store.load().round >= seen
+        assert VectorsFile(world.folder).load().round >= seen
         status = read_status(world.folder)
         assert (status["state"], status["running"]) == ("stopped", False)
     finally:

@@ -13,8 +13,8 @@ import pytest
 
 RUN = ("embed", "sbm", "--dimensions", "24", "--checkpoint", "run", "--checkpoint-every", "0")
 LENGTHS = {
-    "messages": ("--pairs", "100000000", "--rounds", "480"),
-    "walks": ("--paper", "--pairs", "25000000", "--rounds", "120"),
+    "messages": ("--pairs", "40000000", "--rounds", "200"),
+    "walks": ("--paper", "--pairs", "12000000", "--rounds", "60"),
 }
 """Of runs of a few seconds in either edition."""
 
@@ -52,7 +52,7 @@ def undisturbed(tmp_path_factory, run):
 def test_a_run_that_was_killed_again_and_again_writes_the_same_bytes(run, undisturbed, tmp_path, seed):
     moments = random.Random(seed)
     kills = 0
-    while kills < 4:
+    while kills < 3:
         process = start(tmp_path, *run, "-o", "out.npz", "--resume", "--jobs", str(moments.randint(1, 3)))
         if kills == 0:
             wait_for(tmp_path / "run" / "checkpoint.npz")

@@ -58,7 +58,7 @@ def restart(federation, member):
     federation.start(member)
 
 
-def test_a_certificate_is_renewed_without_a_gap(blocks, tmp_path, manela):
+def test_a_certificate_is_renewed_without_a_gap(blocks, tmp_path, manela_here):
     federation = federate(blocks, tmp_path, parameters={"rounds": 10**6, "pairs": 10**10, "smooth": False})
     one, two = federation.members
 
@@ -84,22 +84,24 @@ def test_a_certificate_is_renewed_without_a_gap(blocks, tmp_path, manela):
 
     with federation.running():
         wait_for(federation, both_here)
-        assert manela("agent", "renew", "--home", two.folder).returncode == 0
+        assert manela_here("agent", "renew", "--home", two.folder).returncode == 0
         following = two.folder / f"next-{CERTIFICATE}"
-        assert manela("agent", "peer", "add", two.name, two.address, following, "--home", one.folder).returncode == 0
+        assert (
+            manela_here("agent", "peer", "add", two.name, two.address, following, "--home", one.folder).returncode == 0
+        )
         connect_anew()  # with both pinned, and the old one in use
-        assert manela("agent", "renew", "--use", "--home", two.folder).returncode == 0
+        assert manela_here("agent", "renew", "--use", "--home", two.folder).returncode == 0
         os.kill(federation.pid(two), signal.SIGHUP)
         connect_anew()  # with both pinned, and the new one in use
         old = two.folder / f"old-{CERTIFICATE}"
-        removed = manela("agent", "peer", "remove", two.name, "--certificate", old, "--home", one.folder)
+        removed = manela_here("agent", "peer", "remove", two.name, "--certificate", old, "--home", one.folder)
         assert removed.returncode == 0, removed.stderr
         connect_anew()
     with Store(one.folder) as store:
         assert store.peers()[two.name][1] == (read_certificate(two.folder / CERTIFICATE),)
 
 
-def test_a_latecomer_new_nodes_and_a_wish_for_more_are_learned_from(blocks, tmp_path, manela):
+def test_a_latecomer_new_nodes_and_a_wish_for_more_are_learned_from(blocks, tmp_path, manela_here):
     federation = federate(blocks, tmp_path, start=0.2, wait=0.2, finish=2.0)
     early, late = federation.members
     with contextlib.ExitStack() as stack:
@@ -117,7 +119,7 @@ def test_a_latecomer_new_nodes_and_a_wish_for_more_are_learned_from(blocks, tmp_
         assert "newcomer" in export(early.folder).nodes.tolist()
         assert found[early.name]["nodes"] == alone["nodes"] + 1
         rounds = found[early.name]["round"]
-        asked = manela("agent", "learn", "--rounds", 5, "--home", early.folder)
+        asked = manela_here("agent", "learn", "--rounds", 5, "--home", early.folder)
         assert asked.returncode == 0, asked.stderr
         found = wait_for(federation, lambda found: all_done(found) and found[early.name]["round"] > rounds)
         assert found[early.name]["round"] == rounds + 5
@@ -177,14 +179,14 @@ def run_daemon(home, seconds=60):
     return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
 
 
-def test_what_others_can_read_and_what_is_damaged_is_refused_with_one_line(tmp_path, manela):
+def test_what_others_can_read_and_what_is_damaged_is_refused_with_one_line(tmp_path, manela_here):
     home = tmp_path / "alpha"
     home.mkdir(mode=0o755)
     [port] = free_ports(1)
-    assert manela("agent", "init", "alpha", "--home", home, "--listen", f"127.0.0.1:{port}").returncode == 0
+    assert manela_here("agent", "init", "alpha", "--home", home, "--listen", f"127.0.0.1:{port}").returncode == 0
     assert home.stat().st_mode & 0o777 == 0o700
     assert all(file.stat().st_mode & 0o077 == 0 for file in home.iterdir())
-    assert manela("agent", "edges", "add", "annabelle", "bob", "--home", home).returncode == 0
+    assert manela_here("agent", "edges", "add", "annabelle", "bob", "--home", home).returncode == 0
     for name in ("key.pem", NAME):
         (home / name).chmod(0o644)
         done = run_daemon(home)
@@ -210,11 +212,11 @@ def test_what_others_can_read_and_what_is_damaged_is_refused_with_one_line(tmp_p
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert f"manela agent restore {home / 'backup.tar'} --home {home}" in done.stderr
-    assert manela("agent", "restore", home / "backup.tar", "--home", home).returncode == 0
-    assert manela("agent", "edges", "list", "--home", home).stdout == "annabelle,bob\n"
+    assert manela_here("agent", "restore", home / "backup.tar", "--home", home).returncode == 0
+    assert manela_here("agent", "edges", "list", "--home", home).stdout == "annabelle,bob\n"
 
 
-def test_a_host_of_0_1_is_upgraded(tmp_path, manela):
+def test_a_host_of_0_1_is_upgraded(tmp_path, manela_here):
     with tarfile.open(OLD) as archive:
         archive.extractall(tmp_path, filter="data")
     home = tmp_path / "alpha"
@@ -225,11 +227,11 @@ def test_a_host_of_0_1_is_upgraded(tmp_path, manela):
         "start = 30.0", "start = 0.1\nwait = 0.0\nfinish = 0.1"
     )
     (home / "agent.toml").write_text(config)
-    listed = manela("agent", "edges", "list", "--home", home)
+    listed = manela_here("agent", "edges", "list", "--home", home)
     assert listed.stdout.splitlines() == ["zoe", "ann,bob", "ann,cem@beta,2.0", "bob,dora@beta"], listed.stderr
-    assert "beta  127.0.0.1:17448" in manela("agent", "peer", "list", "--home", home).stdout
+    assert "beta  127.0.0.1:17448" in manela_here("agent", "peer", "list", "--home", home).stdout
     assert (home / "store-1.db").stat().st_mode & 0o777 == 0o600
-    before = manela("agent", "export", tmp_path / "before.csv", "--home", home)
+    before = manela_here("agent", "export", tmp_path / "before.csv", "--home", home)
     assert before.stdout.endswith("3 vectors\n"), before.stderr
     process = subprocess.Popen(
         [sys.executable, "-m", "manela", "agent", "run", "--home", str(home)], stderr=subprocess.PIPE, text=True
@@ -247,7 +249,7 @@ def test_a_host_of_0_1_is_upgraded(tmp_path, manela):
     assert sorted(export(home).nodes.tolist()) == ["ann", "bob", "zoe"]
 
 
-def test_an_operators_day(tmp_path, manela):
+def test_an_operators_day(tmp_path, manela_here):
     homes = {name: tmp_path / name for name in ("alpha", "beta")}
     ports = dict(zip(homes, free_ports(2), strict=True))
     edges = {
@@ -257,7 +259,7 @@ def test_an_operators_day(tmp_path, manela):
     processes = {}
 
     def run(*arguments, home):
-        done = manela("agent", *arguments, "--home", homes[home])
+        done = manela_here("agent", *arguments, "--home", homes[home])
         assert done.returncode == 0, (arguments, done.stderr)
         return done.stdout
 
@@ -283,7 +285,7 @@ def test_an_operators_day(tmp_path, manela):
         lines = {name: run("invite", home=name).strip() for name in homes}
         assert re.fullmatch(rf"manela:alpha@127\.0\.0\.1:{ports['alpha']}#[0-9A-F]{{64}}", lines["alpha"])
         forged = lines["alpha"][:-1] + ("0" if lines["alpha"][-1] != "0" else "1")
-        refused = manela("agent", "peer", "add", forged, "--home", homes["beta"])
+        refused = manela_here("agent", "peer", "add", forged, "--home", homes["beta"])
         assert refused.returncode == 2
         assert "the invitation is of another certificate" in refused.stderr
         run("peer", "add", lines["alpha"], "--nodes", 2, home="beta")
@@ -301,10 +303,10 @@ def test_an_operators_day(tmp_path, manela):
         assert re.search(r"ok +to beta +answers, and lets this host in", checked)
         assert re.search(r"ok +from beta +it asks this host", checked)
         run("backup", tmp_path / "b.tar", home="alpha")
-        assert "stop it first" in manela("agent", "restore", tmp_path / "b.tar", "--home", homes["alpha"]).stderr
-        done = manela("agent", "restore", tmp_path / "b.tar", "--home", tmp_path / "copy")
+        assert "stop it first" in manela_here("agent", "restore", tmp_path / "b.tar", "--home", homes["alpha"]).stderr
+        done = manela_here("agent", "restore", tmp_path / "b.tar", "--home", tmp_path / "copy")
         assert done.returncode == 0, done.stderr
-        assert manela("agent", "edges", "list", "--home", tmp_path / "copy").stdout == edges["alpha"]
+        assert manela_here("agent", "edges", "list", "--home", tmp_path / "copy").stdout == edges["alpha"]
         run("edges", "export", tmp_path / "out.csv", "--peer", "beta", home="alpha")
         assert (tmp_path / "out.csv").read_text() == "ann,cem@beta\nbob,dora@beta\n"
         # a node that is removed is gone from what is exported; a peer that is removed is gone altogether
@@ -326,8 +328,8 @@ def test_an_operators_day(tmp_path, manela):
         assert f"it shows {fingerprint(shown)}, and pinned is {fingerprint(pinned)}" in trouble
 
 
-def test_numbers_that_cannot_be_are_refused_with_one_line(tmp_path, manela):
-    done = manela("federate", "sbm", "--hosts", 2, "-o", tmp_path / "x.npz", "--random-state=-1")
+def test_numbers_that_cannot_be_are_refused_with_one_line(tmp_path, manela_here):
+    done = manela_here("federate", "sbm", "--hosts", 2, "-o", tmp_path / "x.npz", "--random-state=-1")
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "random_state" in done.stderr

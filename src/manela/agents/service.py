@@ -92,7 +92,7 @@ class Service:
             return LARGEST if host.terms.lock_step else _GREETING
         if kind == INTRODUCE:
             return _bound_introduction(*self._listed_with(peer))
-        return self._calls.bound_request(host, peer) if kind == self._calls.kind else 0
+        return self._calls.bound_request(host, peer) if kind == self._calls.kind else _GREETING
 
     def forget(self, peer: str) -> None:
         """A peer is no peer any more: keep nothing of it."""

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from manela.engines.neighbours import Neighbours, allocate_shown
 from manela.engines.state import State, begin
-from manela.graph import Graph
 from manela.kernels import messages, rows
 from manela.kernels.layout import Table
 from manela.kernels.moments import UNIT
 from manela.kernels.reference import SWEEPS
 from manela.randomness import VECTORS, draw_vectors
 from manela.settings import Settings
+
+if TYPE_CHECKING:  # a host has no Graph, and should not pay for SciPy
+    from manela.graph import Graph
 
 _FULL_DEGREE = 64.0
 """From this mean degree on, rows start with norm 1: a mean over so many says something; a larger one starts smaller."""

@@ -15,6 +15,7 @@ _FEW = 64
 """Connections without a certificate that is known that may stay open until the deadline; more are hung up early."""
 _YOUNG = 1.0
 """Seconds that a connection has to show a certificate in any case."""
+_MOST_REMEMBERED = 10_000
 _MOST_OF_ONE = 16
 """Connections of one peer; it needs one."""
 
@@ -40,14 +41,21 @@ class Connections:
     deadline: float
     _known: dict[str, _Connection] = field(default_factory=dict)
     _peers: dict[Address, str] = field(default_factory=dict)
+    _identified: set[str] = field(default_factory=set)
 
-    def identify(self, address: str, peer: str) -> None:
-        """A request has come from an address, as gRPC writes it, and its certificate is that of a peer."""
+    def identify(self, address: str, peer: str) -> bool:
+        """A request has come from an address, as gRPC writes it, by a peer's certificate; returns whether the first."""
+        if address in self._identified:
+            return False
+        if len(self._identified) > _MOST_REMEMBERED:
+            self._identified.clear()
+        self._identified.add(address)
         found = parse_address(address)
         if found is not None:
-            if len(self._peers) > 10_000:
+            if len(self._peers) > _MOST_REMEMBERED:
                 self._peers.clear()
             self._peers[found] = peer
+        return True
 
     def sweep(self, port: int) -> int:
         """Hang up those that have not shown a certificate in time, or are too many; returns how many."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from collections import Counter
+import time
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -207,6 +208,7 @@ class RpcServer:
         self._listen, self._serve, self._refuse, self._deadline = listen, serve, refuse, deadline
         self._traffic, self._bound = traffic, bound
         self._connections = Connections(deadline)
+        self._opened: deque[float] = deque()
         self._open: Counter[str] = Counter()
         self._changed: Any = None
         self.change(keys, peers)
@@ -258,14 +260,19 @@ class RpcServer:
             await self._server.stop(grace)
 
     def sweep(self) -> None:
-        """Hang up and count connections that have not shown a certificate that is known in time."""
-        ended = self._connections.sweep(self.port)
-        if ended:
+        """Hang up connections that show no certificate, and count those that never showed one that is known."""
+        self._connections.sweep(self.port)
+        late = 0
+        while self._opened and self._opened[0] < time.monotonic() - self._deadline:
+            self._opened.popleft()
+            late += 1
+        if late:
             words = "a connection never showed a certificate that is known"
-            self._refuse(_UNKNOWN, UnknownPeerError(words, times=ended))
+            self._refuse(_UNKNOWN, UnknownPeerError(words, times=late))
 
     def _begin_handshake(self) -> Any:
         """Called by gRPC, in a thread of its own, for each connection."""
+        self._opened.append(time.monotonic())
         # None for no change: gRPC builds everything anew for what it is given, and that must not happen often
         changed, self._changed = self._changed, None
         return changed
@@ -324,7 +331,8 @@ class RpcServer:
         name = self._names.get(shown)
         if name is None:
             raise self._told(_UNKNOWN, UnknownPeerError("this certificate is not known here"))
-        self._connections.identify(context.peer(), name)
+        if self._connections.identify(context.peer(), name) and self._opened:
+            self._opened.popleft()
         return name
 
 
