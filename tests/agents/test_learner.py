@@ -106,3 +106,23 @@ def test_more_rounds_are_done_when_they_are_asked_for():
         assert fresh.rounds == rounds + 7
 
     asyncio.run(run())
+
+
+def test_a_peer_that_is_back_is_not_waited_for_any_longer():
+    graph, _ = stochastic_block_model(nodes=150, inside=0.3, between=0.01, seed=3)
+    found, _ = split_over(graph, 2, make_terms(rounds=30, pairs=None, smooth=False, start="random", every=1))
+    services = connect(found)
+
+    async def run():
+        learner, other = learners_of(services, wait=600.0)
+        await asyncio.gather(learner.meet_all(5.0), other.meet_all(5.0))
+        away = services.pop("h1")
+        running = asyncio.create_task(learner.run())
+        while not learner.trouble_with("h1"):
+            await asyncio.sleep(0.001)
+        assert learner.host.sessions.knows("h1")  # it has answered before
+        services["h1"] = away
+        await asyncio.wait_for(running, 60.0)
+        assert learner.contacts["h1"].patience > 500.0
+
+    asyncio.run(run())

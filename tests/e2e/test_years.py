@@ -316,7 +316,7 @@ def test_an_operators_day(tmp_path, manela_here):
         assert "beta is forgotten, with 1 edges" in run("peer", "remove", "beta", home="alpha")
         wait(lambda found: found["alpha"]["peers"] == {})
         # by the connection that is still there, or by a new one
-        words = ("this certificate is not known here", "does it know the certificate of this host?")
+        words = ("this certificate is not known here", "does it not know the certificate of this host?")
         wait(lambda found: any(some in found["beta"]["peers"]["alpha"]["trouble"] for some in words))
         # who is not who was pinned is told apart by what it shows
         make_identity("gamma", tmp_path / "gamma.key", tmp_path / "gamma.pem")

@@ -324,5 +324,7 @@ class Learner:
             contact = self._contact(peer)
             if contact.meeting is not None and contact.meeting.done():
                 contact.meeting = None
-            if not self.host.sessions.knows(peer) and contact.meeting is None and time.monotonic() >= contact.again:
+            # one that does not answer may have been started anew, and must be met then
+            is_away = bool(contact.trouble) or not self.host.sessions.knows(peer)
+            if is_away and contact.meeting is None and time.monotonic() >= contact.again:
                 contact.meeting = asyncio.create_task(self._meet(peer))

@@ -378,5 +378,5 @@ def _as_ours(peer: str, error: Any) -> PeerError | RefusedError:
         return WrongCertificateError(f"what answers for {peer} shows a certificate that is not known for it")
     words = "".join(c if c.isprintable() else "?" for c in words[:300])
     if any(sign in words for sign in _HUNG_UP):
-        words += "; does it know the certificate of this host?"
+        words += "; it has hung up: has it stopped, or does it not know the certificate of this host?"
     return PeerError(f"{peer} cannot be reached ({error.code().name.lower().replace('_', ' ')}: {words})")
