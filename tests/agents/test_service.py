@@ -183,3 +183,31 @@ def test_a_round_that_never_begins_is_refused_in_time(met):
         found = ask(service, WALK, encode(request))
     # free hosts answer with what they have
     assert found == TooSlowError.reason if lock_step else isinstance(found, bytes)
+
+
+def test_what_a_peer_may_send_goes_by_the_edges_listed_with_it(met):
+    service = met["h0"]
+    near = service.host.neighbourhood
+    edges, names = near.count_bytes("h1")
+    assert edges == len(near.arcs_to("h1"))
+    assert names == sum(
+        len(one) for arc in near.arcs_to("h1").tolist() for one in (near.name_arc(arc)[0], near.name_arc(arc)[1][0])
+    )
+    true = encode(met["h1"].host.sessions.introduce("h0"))
+    assert len(true) < service.bound_request("h1", INTRODUCE) < 1_000_000
+    assert near.count_bytes("stranger") == (0, 0)
+    assert service.bound_request("stranger", INTRODUCE) < 1_000_000
+
+
+def test_bytes_that_went_count():
+    hosts, _ = split_over(draw_graph(3), 2, make_terms())
+    services = connect(hosts, rates=Rates(megabytes=1e-3, longest_wait=0.001))
+
+    async def ask_often():
+        await services["h1"].meet("h0")
+        content = encode(hosts["h1"].sessions.introduce("h0"))
+        for _ in range(1000):
+            await services["h0"].serve("h1", INTRODUCE, content)
+
+    with pytest.raises(TooOftenError):
+        asyncio.run(ask_often())

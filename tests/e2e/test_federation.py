@@ -251,7 +251,10 @@ def test_edges_and_peers_change_while_it_runs(blocks, tmp_path, manela_here):
         assert "host2" not in listed
         added = manela_here("agent", "peer", "add", "host2", two.address, certificate, "--home", one.folder)
         assert added.returncode == 0, added.stderr
-        wait(federation, lambda statuses: statuses[1]["peers"]["host1"]["trouble"] == "")
+        wait(
+            federation,
+            lambda statuses: statuses[1]["peers"]["host1"]["trouble"] == "" and "host2" in statuses[0]["peers"],
+        )
 
         shown = manela_here("agent", "status", "--home", one.folder).stdout
         assert "learning" in shown

@@ -475,6 +475,14 @@ def test_a_truncated_message_is_refused(world):
     world.check_refused("b", MalformedError.reason, before + 1)
 
 
+def test_an_introduction_of_more_than_is_listed_is_refused_before_it_is_looked_at(world):
+    before = world.count("b", TooLargeError.reason)
+    # few bytes and many edges; and more bytes than all edges that are listed with b could take
+    assert world.ask("b", INTRODUCE, codec.encode(Introduction([""] * 40_000, [""] * 40_000))) == TooLargeError.reason
+    assert send(world, frames.cut(b"x" * 400_000, 1), kind=INTRODUCE) == TooLargeError.reason
+    world.check_refused("b", TooLargeError.reason, before + 1)
+
+
 def test_an_oversized_message_is_refused(world):
     before = world.count("b", TooLargeError.reason)
     frame = wire.Frame(call=1, content=b"x" * (frames.PIECE + 1)).SerializeToString()
