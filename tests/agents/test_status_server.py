@@ -16,7 +16,7 @@ from manela.errors import AgentError
 
 STATUS = {
     "name": "alpha", "state": "learning", "trouble": "", "round": 3, "rounds": 150, "pairs": 12345, "nodes": 30,
-    "arcs": 90, "noise": 1.0, "expires": 1800000000.0, "history": [(1790000000, 9)],
+    "arcs": 90, "noise": 1.0, "expires": 1800000000.0, "history": [[1790000000, 9]],
     "began": 1790000000.5, "updated": 1790000009.25, "pairs_per_second": 9, "sent": 17, "received": 5,
     "refusals": {"beta": {"not adjacent": 2, "too fast": 1}, 'odd "\\\n': {"unknown": 4}},
     "peers": {
