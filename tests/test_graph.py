@@ -1,4 +1,5 @@
 import pickle
+import warnings
 
 import igraph
 import networkx as nx
@@ -56,19 +57,59 @@ def test_arrays_are_frozen_also_after_pickling():
                 array[0] = 1
 
 
-def test_duplicates_without_weights_leave_a_network_without_weights_whatever_it_came_in():
-    pairs = [(0, 1), (1, 0), (1, 2)]
-    with pytest.warns(ManelaWarning):
-        graphs = [
-            Graph.from_edges([0, 1, 1], [1, 0, 2]),
-            Graph.of(nx.DiGraph(pairs)),
-            Graph.of(nx.MultiGraph(pairs)),
-            Graph.of(igraph.Graph(edges=pairs, directed=True)),
-            Graph.of(nx.to_scipy_sparse_array(nx.DiGraph(pairs))),
-            Graph.of(np.array(pairs).T),
-        ]
-    assert len({graph.digest for graph in graphs}) == 1
-    assert not graphs[0].is_weighted
+def ways_in(pairs):
+    """The same arcs in whatever they may come."""
+    sources, targets = zip(*pairs, strict=True)
+    ones = np.ones(len(pairs))
+    return {
+        "edges": (sources, targets),
+        "digraph": nx.MultiDiGraph(pairs),
+        "multigraph": nx.MultiGraph(pairs),
+        "igraph": igraph.Graph(edges=pairs, directed=True),
+        "coo": sp.coo_array((ones, (sources, targets)), shape=(3, 3)),
+        "csr": sp.csr_array((ones, (sources, targets)), shape=(3, 3)),
+        "edge_index": np.array(pairs).T,
+        "frame": pd.DataFrame(pairs, columns=["source", "target"]),
+    }
+
+
+def read_way(way, data, **options):
+    return Graph.from_edges(*data, **options) if way == "edges" else Graph.of(data, **options)
+
+
+@pytest.mark.filterwarnings("ignore::manela.ManelaWarning")
+def test_repeated_edges_add_up_to_a_weight_whatever_they_come_in():
+    pairs = [(0, 1)] * 50 + [(1, 0), (1, 2)]
+    graphs = {way: read_way(way, data) for way, data in ways_in(pairs).items()}
+    for way, graph in graphs.items():
+        assert edges_of(graph) == {(0, 1, 51.0), (1, 2, 1.0)}, way
+    assert len({graph.digest for graph in graphs.values()}) == 1
+
+
+@pytest.mark.filterwarnings("ignore::manela.ManelaWarning")
+@pytest.mark.parametrize("way", ["edges", "digraph", "multigraph", "igraph", "edge_index", "frame"])
+def test_repeated_edges_can_count_once_or_be_refused(way):
+    data = ways_in([(0, 1), (0, 1), (1, 2)])[way]
+    once = read_way(way, data, duplicates="first")
+    assert not once.is_weighted
+    assert (once.number_of_edges, once.duplicates) == (2, 1)
+    with pytest.raises(GraphError, match="no edge must be given twice, but 0 - 1 is"):
+        read_way(way, data, duplicates="error")
+    with pytest.raises(GraphError, match="duplicates must be one of sum, first, error"):
+        Graph.from_edges([0], [1], duplicates="last")
+
+
+def test_the_first_of_several_weights_can_be_kept():
+    graph = Graph.from_edges([0, 1, 0, 1], [1, 0, 1, 2], [1.0, 2.0, 3.0, 5.0], duplicates="first")
+    assert edges_of(graph) == {(0, 1, 1.0), (1, 2, 5.0)}
+
+
+def test_what_adds_up_is_told_and_edges_that_all_stand_twice_are_not():
+    with pytest.warns(ManelaWarning, match=r"1 times more than once.*--duplicates first"):
+        Graph.from_edges([0, 0, 1], [1, 1, 2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not Graph.from_edges([0, 1, 1, 2], [1, 0, 2, 1]).is_weighted
 
 
 @pytest.mark.parametrize("ones", [[1.0, 1.0, 1.0], np.ones(3)])

@@ -38,15 +38,17 @@ class Graph:
         The ids, integers or objects.
     directed : bool
         Whether arcs are followed as given.
-    self_loops, duplicates : int
+    self_loops : int
         How many were dropped.
+    duplicates : int
+        How many edges were given that had been given before.
 
     Examples
     --------
-    >>> graph = Graph.from_edges(["ann", "bob", "ann"], ["bob", "cem", "bob"])
+    >>> graph = Graph.from_edges(["ann", "bob", "bob"], ["bob", "cem", "bob"])
     >>> graph
     Graph(3 nodes, 2 edges)
-    >>> graph.duplicates, list(graph.neighbours("bob"))
+    >>> graph.self_loops, list(graph.neighbours("bob"))
     (1, ['ann', 'cem'])
     """
 
@@ -151,8 +153,11 @@ class Graph:
         return sp.csr_array((data, self.indices, self.indptr), shape=shape, copy=False)
 
     @classmethod
-    def of(cls, data: Any, *, directed: bool = False) -> Graph:
+    def of(cls, data: Any, *, directed: bool = False, duplicates: str = "sum") -> Graph:
         """The network in whatever this is.
+
+        Edges that are given several times add up to a weight; `duplicates` is "first" to keep the first of them, or
+        "error" to refuse them.
 
         Takes a Graph, a SciPy sparse matrix, a NetworkX or igraph graph, a pandas frame of edges, or a PyG-style
         edge_index: an integer array of shape (2, number of arcs). Files are read by `manela.read_graph`.
@@ -161,15 +166,16 @@ class Graph:
             return data
         if sp.issparse(data):
             return cls.from_scipy(data, directed=directed)
+        rule: Any = {"directed": directed, "duplicates": duplicates}
         library = type(data).__module__.partition(".")[0]
         if hasattr(data, "is_directed") and hasattr(data, "adj"):
-            return cls.from_networkx(data, directed=directed)
+            return cls.from_networkx(data, **rule)
         if library == "igraph":
-            return cls.from_igraph(data, directed=directed)
+            return cls.from_igraph(data, **rule)
         if library == "pandas":
-            return cls.from_pandas(data, directed=directed)
+            return cls.from_pandas(data, **rule)
         if library == "torch" or isinstance(data, np.ndarray):
-            return cls.from_edge_index(data, directed=directed)
+            return cls.from_edge_index(data, **rule)
         raise GraphError(
             "a network must be a Graph, a SciPy sparse matrix, a NetworkX or igraph graph, a pandas frame, "
             f"an edge_index array of shape (2, arcs) or the path of a file, got {type(data).__name__}"
@@ -184,6 +190,7 @@ class Graph:
         *,
         nodes: Sequence[Hashable] | None = None,
         directed: bool = False,
+        duplicates: str = "sum",
     ) -> Graph:
         """The network of these edges, sources[i] with targets[i].
 
@@ -205,7 +212,7 @@ class Graph:
             codes = np.array([places[node] for node in found.tolist()], dtype=np.int64)[codes]
             found = known
         half = len(sources)
-        return cls.from_arcs(codes[:half], codes[half:], weights, found, directed=directed)
+        return cls.from_arcs(codes[:half], codes[half:], weights, found, directed=directed, duplicates=duplicates)
 
     @classmethod
     def from_arcs(
@@ -216,8 +223,15 @@ class Graph:
         nodes: npt.NDArray[Any],
         *,
         directed: bool = False,
+        duplicates: str = "sum",
     ) -> Graph:
-        """The network of edges between positions in `nodes`; self-loops and duplicates are dropped, weights added."""
+        """The network of edges between positions in `nodes`; self-loops are dropped.
+
+        Of edges that are given several times `duplicates` says whether they add up to a weight ("sum"), the first
+        counts ("first"), or they are refused ("error"). In an undirected network an edge and its reverse are one.
+        """
+        if duplicates not in DUPLICATES:
+            raise GraphError(f"duplicates must be one of {', '.join(DUPLICATES)}, got {duplicates!r}")
         size = len(nodes)
         kind = np.int32 if size < 2**31 else np.int64
         data = _check_weights(weights, len(rows))
@@ -232,19 +246,36 @@ class Graph:
         rows, columns = rows.astype(kind, copy=False), columns.astype(kind, copy=False)
         ones = np.ones(given, dtype=bool) if data is None else data
         matrix = sp.coo_array((ones, (rows, columns)), shape=(size, size)).tocsr()
-        del rows, columns, ones
-        duplicates = given - matrix.nnz
+        del ones
+        repeated, is_counted = given - matrix.nnz, False
+        if repeated and duplicates == "error":
+            raise GraphError(f"no edge must be given twice, but {_name_repeated(rows, columns, nodes)} is")
+        if repeated and data is not None and duplicates == "first":
+            _, first = np.unique(rows.astype(np.int64) * size + columns, return_index=True)
+            matrix = sp.coo_array((data[first], (rows[first], columns[first])), shape=(size, size)).tocsr()
+        elif repeated and data is None and duplicates == "sum":
+            matrix, is_counted = sp.coo_array((np.ones(given), (rows, columns)), shape=(size, size)).tocsr(), True
+        del rows, columns
         if not directed:
             matrix = matrix + matrix.T.tocsr()
         matrix.sort_indices()
+        has_weights = data is not None or is_counted
+        kept = _drop_if_equal(matrix.data.astype(np.float64, copy=False)) if has_weights else None
+        if is_counted and kept is not None:
+            warnings.warn(
+                f"edges that are given several times ({repeated:,} times more than once) add up to weights; "
+                "duplicates='first' (--duplicates first) counts each once",
+                ManelaWarning,
+                stacklevel=3,
+            )
         return cls(
             indptr=matrix.indptr.astype(np.int64),
             indices=matrix.indices.astype(kind, copy=False),
-            weights=None if data is None else _drop_if_equal(matrix.data.astype(np.float64, copy=False)),
+            weights=kept,
             nodes=nodes.copy() if nodes.flags.writeable else nodes,
             directed=directed,
             self_loops=self_loops,
-            duplicates=duplicates,
+            duplicates=repeated,
         )
 
     @classmethod
@@ -257,6 +288,10 @@ class Graph:
             raise GraphError(f"an adjacency matrix must be square, got shape {tuple(matrix.shape)}")
         if np.issubdtype(matrix.dtype, np.complexfloating):
             raise GraphError(f"an adjacency matrix must be real, got {matrix.dtype}")
+        matrix = sp.csr_array(matrix)  # in which entries of one place are one
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
         ids = np.arange(matrix.shape[0]) if nodes is None else _as_ids(nodes)
         if ids.dtype != object and nodes is not None and len(np.unique(ids)) < len(ids):
             raise GraphError("every node must have an id of its own, but one id stands for two nodes")
@@ -284,6 +319,7 @@ class Graph:
         *,
         number_of_nodes: int | None = None,
         directed: bool = False,
+        duplicates: str = "sum",
     ) -> Graph:
         """The network of a PyG-style edge_index, an integer array or tensor of shape (2, arcs); ids are 0 … n - 1."""
         array = np.asarray(edge_index.cpu() if hasattr(edge_index, "cpu") else edge_index)
@@ -300,27 +336,39 @@ class Graph:
         if array.size and size > 1000 + 100 * array.size:
             raise GraphError(f"an edge_index of {array.shape[1]:,} arcs cannot name {size:,} nodes; renumber its nodes")
         data = np.ones(array.shape[1]) if weights is None else _check_weights(weights, array.shape[1])
-        return cls.from_scipy(sp.coo_array((data, (array[0], array[1])), shape=(size, size)), directed=directed)
+        matrix = sp.coo_array((data, (array[0], array[1])), shape=(size, size))
+        if duplicates != "sum" and array.size and matrix.tocsr().nnz < array.shape[1]:
+            return cls.from_arcs(array[0], array[1], weights, np.arange(size), directed=directed, duplicates=duplicates)
+        return cls.from_scipy(matrix, directed=directed)
 
     @classmethod
-    def from_networkx(cls, graph: Any, *, weight: str = "weight", directed: bool = False) -> Graph:
+    def from_networkx(
+        cls, graph: Any, *, weight: str = "weight", directed: bool = False, duplicates: str = "sum"
+    ) -> Graph:
         """The network of a NetworkX graph; edges without the weight attribute count 1."""
         nodes = _as_ids(graph.nodes)
         places = {node: place for place, node in enumerate(graph.nodes)}
         edges = [(places[u], places[v], w) for u, v, w in graph.edges(data=weight)]
-        return cls._from_library(edges, nodes, graph.is_directed(), directed)
+        return cls._from_library(edges, nodes, graph.is_directed(), directed, duplicates)
 
     @classmethod
-    def from_igraph(cls, graph: Any, *, weight: str = "weight", directed: bool = False) -> Graph:
+    def from_igraph(
+        cls, graph: Any, *, weight: str = "weight", directed: bool = False, duplicates: str = "sum"
+    ) -> Graph:
         """The network of an igraph graph; ids are the vertices' names where they have them."""
         names = graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount())
         weights = graph.es[weight] if weight in graph.es.attributes() else [None] * graph.ecount()
         edges = [(u, v, w) for (u, v), w in zip(graph.get_edgelist(), weights, strict=True)]
-        return cls._from_library(edges, _as_ids(names), graph.is_directed(), directed)
+        return cls._from_library(edges, _as_ids(names), graph.is_directed(), directed, duplicates)
 
     @classmethod
     def _from_library(
-        cls, edges: list[tuple[int, int, Any]], nodes: npt.NDArray[Any], is_directed: bool, directed: bool
+        cls,
+        edges: list[tuple[int, int, Any]],
+        nodes: npt.NDArray[Any],
+        is_directed: bool,
+        directed: bool,
+        duplicates: str,
     ) -> Graph:
         if is_directed and not directed:
             _say_directed()
@@ -329,7 +377,7 @@ class Graph:
         weights = None if all(w is None for w in given) else [1.0 if w is None else w for w in given]
         if directed and not is_directed:
             ends, weights = np.concatenate((ends, ends[:, ::-1])), None if weights is None else weights + weights
-        return cls.from_arcs(ends[:, 0], ends[:, 1], weights, nodes, directed=directed)
+        return cls.from_arcs(ends[:, 0], ends[:, 1], weights, nodes, directed=directed, duplicates=duplicates)
 
     @classmethod
     def from_pandas(
@@ -340,10 +388,13 @@ class Graph:
         target: str | None = None,
         weight: str | None = None,
         directed: bool = False,
+        duplicates: str = "sum",
     ) -> Graph:
         """The network of a frame with an edge a row; columns as for `from_columns`."""
         columns = {str(name): frame[name].to_numpy() for name in frame.columns}
-        return cls.from_columns(columns, source=source, target=target, weight=weight, directed=directed)
+        return cls.from_columns(
+            columns, source=source, target=target, weight=weight, directed=directed, duplicates=duplicates
+        )
 
     @classmethod
     def from_columns(
@@ -354,6 +405,7 @@ class Graph:
         target: str | None = None,
         weight: str | None = None,
         directed: bool = False,
+        duplicates: str = "sum",
     ) -> Graph:
         """The network of named columns with an edge in each place.
 
@@ -368,13 +420,15 @@ class Graph:
         for name in chosen:
             if name is not None and name not in columns:
                 raise GraphError(f"a table of edges has no column {name!r}, only {', '.join(names)}")
-        sources, targets, weights = (None if name is None else columns[name] for name in chosen)
-        for ids in (sources, targets):
-            if ids is not None and _has_gaps(ids):
-                raise GraphError("a table of edges must not have missing ids")
-        return cls.from_edges(sources, targets, weights, directed=directed)  # type: ignore[arg-type]
+        sources, targets = (columns[str(name)] for name in chosen[:2])
+        weights = None if chosen[2] is None else columns[chosen[2]]
+        if _has_gaps(sources) or _has_gaps(targets):
+            raise GraphError("a table of edges must not have missing ids")
+        return cls.from_edges(sources, targets, weights, directed=directed, duplicates=duplicates)
 
 
+DUPLICATES = ("sum", "first", "error")
+"""What can be done about edges that are given several times."""
 COLUMN_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"))
 
 
@@ -448,6 +502,14 @@ def _is_symmetric(matrix: Any) -> bool:
         rows.sum_duplicates()
     columns = rows.tocsc()
     return all(np.array_equal(getattr(rows, name), getattr(columns, name)) for name in ("indptr", "indices", "data"))
+
+
+def _name_repeated(rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer], nodes: npt.NDArray[Any]) -> str:
+    """The ids of an edge that is given several times."""
+    order = np.lexsort((columns, rows))
+    same = (np.diff(rows[order]) == 0) & (np.diff(columns[order]) == 0)
+    place = order[int(np.argmax(same))]
+    return f"{nodes[rows[place]]} - {nodes[columns[place]]}"
 
 
 def _has_gaps(values: npt.NDArray[Any]) -> bool:

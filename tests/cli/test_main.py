@@ -21,7 +21,8 @@ QUICK = ("--dimensions", "8", "--pairs", "20000", "--rounds", "20")
 def edges(tmp_path):
     rng = np.random.default_rng(0)
     path = tmp_path / "edges.txt"
-    path.write_text("".join(f"n{u} n{v}\n" for u, v in rng.integers(40, size=(200, 2))))
+    once = {(min(u, v), max(u, v)): (u, v) for u, v in rng.integers(40, size=(200, 2)).tolist()}
+    path.write_text("".join(f"n{u} n{v}\n" for u, v in once.values()))
     return path
 
 

@@ -25,6 +25,7 @@ def embed(
     thorough: o.Thorough = False,  # noqa: ARG001
     learning: Annotated[o.Values, o.Flags(*LEARNING)],
     unweighted: o.Unweighted = False,
+    duplicates: o.Duplicates = "sum",
     directed: o.Directed = False,
     matfile_variable: o.MatfileVariable = "network",
     running: Annotated[o.Values, o.Flags(*RUNNING)],
@@ -50,7 +51,10 @@ def embed(
         raise ParameterError(f"--checkpoint-every must be at least 0 seconds, got {checkpoint_every}")
     _embed(
         graph, output, {**learning, **running},
-        {"directed": directed, "unweighted": unweighted, "matfile_variable": matfile_variable},
+        {
+            "directed": directed, "unweighted": unweighted, "duplicates": duplicates,
+            "matfile_variable": matfile_variable,
+        },
         checkpoint, checkpoint_every, resume, dry_run, quiet,
     )  # fmt: skip
 

@@ -109,6 +109,7 @@ def links(
     thorough: o.Thorough = False,  # noqa: ARG001
     parameters: Annotated[o.Values, o.Flags(*_PARAMETERS)],
     unweighted: o.Unweighted = False,
+    duplicates: o.Duplicates = "sum",
     matfile_variable: o.MatfileVariable = "network",
     random_state: o.RandomState = default("random_state"),
     json: JsonFile = None,
@@ -130,7 +131,13 @@ def links(
 
     _check_outputs(json, plot)
     check("random_state", random_state)
-    read = load_graph(graph, unweighted=unweighted, matfile_variable=matfile_variable, progress=report_download(graph))
+    read = load_graph(
+        graph,
+        unweighted=unweighted,
+        duplicates=duplicates,
+        matfile_variable=matfile_variable,
+        progress=report_download(graph),
+    )
 
     from manela.evaluation.links import hide_edges, rank_links, sample_nodes
     from manela.evaluation.methods import choose_methods, make_scorer

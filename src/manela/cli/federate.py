@@ -40,6 +40,7 @@ def federate(
     paper: o.Paper = False,  # noqa: ARG001
     parameters: Annotated[o.Values, o.Flags(*PARAMETERS_OF_HOSTS)],
     unweighted: o.Unweighted = False,
+    duplicates: o.Duplicates = "sum",
     matfile_variable: o.MatfileVariable = "network",
     random_state: o.RandomState = default("random_state"),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
@@ -60,7 +61,7 @@ def federate(
 
     params.check("random_state", random_state)
     target = check_output(output)
-    loaded = load_graph(graph, unweighted=unweighted, matfile_variable=matfile_variable)
+    loaded = load_graph(graph, unweighted=unweighted, duplicates=duplicates, matfile_variable=matfile_variable)
     target.check_ids(loaded.nodes)
     where = assign(loaded, hosts, by, random_state)
     if folder is not None and folder.exists() and any(folder.iterdir()):

@@ -31,6 +31,7 @@ def info(
         ),
     ],
     unweighted: o.Unweighted = False,
+    duplicates: o.Duplicates = "sum",
     directed: o.Directed = False,
     matfile_variable: o.MatfileVariable = "network",
     running: Annotated[o.Values, o.Flags("n_jobs")],
@@ -48,6 +49,7 @@ def info(
         graph,
         directed=directed,
         unweighted=unweighted,
+        duplicates=duplicates,
         matfile_variable=matfile_variable,
         progress=report_download(graph),
     )

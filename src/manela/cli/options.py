@@ -18,6 +18,12 @@ GraphArgument = Annotated[
     str, typer.Argument(metavar="GRAPH", help="A file (edge list, .mat, .npz, GraphML, …) or a data set's name.")
 ]
 Directed = Annotated[bool, typer.Option("--directed", help="Follow arcs as given, rather than both ways.")]
+Duplicates = Annotated[
+    str,
+    typer.Option(
+        "--duplicates", metavar="sum|first|error", help="Edges given several times add up, count once, or end."
+    ),
+]
 Unweighted = Annotated[bool, typer.Option("--unweighted", help="Leave out weights and further columns.")]
 MatfileVariable = Annotated[str, typer.Option(help="The variable of a .mat file that holds the matrix.")]
 

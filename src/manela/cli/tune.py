@@ -23,6 +23,7 @@ def tune(
         float, typer.Option(metavar="SECONDS", help="How long to try; one trial is made in any case.")
     ] = 300.0,
     unweighted: o.Unweighted = False,
+    duplicates: o.Duplicates = "sum",
     matfile_variable: o.MatfileVariable = "network",
     random_state: o.RandomState = default("random_state"),
     jobs: o.Jobs = default("n_jobs"),
@@ -44,7 +45,13 @@ def tune(
     from manela.cli.display import report_download
     from manela.datasets.loading import load_graph, load_labels
 
-    read = load_graph(graph, unweighted=unweighted, matfile_variable=matfile_variable, progress=report_download(graph))
+    read = load_graph(
+        graph,
+        unweighted=unweighted,
+        duplicates=duplicates,
+        matfile_variable=matfile_variable,
+        progress=report_download(graph),
+    )
     truth = None if labels is None else load_labels(labels).of(read.nodes)
 
     from manela.evaluation import tuning
@@ -66,6 +73,7 @@ def tune(
         print(f"\n{untried} candidates were not tried for lack of time; --max-seconds gives more")
     more = [str(trials[-1].candidate)]
     more += ["--unweighted"] if unweighted else []
+    more += [f"--duplicates {duplicates}"] if duplicates != "sum" else []
     more += [f"--matfile-variable {quote(matfile_variable)}"] if matfile_variable != "network" else []
     more += [f"--random-state {random_state}"] if random_state else []
     print(f"\nbest of {len(trials)} trials: manela embed {quote(graph)} -o vectors.npz {' '.join(more)}")

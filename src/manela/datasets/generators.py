@@ -31,7 +31,7 @@ def stochastic_block_model(
     rows, columns = np.triu_indices(nodes, k=1)
     chance = np.where(community[rows] == community[columns], inside, between)
     chosen = random.random(len(rows)) < chance
-    return Graph.from_arcs(rows[chosen], columns[chosen], None, np.arange(nodes)), community
+    return Graph.from_arcs(rows[chosen], columns[chosen], None, np.arange(nodes), duplicates="first"), community
 
 
 def planted_partition(
@@ -61,7 +61,7 @@ def planted_partition(
     own = members[begins[community[near]] + (random.random(len(near)) * sizes[near]).astype(np.int64)]
     other = random.integers(nodes, size=len(far))
     sources, targets = np.concatenate((near, far)), np.concatenate((own, other))
-    return Graph.from_arcs(sources, targets, None, np.arange(nodes)), community
+    return Graph.from_arcs(sources, targets, None, np.arange(nodes), duplicates="first"), community
 
 
 def draw_random(nodes: int, edges: int, seed: int = 0) -> Graph:
@@ -69,4 +69,4 @@ def draw_random(nodes: int, edges: int, seed: int = 0) -> Graph:
     random = np.random.default_rng(seed)
     kind = np.int32 if nodes < 2**31 else np.int64
     ends = random.integers(nodes, size=(2, edges), dtype=kind)
-    return Graph.from_arcs(ends[0], ends[1], None, np.arange(nodes))
+    return Graph.from_arcs(ends[0], ends[1], None, np.arange(nodes), duplicates="first")

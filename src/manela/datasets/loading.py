@@ -18,6 +18,7 @@ def load_graph(
     directed: bool = False,
     unweighted: bool = False,
     matfile_variable: str = "network",
+    duplicates: str = "sum",
     progress: DownloadReporter | None = None,
 ) -> Graph:
     """The network of a Graph or another library's object, of a file, or of a data set's name.
@@ -25,7 +26,7 @@ def load_graph(
     A file of that name comes before a data set, which is downloaded if need be.
     """
     if not isinstance(source, str | Path):
-        graph = Graph.of(source, directed=directed)
+        graph = Graph.of(source, directed=directed, duplicates=duplicates)
         return graph.without_weights() if unweighted else graph
     path = Path(source)
     if str(source) in DATASETS and not path.exists():
@@ -33,7 +34,9 @@ def load_graph(
         if dataset.generate is not None:
             return dataset.generate()
         path = fetch(dataset, progress)
-    return read_graph(path, directed=directed, unweighted=unweighted, matfile_variable=matfile_variable)
+    return read_graph(
+        path, directed=directed, unweighted=unweighted, matfile_variable=matfile_variable, duplicates=duplicates
+    )
 
 
 def load_labels(source: str | Path, progress: DownloadReporter | None = None) -> Labels:

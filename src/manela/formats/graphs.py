@@ -22,7 +22,12 @@ ENDINGS = (*_EDGE_LISTS, *_ADJACENCY_LISTS, ".mat", ".npz", ".graphml", ".gml", 
 
 
 def read_graph(
-    path: str | Path, *, directed: bool = False, unweighted: bool = False, matfile_variable: str = "network"
+    path: str | Path,
+    *,
+    directed: bool = False,
+    unweighted: bool = False,
+    matfile_variable: str = "network",
+    duplicates: str = "sum",
 ) -> Graph:
     """Read a network from a file.
 
@@ -37,6 +42,8 @@ def read_graph(
         Leave out weights, and further columns of an edge list.
     matfile_variable : str, default="network"
         The variable of a .mat file that holds the adjacency matrix.
+    duplicates : {"sum", "first", "error"}, default="sum"
+        What edges do that are given several times: add up to a weight, count once, or end the reading.
 
     Returns
     -------
@@ -56,17 +63,20 @@ def read_graph(
     readers: dict[str, Callable[[], Graph]] = {
         ".mat": lambda: _read_mat(path, matfile_variable, directed),
         ".npz": lambda: _read_npz(path, directed),
-        ".graphml": lambda: _read_networkx(path, "read_graphml", directed),
-        ".gml": lambda: _read_networkx(path, "read_gml", directed),
-        ".parquet": lambda: _read_parquet(path, directed, unweighted),
+        ".graphml": lambda: _read_networkx(path, "read_graphml", directed, duplicates),
+        ".gml": lambda: _read_networkx(path, "read_gml", directed, duplicates),
+        ".parquet": lambda: _read_parquet(path, directed, unweighted, duplicates),
         **{name: lambda: read_adjacency_list(path, directed=directed) for name in _ADJACENCY_LISTS},
-        **{name: lambda: read_edge_list(path, directed=directed, unweighted=unweighted) for name in _EDGE_LISTS},
+        **{
+            name: lambda: read_edge_list(path, directed=directed, unweighted=unweighted, duplicates=duplicates)
+            for name in _EDGE_LISTS
+        },
     }
     try:
         graph = readers[kind]()
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from error
-    except ManelaError:
+    except (ManelaError, Warning):
         raise
     except MemoryError as error:
         raise FormatError(f"{path}: does not fit into memory") from error
@@ -102,7 +112,7 @@ def _read_npz(path: Path, directed: bool) -> Graph:
     return Graph.from_scipy(sp.load_npz(path), directed=directed)
 
 
-def _read_networkx(path: Path, reader: str, directed: bool) -> Graph:
+def _read_networkx(path: Path, reader: str, directed: bool, duplicates: str) -> Graph:
     networkx = import_extra("networkx", "io", f"reading {path.suffix}")
     with contextlib.closing(io.BytesIO(read_bytes(path).tobytes())) as stream:
         try:
@@ -112,13 +122,13 @@ def _read_networkx(path: Path, reader: str, directed: bool) -> Graph:
                 raise
             stream.seek(0)
             graph = networkx.read_gml(stream, label="id")
-        return Graph.from_networkx(graph, directed=directed)
+        return Graph.from_networkx(graph, directed=directed, duplicates=duplicates)
 
 
-def _read_parquet(path: Path, directed: bool, unweighted: bool) -> Graph:
+def _read_parquet(path: Path, directed: bool, unweighted: bool, duplicates: str) -> Graph:
     parquet: Any = import_extra("pyarrow.parquet", "io", "reading .parquet")
     table = parquet.read_table(path)
     columns = {name: table[name].to_numpy() for name in table.column_names}
     if unweighted and find_columns(table.column_names) is None:
         columns = dict(list(columns.items())[:2])
-    return Graph.from_columns(columns, directed=directed)
+    return Graph.from_columns(columns, directed=directed, duplicates=duplicates)

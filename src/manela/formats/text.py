@@ -23,7 +23,7 @@ _WIDEST_NUMBER = 32
 _LONGEST_NUMBER = 1024
 
 
-def read_edge_list(path: Path, *, directed: bool = False, unweighted: bool = False) -> Graph:
+def read_edge_list(path: Path, *, directed: bool = False, unweighted: bool = False, duplicates: str = "sum") -> Graph:
     """The network of a file with an edge a line: two ids, and a weight or not.
 
     Fields are separated by commas in a .csv, tabs in a .tsv, and otherwise by white space or, where the first line has
@@ -42,7 +42,10 @@ def read_edge_list(path: Path, *, directed: bool = False, unweighted: bool = Fal
         _read_rest(path, data, weights, separator, skipped)
     nodes, codes = _read_ids(path, data, places, separator, skipped)
     ends = ends if codes is None else codes[ends]
-    return Graph.from_arcs(ends[::2], ends[1::2], weights if len(weights) else None, nodes, directed=directed)
+    return Graph.from_arcs(
+        ends[::2], ends[1::2], weights if len(weights) else None, nodes, directed=directed,
+        duplicates="first" if unweighted and duplicates == "sum" else duplicates,
+    )  # fmt: skip
 
 
 def read_adjacency_list(path: Path, *, directed: bool = False) -> Graph:
@@ -60,7 +63,8 @@ def read_adjacency_list(path: Path, *, directed: bool = False) -> Graph:
     counts = counts[counts > 0]
     firsts = np.cumsum(counts) - counts
     sources = np.repeat(numbers[firsts], counts - 1)
-    return Graph.from_arcs(sources, np.delete(numbers, firsts), None, nodes, directed=directed)
+    # an edge usually stands in the lines of both its nodes, and counts once
+    return Graph.from_arcs(sources, np.delete(numbers, firsts), None, nodes, directed=directed, duplicates="first")
 
 
 def read_bytes(path: Path) -> Bytes:
