@@ -429,7 +429,18 @@ class Graph:
 
 DUPLICATES = ("sum", "first", "error")
 """What can be done about edges that are given several times."""
-COLUMN_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"))
+
+
+COLUMN_NAMES = (
+    ("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"), ("node_1", "node_2"),
+    ("id1", "id2"), ("id_1", "id_2"), ("head", "tail"), ("start", "end"), ("sender", "receiver"),
+    ("sender", "recipient"), ("payer", "payee"), ("buyer", "seller"), ("caller", "callee"), ("follower", "followee"),
+    ("follower", "followed"), ("citing", "cited"), ("fromnodeid", "tonodeid"), ("from_id", "to_id"),
+    ("source_id", "target_id"), ("src_id", "dst_id"), ("from_node", "to_node"), ("source_node", "target_node"),
+    ("node_a", "node_b"), ("user1", "user2"), ("user", "item"), ("user_id", "item_id"), ("user", "friend"),
+)  # fmt: skip
+"""Names of the ends of an edge in tables of pandas, Gephi, NetworkX, KONECT, SNAP, and of people."""
+WEIGHT_NAMES = ("weight", "weights", "w", "value", "count", "counts", "strength", "amount", "edge_weight", "n")
 
 
 def find_columns(names: Sequence[str]) -> tuple[str, str, str | None] | None:
@@ -437,7 +448,8 @@ def find_columns(names: Sequence[str]) -> tuple[str, str, str | None] | None:
     lower = {name.strip().lower(): name for name in names}
     for source, target in COLUMN_NAMES:
         if source in lower and target in lower:
-            return lower[source], lower[target], lower.get("weight")
+            weight = next((lower[name] for name in WEIGHT_NAMES if name in lower), None)
+            return lower[source], lower[target], weight
     return None
 
 

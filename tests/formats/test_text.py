@@ -1,11 +1,12 @@
 import gzip
+import warnings
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manela.errors import FormatError, ManelaError, ManelaWarning
+from manela.errors import FormatError, ManelaError
 from manela.formats.graphs import read_graph
 
 
@@ -63,12 +64,73 @@ def test_ids_may_hold_spaces_and_marks_in_csv_and_any_letters(write):
     assert graph.nodes.tolist() == ["Ann Lee", 'B "Bo" O', "Åsa", "x,y"]
 
 
-def test_words_above_integers_are_a_heading_with_a_notice(write):
-    with pytest.warns(ManelaWarning, match="the first line, 'id_1 id_2', is taken as a heading"):
-        assert read_graph(write("id_1,id_2\n1,2\n2,3\n", "g.csv")).nodes.tolist() == [1, 2, 3]
-    with pytest.warns(ManelaWarning, match="is taken as a heading"):
-        assert read_graph(write("FromNodeId\tToNodeId\n1\t2\n")).nodes.tolist() == [1, 2]
-    assert read_graph(write("ann bob\nbob 2\n")).nodes.tolist() == ["ann", "bob", "2"]
+HEADINGS = {
+    "payer,payee\nalice,bob\nbob,carol\n": "",
+    "source,target\nalice,bob\nbob,carol\n": "",
+    "Source,Target,Weight\nalice,bob,2\nbob,carol,3\n": "",
+    "id_1,id_2\n1,2\n2,3\n": "",
+    "FromNodeId\tToNodeId\n1\t2\n2\t3\n": "",
+    "# Nodes: 3\n# FromNodeId\tToNodeId\n1\t2\n2\t3\n": "",
+    "x,y\n1,2\n2,3\n": "x and y are taken for the ends of edges",
+    "who,whom,euros\nalice,bob,2.5\nbob,carol,3\n": "euros for the weight",
+    ",source,target\n0,alice,bob\n1,bob,carol\n": "a column without a name is not read",
+    "index,who,whom\n0,alice,bob\n1,bob,carol\n": "who and whom",
+    "from,to,timestamp\nalice,bob,100\nbob,carol,200\n": "timestamp is not read",
+    "weight,target,source\n2,bob,alice\n3,carol,bob\n": "",
+    "id,src,dst,note\n7,alice,bob,\n9,bob,carol,x\n": "id, note are not read",
+    "sender,receiver\na1@x.org,b@x.org\nb@x.org,c@y.org\n": "sender and receiver",
+    "mail one,mail two\na1@x.org,b@x.org\nb@x.org,c@y.org\n": "mail one and mail two",
+}
+
+
+@pytest.mark.filterwarnings("ignore::manela.ManelaWarning")
+@pytest.mark.parametrize("text", HEADINGS)
+def test_a_heading_is_no_edge(write, text):
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        graph = read_graph(write(text, "g.csv"))
+    assert (graph.number_of_nodes, graph.number_of_edges) == (3, 2)
+    assert HEADINGS[text] in " ".join(str(note.message) for note in notes)
+    assert len(notes) <= 1
+    weights = {"Weight": 2, "euros": 2.5, "weight": 2}
+    wanted = next((weight for name, weight in weights.items() if name in text.splitlines()[0]), None)
+    assert graph.is_weighted == (wanted is not None)
+    if graph.is_weighted:
+        assert edges_of(graph)[frozenset(("alice", "bob"))] == wanted
+
+
+@pytest.mark.parametrize(
+    "text", ["alice,bob\nbob,carol\n", "source,target\ntarget,bob\n", "start,end,1.5\nend,x,2\n", "ann bob\nbob 2\n"]
+)
+def test_what_is_no_heading_is_an_edge(write, text):
+    graph = read_graph(write(text, "g.csv" if "," in text else "g.txt"))
+    assert (graph.number_of_nodes, graph.number_of_edges) == (3, 2)
+
+
+def test_columns_are_chosen_by_name_or_number(write):
+    text = "when,buyer,what,seller,price\n1,ann,x,bob,5\n2,bob,,cem,7\n"
+    path = write(text, "g.csv")
+    wanted = {frozenset(("ann", "bob")): 5.0, frozenset(("bob", "cem")): 7.0}
+    assert edges_of(read_graph(path, columns=["seller", "buyer", "price"])) == wanted
+    assert edges_of(read_graph(path, columns=["2", "4", "5"])) == wanted
+    arcs = read_graph(path, columns=["seller", "buyer"], directed=True)
+    assert (list(arcs.neighbours("bob")), list(arcs.neighbours("ann"))) == (["ann"], [])
+    bare = write("1 ann bob\n2 bob cem\n", "g.txt")
+    assert edges_of(read_graph(bare, columns=["2", "3"])) == dict.fromkeys(wanted, 1.0)
+    for columns, words in (
+        (["buyer"], "two, or three"), (["buyer", "nobody"], "no column 'nobody'; the file has when, buyer"),
+        (["2", "2"], "different ones"), (["2", "9"], "9 columns or more"),
+    ):  # fmt: skip
+        with pytest.raises(FormatError, match=words):
+            read_graph(path, columns=columns)
+    with pytest.raises(FormatError, match="give numbers from 1"):
+        read_graph(bare, columns=["a", "b"])
+
+
+def test_a_csv_with_long_comments_is_split_by_commas_all_the_same(write):
+    text = "# a comment\n" * 20_000 + "New York,Boston\nBoston,Salem\n"
+    assert read_graph(write(text, "g.csv")).nodes.tolist() == ["New York", "Boston", "Salem"]
+    assert read_graph(write("%" + "x" * 200_000 + "\n1,2\n2,3\n", "g.csv")).nodes.tolist() == [1, 2, 3]
 
 
 def test_a_semicolon_before_a_comma_separates_a_csv(write):

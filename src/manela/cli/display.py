@@ -89,7 +89,9 @@ def report_download(name: str) -> Any:
 def describe(graph: Graph) -> str:
     """The size of a network, and what was dropped from it, in a line."""
     text = repr(graph)[len("Graph(") : -1]
-    dropped = [f"{n:,} {what}" for n, what in ((graph.self_loops, "self-loops"), (graph.duplicates, "duplicates")) if n]
+    dropped = [
+        f"{n:,} {what}" for n, what in ((graph.self_loops, "self-loops"), (graph.duplicates, "repeated edges")) if n
+    ]
     return f"{text} ({' and '.join(dropped)} dropped)" if dropped else text
 
 
@@ -106,7 +108,7 @@ def facts_of(graph: Graph) -> dict[str, Any]:
         "directed": graph.directed,
         "weighted": graph.is_weighted,
         "self-loops dropped": graph.self_loops,
-        "duplicates dropped": graph.duplicates,
+        "repeated edges": graph.duplicates,
         "components": int(components),
         "largest component": int(np.bincount(membership).max()),
         "isolated nodes": int(np.count_nonzero(degrees == 0)),

@@ -26,6 +26,7 @@ def embed(
     learning: Annotated[o.Values, o.Flags(*LEARNING)],
     unweighted: o.Unweighted = False,
     duplicates: o.Duplicates = "sum",
+    columns: o.Columns = "",
     directed: o.Directed = False,
     matfile_variable: o.MatfileVariable = "network",
     running: Annotated[o.Values, o.Flags(*RUNNING)],
@@ -53,7 +54,7 @@ def embed(
         graph, output, {**learning, **running},
         {
             "directed": directed, "unweighted": unweighted, "duplicates": duplicates,
-            "matfile_variable": matfile_variable,
+            "columns": o.split_columns(columns), "matfile_variable": matfile_variable,
         },
         checkpoint, checkpoint_every, resume, dry_run, quiet,
     )  # fmt: skip

@@ -110,6 +110,7 @@ def links(
     parameters: Annotated[o.Values, o.Flags(*_PARAMETERS)],
     unweighted: o.Unweighted = False,
     duplicates: o.Duplicates = "sum",
+    columns: o.Columns = "",
     matfile_variable: o.MatfileVariable = "network",
     random_state: o.RandomState = default("random_state"),
     json: JsonFile = None,
@@ -135,6 +136,7 @@ def links(
         graph,
         unweighted=unweighted,
         duplicates=duplicates,
+        columns=o.split_columns(columns),
         matfile_variable=matfile_variable,
         progress=report_download(graph),
     )

@@ -41,6 +41,7 @@ def federate(
     parameters: Annotated[o.Values, o.Flags(*PARAMETERS_OF_HOSTS)],
     unweighted: o.Unweighted = False,
     duplicates: o.Duplicates = "sum",
+    columns: o.Columns = "",
     matfile_variable: o.MatfileVariable = "network",
     random_state: o.RandomState = default("random_state"),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
@@ -61,7 +62,13 @@ def federate(
 
     params.check("random_state", random_state)
     target = check_output(output)
-    loaded = load_graph(graph, unweighted=unweighted, duplicates=duplicates, matfile_variable=matfile_variable)
+    loaded = load_graph(
+        graph,
+        unweighted=unweighted,
+        duplicates=duplicates,
+        columns=o.split_columns(columns),
+        matfile_variable=matfile_variable,
+    )
     target.check_ids(loaded.nodes)
     where = assign(loaded, hosts, by, random_state)
     if folder is not None and folder.exists() and any(folder.iterdir()):

@@ -32,6 +32,7 @@ def info(
     ],
     unweighted: o.Unweighted = False,
     duplicates: o.Duplicates = "sum",
+    columns: o.Columns = "",
     directed: o.Directed = False,
     matfile_variable: o.MatfileVariable = "network",
     running: Annotated[o.Values, o.Flags("n_jobs")],
@@ -50,6 +51,7 @@ def info(
         directed=directed,
         unweighted=unweighted,
         duplicates=duplicates,
+        columns=o.split_columns(columns),
         matfile_variable=matfile_variable,
         progress=report_download(graph),
     )

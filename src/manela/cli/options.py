@@ -18,6 +18,10 @@ GraphArgument = Annotated[
     str, typer.Argument(metavar="GRAPH", help="A file (edge list, .mat, .npz, GraphML, …) or a data set's name.")
 ]
 Directed = Annotated[bool, typer.Option("--directed", help="Follow arcs as given, rather than both ways.")]
+Columns = Annotated[
+    str,
+    typer.Option("--columns", metavar="A,B[,W]", help="Columns of an edge list: ends and weight, by name or number."),
+]
 Duplicates = Annotated[
     str,
     typer.Option(
@@ -144,3 +148,14 @@ def say_seconds(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{max(0.0, seconds):.0f} s"
+
+
+def split_columns(columns: str) -> list[str] | None:
+    """What --columns says, None where it says nothing.
+
+    Examples
+    --------
+    >>> split_columns("payer, payee"), split_columns("")
+    (['payer', 'payee'], None)
+    """
+    return [name.strip() for name in columns.split(",")] if columns else None

@@ -24,6 +24,7 @@ def tune(
     ] = 300.0,
     unweighted: o.Unweighted = False,
     duplicates: o.Duplicates = "sum",
+    columns: o.Columns = "",
     matfile_variable: o.MatfileVariable = "network",
     random_state: o.RandomState = default("random_state"),
     jobs: o.Jobs = default("n_jobs"),
@@ -49,6 +50,7 @@ def tune(
         graph,
         unweighted=unweighted,
         duplicates=duplicates,
+        columns=o.split_columns(columns),
         matfile_variable=matfile_variable,
         progress=report_download(graph),
     )
@@ -74,6 +76,7 @@ def tune(
     more = [str(trials[-1].candidate)]
     more += ["--unweighted"] if unweighted else []
     more += [f"--duplicates {duplicates}"] if duplicates != "sum" else []
+    more += [f"--columns {quote(columns)}"] if columns else []
     more += [f"--matfile-variable {quote(matfile_variable)}"] if matfile_variable != "network" else []
     more += [f"--random-state {random_state}"] if random_state else []
     print(f"\nbest of {len(trials)} trials: manela embed {quote(graph)} -o vectors.npz {' '.join(more)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ def load_graph(
     unweighted: bool = False,
     matfile_variable: str = "network",
     duplicates: str = "sum",
+    columns: Sequence[str] | None = None,
     progress: DownloadReporter | None = None,
 ) -> Graph:
     """The network of a Graph or another library's object, of a file, or of a data set's name.
@@ -35,8 +37,9 @@ def load_graph(
             return dataset.generate()
         path = fetch(dataset, progress)
     return read_graph(
-        path, directed=directed, unweighted=unweighted, matfile_variable=matfile_variable, duplicates=duplicates
-    )
+        path, directed=directed, unweighted=unweighted, matfile_variable=matfile_variable, duplicates=duplicates,
+        columns=columns,
+    )  # fmt: skip
 
 
 def load_labels(source: str | Path, progress: DownloadReporter | None = None) -> Labels:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ def read_graph(
     unweighted: bool = False,
     matfile_variable: str = "network",
     duplicates: str = "sum",
+    columns: Sequence[str] | None = None,
 ) -> Graph:
     """Read a network from a file.
 
@@ -44,6 +45,9 @@ def read_graph(
         The variable of a .mat file that holds the adjacency matrix.
     duplicates : {"sum", "first", "error"}, default="sum"
         What edges do that are given several times: add up to a weight, count once, or end the reading.
+    columns : sequence of str, or None
+        The columns of an edge list: source, target, and weight or not, by name or by number from 1. By default they
+        are found by the heading, or are the first ones.
 
     Returns
     -------
@@ -65,10 +69,12 @@ def read_graph(
         ".npz": lambda: _read_npz(path, directed),
         ".graphml": lambda: _read_networkx(path, "read_graphml", directed, duplicates),
         ".gml": lambda: _read_networkx(path, "read_gml", directed, duplicates),
-        ".parquet": lambda: _read_parquet(path, directed, unweighted, duplicates),
+        ".parquet": lambda: _read_parquet(path, directed, unweighted, duplicates, columns),
         **{name: lambda: read_adjacency_list(path, directed=directed) for name in _ADJACENCY_LISTS},
         **{
-            name: lambda: read_edge_list(path, directed=directed, unweighted=unweighted, duplicates=duplicates)
+            name: lambda: read_edge_list(
+                path, directed=directed, unweighted=unweighted, duplicates=duplicates, columns=columns
+            )
             for name in _EDGE_LISTS
         },
     }
@@ -125,10 +131,15 @@ def _read_networkx(path: Path, reader: str, directed: bool, duplicates: str) -> 
         return Graph.from_networkx(graph, directed=directed, duplicates=duplicates)
 
 
-def _read_parquet(path: Path, directed: bool, unweighted: bool, duplicates: str) -> Graph:
+def _read_parquet(path: Path, directed: bool, unweighted: bool, duplicates: str, chosen: Sequence[str] | None) -> Graph:
     parquet: Any = import_extra("pyarrow.parquet", "io", "reading .parquet")
     table = parquet.read_table(path)
     columns = {name: table[name].to_numpy() for name in table.column_names}
+    if chosen is not None:
+        source, target, weight = (*chosen, None)[:3]
+        return Graph.from_columns(
+            columns, source=source, target=target, weight=weight, directed=directed, duplicates=duplicates
+        )
     if unweighted and find_columns(table.column_names) is None:
         columns = dict(list(columns.items())[:2])
     return Graph.from_columns(columns, directed=directed, duplicates=duplicates)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import warnings
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,38 +14,53 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import FormatError, ManelaWarning
-from manela.graph import COLUMN_NAMES, Graph
+from manela.formats.columns import Columns, choose_columns, find_heading
+from manela.graph import Graph
 from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 
 Bytes = npt.NDArray[np.uint8]
 
 _PIECE = 1 << 22
 _FIRST_BYTES = 1 << 16
+_LINES = 1000
+"""Lines by which it is judged what columns hold."""
 _WIDEST_NUMBER = 32
 _LONGEST_NUMBER = 1024
 
 
-def read_edge_list(path: Path, *, directed: bool = False, unweighted: bool = False, duplicates: str = "sum") -> Graph:
+def read_edge_list(
+    path: Path,
+    *,
+    directed: bool = False,
+    unweighted: bool = False,
+    duplicates: str = "sum",
+    columns: Sequence[str] | None = None,
+) -> Graph:
     """The network of a file with an edge a line: two ids, and a weight or not.
 
     Fields are separated by commas in a .csv, tabs in a .tsv, and otherwise by white space or, where the first line has
-    none, commas. Lines that begin with # or % are comments. A first line such as `source,target,weight` is a heading.
+    none, commas. Lines that begin with # or % are comments. A first line that names columns is a heading, by which
+    columns are chosen; `columns` chooses them by name, or by number from 1.
     Ids are integers if all of them are written so, otherwise strings.
     """
     from manela.kernels import text as kernels
 
     data = read_bytes(path)
-    separator, data, skipped = _find_separator(path, data)
+    separator, data, skipped, chosen = _find_layout(path, data, columns, unweighted)
     lines = int(np.count_nonzero(data == ord("\n"))) + 1
-    error, line, ends, weights, places = kernels.scan_edges(data, separator, not unweighted, lines)
+    first, second = sorted((chosen.source, chosen.target))
+    error, line, ends, weights, places = kernels.scan_edges(
+        data, separator, first, second, chosen.weight, chosen.is_exact, lines
+    )
     if error:
-        raise _explain(path, line + skipped, error, _line(data, line))
+        raise _explain(path, line + skipped, error, _line(data, line), chosen)
     if len(weights):
         _read_rest(path, data, weights, separator, skipped)
     nodes, codes = _read_ids(path, data, places, separator, skipped)
     ends = ends if codes is None else codes[ends]
+    sources, targets = (ends[::2], ends[1::2]) if chosen.source == first else (ends[1::2], ends[::2])
     return Graph.from_arcs(
-        ends[::2], ends[1::2], weights if len(weights) else None, nodes, directed=directed,
+        sources, targets, weights if len(weights) else None, nodes, directed=directed,
         duplicates="first" if unweighted and duplicates == "sum" else duplicates,
     )  # fmt: skip
 
@@ -89,42 +106,65 @@ def read_bytes(path: Path) -> Bytes:
     return data
 
 
-def _find_separator(path: Path, data: Bytes) -> tuple[int, Bytes, int]:
-    """The separator (0 for white space), and the data without a heading, and how many lines that left out."""
-    lines = data[:_FIRST_BYTES].tobytes().split(b"\n")
-    numbers = [i for i, line in enumerate(lines) if line.strip() and line.lstrip()[:1] not in b"#%"][:2]
-    if not numbers:
-        return 0, data, 0
-    first = lines[numbers[0]]
-    name = path.name.lower().removesuffix(".gz")
+def _find_layout(
+    path: Path, data: Bytes, wanted: Sequence[str] | None, unweighted: bool
+) -> tuple[int, Bytes, int, Columns]:
+    """The separator (0 for white space), the data without a heading, how many lines that left out, and the columns."""
+    lines, places = _first_lines(data)
+    if not lines:
+        return 0, data, 0, choose_columns(None, [], None, unweighted)
+    separator = _find_separator(path.name.lower().removesuffix(".gz"), lines[0])
+    fields = [_fields_of(line, separator) for line in lines]
+    has_heading = find_heading(fields[0], fields[1:])
+    try:
+        chosen = choose_columns(fields[0] if has_heading else None, fields[1:], wanted, unweighted)
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from error
+    if chosen.note:
+        warnings.warn(f"{path}: {chosen.note}", ManelaWarning, stacklevel=5)
+    if not has_heading:
+        return separator, data, 0, chosen
+    end = places[0] + len(lines[0]) + 1
+    return separator, data[end:], int(np.count_nonzero(data[:end] == ord("\n"))), chosen
+
+
+def _first_lines(data: Bytes) -> tuple[list[bytes], list[int]]:
+    """Some lines from the first on that is no comment, and where each begins."""
+    lines: list[bytes] = []
+    places: list[int] = []
+    at = 0
+    while at < len(data) and len(lines) <= _LINES:
+        piece = data[at : at + _FIRST_BYTES].tobytes()
+        end = piece.rfind(b"\n") + 1 if at + len(piece) < len(data) else len(piece)
+        if end == 0:  # a line longer than this
+            end = len(piece)
+        for line in piece[:end].splitlines(keepends=True):
+            text = line.rstrip(b"\r\n")
+            if text.strip() and text.lstrip()[:1] not in (b"#", b"%"):
+                lines.append(text)
+                places.append(at)
+            at += len(line)
+    return lines[: _LINES + 1], places[: _LINES + 1]
+
+
+def _find_separator(name: str, first: bytes) -> int:
     if name.endswith(".csv"):
-        separator = ord(";") if b";" in first.partition(b",")[0] else ord(",")
-    elif name.endswith(".tsv"):
-        separator = ord("\t")
-    else:
-        commas = b"," in first and all(len(field.split()) == 1 for field in first.split(b","))
-        separator = ord(",") if commas else 0
-    if not _is_heading(path, *(_fields_of(lines[number], separator) for number in numbers)):
-        return separator, data, 0
-    skipped = numbers[0] + 1
-    return separator, data[sum(len(line) + 1 for line in lines[:skipped]) :], skipped
+        if b"," not in first and b";" not in first:
+            return next((ord(mark) for mark in (b"\t", b"|") if mark in first), ord(","))
+        return ord(";") if b";" in first.partition(b",")[0] else ord(",")
+    if name.endswith(".tsv"):
+        return ord("\t")
+    commas = b"," in first and all(len(field.split()) == 1 for field in first.split(b","))
+    return ord(",") if commas else 0
 
 
-def _fields_of(line: bytes, separator: int) -> list[bytes]:
-    fields = line.split(bytes([separator])) if separator else line.split()
-    return [field.strip().strip(b'"').lower() for field in fields]
-
-
-def _is_heading(path: Path, first: list[bytes], second: list[bytes] | None = None) -> bool:
-    """Whether a first line names columns: by their usual names, or by words above a line of integers."""
-    if tuple(first[:2]) in {(source.encode(), target.encode()) for source, target in COLUMN_NAMES}:
-        return True
-    words = len(first) >= 2 and all(field[:1].isalpha() for field in first)
-    if not words or second is None or not all(field.isdigit() for field in second[:2]):
-        return False
-    shown = b" ".join(first).decode(errors="replace")
-    warnings.warn(f"{path}: the first line, {shown!r}, is taken as a heading", ManelaWarning, stacklevel=5)
-    return True
+def _fields_of(line: bytes, separator: int) -> list[str]:
+    """The fields of a line, without the quotation marks around them."""
+    text = line.decode(errors="replace")
+    fields = (
+        next(csv.reader([text], delimiter=chr(separator), skipinitialspace=True), []) if separator else text.split()
+    )
+    return [field.strip() for field in fields]
 
 
 def _read_rest(path: Path, data: Bytes, weights: npt.NDArray[np.float64], separator: int, skipped: int) -> None:
@@ -191,12 +231,16 @@ def _read_ids(
     return nodes, None
 
 
-def _explain(path: Path, line: int, error: int, text: str) -> FormatError:
+def _explain(path: Path, line: int, error: int, text: str, chosen: Columns | None = None) -> FormatError:
     from manela.kernels import text as kernels
 
+    if chosen is not None and not chosen.is_exact and error in (kernels.TOO_FEW, kernels.UNEVEN):
+        most = max(chosen.source, chosen.target, chosen.weight) + 1
+        return FormatError(f"{path}:{line}: a line must have {most} columns or more, got {text!r}")
     rules = {
         kernels.TOO_FEW: "a line must have two columns, or three with a weight, but this has one",
-        kernels.TOO_MANY: "a line must have two columns, or three with a weight (--unweighted ignores the rest)",
+        kernels.TOO_MANY: "a line must have two columns, or three with a weight (--unweighted ignores the rest, "
+        "--columns chooses)",
         kernels.UNEVEN: "either every line or none must have a weight, unlike the lines before",
         kernels.EMPTY: "a field must not be empty",
         kernels.QUOTE: "a quotation mark must be closed on the same line",

@@ -19,15 +19,17 @@ _BATCH = 512
 
 
 @njit(cache=True, nogil=True)
-def scan_edges(data, separator, take_weights, lines):
+def scan_edges(data, separator, first, second, weight, exact, lines):
     """Number the ids of an edge list in order of first appearance and read its weights.
 
-    `separator` is a byte, or 0 for white space; there are at most `lines` lines.
+    `separator` is a byte, or 0 for white space; there are at most `lines` lines. The ends of an edge are in the columns
+    `first` < `second`, and its weight in `weight`, −1 for none. Where `exact`, there must be no other columns, and the
+    weight may be missing in all lines.
     Returns error, line, the two ends of each edge one after the other, weights, start and length of each id.
     A weight that is not a plain positive decimal is left to the caller: −1 − its place in the data stands for it.
     """
     ends = np.empty(2 * lines + 2, np.int32)
-    weights = np.empty(lines if take_weights else 0, np.float64)
+    weights = np.empty(lines if weight >= 0 else 0, np.float64)
     known = _begin()
     batch = np.empty((_BATCH + 2, 2), np.int64)
     waiting = done = edges = line = at = columns_before = error = 0
@@ -40,24 +42,28 @@ def scan_edges(data, separator, take_weights, lines):
             start, end, at, quote_open = _next_field(data, at, separator)
             if quote_open:
                 error = QUOTE
-            elif end == start:
-                error = EMPTY
-            elif columns < 2:
-                if end - start > LONGEST:
+            elif columns in (first, second):
+                if end == start:
+                    error = EMPTY
+                elif end - start > LONGEST:
                     error = LONG
                 batch[waiting, 0], batch[waiting, 1] = start, end
                 waiting += 1
-            elif take_weights and columns == 2:
+            elif columns == weight:
+                if end == start:
+                    error = EMPTY
                 weights[edges] = _parse_number(data, start, end)
-            elif take_weights:
+            elif exact and weight >= 0:
                 error = TOO_MANY
             columns += 1
             if error:
                 break
-        if not error and columns == 1:
+        if not error and columns and columns <= second:
             error = TOO_FEW
-        if not error and columns and take_weights:
-            if columns_before and columns != columns_before:
+        if not error and columns and weight >= 0:
+            if exact and columns_before and columns != columns_before:
+                error = UNEVEN
+            if not exact and columns <= weight:
                 error = UNEVEN
             columns_before = columns
         if error:
@@ -68,7 +74,7 @@ def scan_edges(data, separator, take_weights, lines):
             done += waiting
             waiting = 0
         at += 1
-    has_weights = take_weights and columns_before == 3
+    has_weights = weight >= 0 and columns_before > weight
     return error, line, ends[: 2 * edges], weights[: edges if has_weights else 0], known[1][: known[2]]
 
 

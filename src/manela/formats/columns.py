@@ -1,0 +1,169 @@
+"""Which columns of a text file are the ends and the weight of an edge, and whether its first line names them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from manela.errors import FormatError
+from manela.graph import COLUMN_NAMES, WEIGHT_NAMES
+
+TIMES = ("time", "timestamp", "date", "datetime", "year", "t", "ts", "when", "unixts")
+INDICES = ("", "index", "unnamed: 0", "unnamed:0", "level_0", "row", "rownum", "id")
+"""Names of a column that numbers the rows, where it stands before the others."""
+_SAMPLE = 1000
+"""Lines by which it is judged what columns hold."""
+
+_KINDS = (
+    ("a whole number", re.compile(r"[+-]?\d+")),
+    ("a number", re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")),
+    ("a date", re.compile(r"\d{4}-\d\d-\d\d.*")),
+    ("an address", re.compile(r"[^@\s]+@[^@\s]+")),
+    (
+        "a hexadecimal number",
+        re.compile(r"(0x)?(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{8,}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-\w{12}"),
+    ),
+    ("a word with digits", re.compile(r"(?=.*\d).+")),
+)
+_WORD = "a word"
+_NUMBERS = ("a whole number", "a number")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The places of the columns that are read.
+
+    Attributes
+    ----------
+    source, target : int
+    weight : int
+        −1 for none.
+    is_exact : bool
+        Whether lines must have no other columns: there is no heading to say what those are.
+    note : str
+        What was taken for what, where somebody should know.
+    """
+
+    source: int
+    target: int
+    weight: int
+    is_exact: bool
+    note: str = ""
+
+
+def find_heading(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
+    """Whether a first line names columns, by the names, or by what stands below it.
+
+    Examples
+    --------
+    >>> find_heading(["payer", "payee"], [["ann", "bob"]]), find_heading(["cem", "dora"], [["ann", "bob"]])
+    (True, False)
+    >>> find_heading(["x", "y"], [["1", "2"]]), find_heading(["ann", "bob", "euros"], [["ann", "cem", "3.5"]])
+    (True, True)
+    """
+    if any(_kind_of(cell) in _NUMBERS for cell in first):
+        return False
+    names = [name.lower() for name in first]
+    sample = rest[:_SAMPLE]
+    later = {cell for line in sample for cell in line}
+    pair = _find_pair(names)
+    if pair is not None and not {first[place] for place in pair} & later:
+        return True
+    if not rest or len(first) < 2:
+        return False
+    words = [place for place, cell in enumerate(first) if _kind_of(cell) == _WORD and cell not in later]
+    if any(_has_kind(sample, place, _NUMBERS) for place in words if place >= 2 or len(sample) >= 2):
+        return True
+    for place in range(2):
+        kinds = {_kind_of(line[place]) for line in sample if len(line) > place}
+        if _kind_of(first[place]) != _WORD or first[place] in later or _WORD in kinds or not kinds:
+            return False
+        if len(kinds) > 1 and not kinds <= {"a whole number", "a number", "a hexadecimal number", "a word with digits"}:
+            return False
+    return True
+
+
+def choose_columns(
+    heading: Sequence[str] | None, rest: Sequence[Sequence[str]], wanted: Sequence[str] | None, unweighted: bool
+) -> Columns:
+    """The columns to read: those that are wanted, by name or by number from 1; or by the heading, or the first ones."""
+    if wanted is not None:
+        return _choose_wanted(heading, wanted, unweighted)
+    if heading is None:
+        return Columns(0, 1, -1 if unweighted else 2, is_exact=True)
+    names = [name.lower() for name in heading]
+    pair = _find_pair(names)
+    if pair is None:
+        first = 1 if len(names) > 2 and names[0] in INDICES and _counts_up(rest) else 0
+        pair = (first, first + 1)
+    left = [place for place in range(len(names)) if place not in pair and (place > 0 or names[0] not in INDICES)]
+    weight = next((place for name in WEIGHT_NAMES for place in left if names[place] == name), -1)
+    if weight < 0 and len(left) == 1 and names[left[0]] not in TIMES and _has_kind(rest[:_SAMPLE], left[0], _NUMBERS):
+        weight = left[0]
+    if unweighted:
+        weight = -1
+    return Columns(*pair, weight, is_exact=False, note=_describe(heading, pair, weight, unweighted))
+
+
+def _choose_wanted(heading: Sequence[str] | None, wanted: Sequence[str], unweighted: bool) -> Columns:
+    if not 2 <= len(wanted) <= 3:
+        raise FormatError(f"columns must be two, or three with a weight, got {', '.join(wanted)}")
+    places = []
+    for name in wanted:
+        if heading is not None and name in heading:
+            places.append(list(heading).index(name))
+        elif name.isdecimal() and int(name) >= 1:
+            places.append(int(name) - 1)
+        else:
+            known = ", ".join(heading) if heading is not None else "no names, so give numbers from 1"
+            raise FormatError(f"there is no column {name!r}; the file has {known}")
+    if len(set(places)) < len(places):
+        raise FormatError(f"columns must be different ones, got {', '.join(wanted)}")
+    weight = places[2] if len(places) == 3 and not unweighted else -1
+    return Columns(places[0], places[1], weight, is_exact=False)
+
+
+def _find_pair(names: Sequence[str]) -> tuple[int, int] | None:
+    """The places of the ends of an edge, by name."""
+    for source, target in COLUMN_NAMES:
+        if source in names and target in names:
+            return names.index(source), names.index(target)
+    return None
+
+
+def _describe(heading: Sequence[str], pair: tuple[int, int], weight: int, unweighted: bool) -> str:
+    """What was taken for what; nothing where it is what it says."""
+    names = [name.lower() for name in heading]
+    plain = tuple(names[place] for place in pair) in COLUMN_NAMES[:5]
+    used = {*pair, weight}
+    ignored = [heading[place] or "a column without a name" for place in range(len(names)) if place not in used]
+    if plain and (weight < 0 or names[weight] == "weight") and (not ignored or unweighted):
+        return ""
+    words = f"{heading[pair[0]]} and {heading[pair[1]]} are taken for the ends of edges"
+    words += f", {heading[weight]} for the weight" if weight >= 0 else ""
+    shown = ", ".join(ignored[:5]) + (" and others" if len(ignored) > 5 else "")
+    words += f"; {shown} {'is' if len(ignored) == 1 else 'are'} not read" if ignored else ""
+    return words + " (--columns says otherwise)"
+
+
+def _kind_of(cell: str) -> str:
+    for kind, pattern in _KINDS:
+        if pattern.fullmatch(cell):
+            return kind
+    return _WORD
+
+
+def _has_kind(lines: Sequence[Sequence[str]], place: int, kinds: Sequence[str]) -> bool:
+    """Whether all lines have something of these kinds in a column."""
+    return bool(lines) and all(len(line) > place and _kind_of(line[place]) in kinds for line in lines)
+
+
+def _counts_up(lines: Sequence[Sequence[str]]) -> bool:
+    """Whether the first column numbers the rows."""
+    cells = [line[0] for line in lines[:_SAMPLE] if line]
+    if not all(cell.isdecimal() for cell in cells):
+        return False
+    numbers = [int(cell) for cell in cells]
+    return bool(numbers) and all(later == before + 1 for before, later in pairwise(numbers))
