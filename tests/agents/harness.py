@@ -21,7 +21,7 @@ def draw_graph(seed, nodes=40, edges=110, weighted=False):
     random = np.random.default_rng(seed)
     sources, targets = random.integers(0, nodes, (2, edges))
     weights = random.lognormal(size=edges) if weighted else None
-    return Graph.from_edges(sources, targets, weights, nodes=range(nodes))
+    return Graph.from_edges(sources, targets, weights, nodes=range(nodes), duplicates="first")
 
 
 def make_terms(lock_step=False, weighted=False, **parameters):

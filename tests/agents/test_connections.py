@@ -66,3 +66,15 @@ def test_a_peer_keeps_its_latest_connections(monkeypatch):
             host, remote = client.getsockname()
             connections.identify(f"ipv4:{host}:{remote}", "beta")
         assert connections.sweep(port) == 3
+
+
+def test_a_port_that_was_used_before_is_identified_again():
+    with connected(1) as (port, ends):
+        connections = Connections(deadline=0.0)
+        host, remote = ends[0][0].getsockname()
+        assert connections.identify(f"ipv4:{host}:{remote}", "beta")
+        assert not connections.identify(f"ipv4:{host}:{remote}", "beta")
+        assert connections.sweep(port) == 0
+    with connected(1) as (other, _):
+        assert connections.sweep(other) == 0  # and the first one is gone
+        assert connections.identify(f"ipv4:{host}:{remote}", "beta")

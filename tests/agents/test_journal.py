@@ -1,5 +1,6 @@
 """What was refused, written down."""
 
+import asyncio
 import json
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from manela.agents.journal import Journal
 from manela.agents.logs import begin_log
 from manela.agents.store import Store
-from manela.errors import MalformedError, TooOftenError
+from manela.errors import MalformedError, OutputError, TooOftenError
 
 
 @pytest.fixture
@@ -34,3 +35,25 @@ def test_alike_refusals_are_one_line_and_a_flood_is_a_few(store, capfd):
     logged = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
     assert {line["event"] for line in logged} == {"refused"}
     assert len(logged) == len(lines)
+
+
+def test_a_store_that_cannot_be_written_is_told_once_a_line(store, capfd, monkeypatch):
+    begin_log()
+    journal, audit = Journal(store), store.audit
+
+    def fail(_):
+        raise OutputError("the disk is full")
+
+    monkeypatch.setattr(store, "audit", fail)
+    journal.add("beta", TooOftenError("slow down"))
+    for _ in range(5):
+        with pytest.raises(OutputError):
+            asyncio.run(journal.flush())
+    assert capfd.readouterr().err.count("slow down") == 1
+    for i in range(3000):
+        journal.add(f"peer{i}", MalformedError("x"))
+    with pytest.raises(OutputError):
+        asyncio.run(journal.flush())
+    monkeypatch.setattr(store, "audit", audit)
+    asyncio.run(journal.flush())
+    assert len(store.audited(10_000)) == 1000

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from harness import connect, learners_of, make_terms, split_over
 
+from manela.agents.neighbourhood import Edge, Neighbourhood
 from manela.datasets.generators import stochastic_block_model
 
 
@@ -49,7 +50,7 @@ async def run_and_stay(learner):
         if learner.host.done and learner.host.should_go_on:
             learner.host.reopen()
         await learner.run()
-        await learner.stay()
+        await learner.stay(lambda: learner.host.should_go_on)
 
 
 @pytest.mark.parametrize("walks", [False, True], ids=["messages", "walks"])
@@ -126,3 +127,31 @@ def test_a_peer_that_is_back_is_not_waited_for_any_longer():
         assert learner.contacts["h1"].patience > 500.0
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("walks", [False, True], ids=["messages", "walks"])
+def test_edges_that_came_while_a_host_was_down_are_learned(walks):
+    graph, _ = stochastic_block_model(nodes=60, inside=0.3, between=0.01, seed=3)
+    budget = {"rounds": 6, "pairs": None} if walks else {"rounds": None, "pairs": None, "patience": 0.1}
+    found, _ = split_over(graph, 1, make_terms(walks=walks, smooth=False, **budget))
+    [host] = found.values()
+    [learner] = learners_of(connect(found))
+    asyncio.run(learner.run())
+    saved, near = host.save(), host.neighbourhood
+    same = type(host)(host.terms, near)
+    same.restore(saved)
+    assert not same.should_go_on
+    edges = [Edge(*near.name_arc(arc)) for arc in range(len(near.indices))]
+    fresh = type(host)(
+        host.terms, Neighbourhood.build(near.host, [*edges, Edge("newcomer", (near.nodes[0], near.host))])
+    )
+    fresh.restore(saved)
+    assert fresh.done
+    assert fresh.should_go_on
+    fresh.reopen()
+    assert not fresh.should_go_on
+    [learner] = learners_of(connect({fresh.name: fresh}))
+    asyncio.run(learner.run())
+    again = type(host)(host.terms, fresh.neighbourhood)
+    again.restore(fresh.save())
+    assert not again.should_go_on

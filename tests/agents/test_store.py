@@ -1,6 +1,7 @@
 """What a host keeps."""
 
 import sqlite3
+import threading
 
 import numpy as np
 import pytest
@@ -213,3 +214,43 @@ def test_the_size_that_an_operator_wrote_down_stays_until_another_is_given(store
     store.add_peer("beta", "b:1", "PEM 1", nodes=50)
     store.add_peer("beta", "b:2", "PEM 2")
     assert store.sizes() == {"beta": 50}
+
+
+def test_threads_that_write_at_once_do_not_end_each_others_transactions(store):
+    failures = []
+
+    def write(number):
+        try:
+            for i in range(60):
+                store.audit([(f"peer{number}", "flood", str(i))])
+                store.put(f"fact{number}", str(i))
+                store.add_edges([Edge(f"n{number}", (f"m{i}", "beta"))])
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    store.check()
+    assert len(list(store.edges())) == 240
+    assert [store.get(f"fact{number}") for number in range(4)] == ["59"] * 4
+
+
+def test_a_flood_of_one_leaves_the_lines_of_others_however_long_it_lasts(store, monkeypatch):
+    monkeypatch.setattr("manela.agents.store._MOST_AUDITED", 50)
+    monkeypatch.setattr("manela.agents.store._MOST_AUDITED_OF_ONE", 20)
+    store.audit([("honest", "too slow", str(i)) for i in range(10)])
+    for i in range(300):
+        store.audit([("evil", "malformed", str(i))])
+    assert sum(peer == "honest" for _, peer, *_ in store.audited(1000)) == 10
+
+
+def test_a_store_that_was_copied_or_restored_lets_others_read_while_one_writes(tmp_path, store):
+    fill(store)
+    (tmp_path / "copy").mkdir()
+    store.copy_to(tmp_path / "copy" / NAME)
+    with Store(tmp_path / "copy") as copy, copy._write(), Store(tmp_path / "copy") as reader:
+        assert len(reader.peers()) == 40

@@ -108,7 +108,14 @@ def graphs(draw):
         weights = draw(st.lists(weight, min_size=len(edges), max_size=len(edges)))
     isolated = draw(st.integers(0, 2))
     u, v = zip(*edges, strict=True)
-    return Graph.from_edges(u, v, weights, nodes=range(n + isolated), directed=draw(st.booleans()))
+    return Graph.from_edges(
+        u,
+        v,
+        weights,
+        nodes=range(n + isolated),
+        directed=draw(st.booleans()),
+        duplicates="first" if weights is None else "sum",
+    )
 
 
 @st.composite

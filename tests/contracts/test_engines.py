@@ -47,7 +47,9 @@ def connected():
 def test_every_number_of_threads_gives_the_same_bits(engine_class, weighted, context):
     rng = np.random.default_rng(8)
     ends = rng.integers(400, size=(2, 3000))
-    graph = Graph.from_edges(ends[0], ends[1], rng.uniform(0.1, 9, 3000) if weighted else None)
+    graph = Graph.from_edges(
+        ends[0], ends[1], rng.uniform(0.1, 9, 3000) if weighted else None, duplicates="sum" if weighted else "first"
+    )
     states = [
         run_engine(
             engine_class,
@@ -88,7 +90,7 @@ def test_a_node_without_neighbours_keeps_its_vector(engine_class):
 def test_update_pairs_are_counted_for_each_node(engine_class, directed):
     rng = np.random.default_rng(3)
     ends = np.hstack((rng.integers(30, size=(2, 60)), [[30, 31], [4, 5]]))
-    graph = Graph.from_edges(*ends, nodes=range(33), directed=directed)
+    graph = Graph.from_edges(*ends, nodes=range(33), directed=directed, duplicates="first")
     wanted = settings_of(engine_class, dimensions=4, rounds=4, n_jobs=2, ratios=(0.2, 0.5, 0.3))
     state = begin(33, 4, False, 0)
     schedule = plan(graph, wanted, 33 * 100)

@@ -211,7 +211,9 @@ def test_the_place_of_a_node_among_others_does_not_change_its_bits(source):
 @pytest.mark.parametrize("source", ["nodes", "moments"])
 def test_nodes_that_are_moved_some_at_a_time_go_to_the_same_places(source, monkeypatch):
     rng = np.random.default_rng(5)
-    graph = Graph.from_edges(rng.integers(50, size=160), rng.integers(50, size=160), nodes=range(52))
+    graph = Graph.from_edges(
+        rng.integers(50, size=160), rng.integers(50, size=160), nodes=range(52), duplicates="first"
+    )
     parameters = {"dimensions": 20, "negative_source": source, "rounds": 3, "context": True, "ratios": (0.5, 0.5)}
     whole = run_engine(MessageEngine, graph, parameters, 60 * 52, 3)
     monkeypatch.setattr("manela.engines.message_rounds._NODES_AT_ONCE", 7)

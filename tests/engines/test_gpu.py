@@ -44,7 +44,9 @@ def graph():
     """A hub with a long chain of iterations, and others with none or few."""
     rng = np.random.default_rng(5)
     ends = rng.integers(1, 12, size=(2, 14))
-    return Graph.from_edges(np.append(ends[0], [0] * 11), np.append(ends[1], range(1, 12)), nodes=range(13))
+    return Graph.from_edges(
+        np.append(ends[0], [0] * 11), np.append(ends[1], range(1, 12)), nodes=range(13), duplicates="first"
+    )
 
 
 def run(graph, wanted, pairs=400, rounds=4):
@@ -64,7 +66,9 @@ def run(graph, wanted, pairs=400, rounds=4):
 def test_targets_and_negatives_are_those_of_the_reference(ratios, weighted):
     rng = np.random.default_rng(2)
     ends = rng.integers(20, size=(2, 40))
-    graph = Graph.from_edges(*ends, rng.uniform(0.1, 9, 40) if weighted else None, nodes=range(21))
+    graph = Graph.from_edges(
+        *ends, rng.uniform(0.1, 9, 40) if weighted else None, nodes=range(21), duplicates="sum" if weighted else "first"
+    )
     wanted = settings(ratios=ratios, negatives=3, random_state=2**64 - 1)
     schedule = plan(graph, wanted, 400)
     with GpuWalkEngine(graph, wanted, begin(21, 16, False, 0)) as engine:

@@ -30,7 +30,13 @@ def graph(request):
         return Graph.from_edges(range(60), [*range(1, 60), 0], nodes=range(NODES))
     weights = rng.uniform(0.1, 9, 200) if request.param == "weights" else None
     ends = rng.integers(60, size=(2, 200))
-    return Graph.from_edges(*ends, weights, nodes=range(NODES), directed=request.param == "directed")
+    return Graph.from_edges(
+        *ends,
+        weights,
+        nodes=range(NODES),
+        directed=request.param == "directed",
+        duplicates="first" if weights is None else "sum",
+    )
 
 
 def start(graph, wanted, schedule, state, workers, whole):

@@ -24,7 +24,13 @@ def draw_network(directed=False, weighted=False, wide=False):
     weights = rng.uniform(0.1, 9, 121)
     if wide:
         weights[::3], weights[1::3] = 1e-90, 1e90
-    return Graph.from_edges(*ends, weights if weighted or wide else None, nodes=range(42), directed=directed)
+    return Graph.from_edges(
+        *ends,
+        weights if weighted or wide else None,
+        nodes=range(42),
+        directed=directed,
+        duplicates="sum" if weighted or wide else "first",
+    )
 
 
 KINDS = [

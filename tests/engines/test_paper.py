@@ -34,7 +34,14 @@ def draw_network(kind):
     ends = random.integers(60, size=(2, 200))
     ends[0, :30] = 7
     weights = random.uniform(0.1, 9.0, 200) if kind == "weighted" else None
-    return Graph.from_edges(ends[0], ends[1], weights, nodes=range(61), directed=kind == "directed")
+    return Graph.from_edges(
+        ends[0],
+        ends[1],
+        weights,
+        nodes=range(61),
+        directed=kind == "directed",
+        duplicates="first" if weights is None else "sum",
+    )
 
 
 def digest(vectors):

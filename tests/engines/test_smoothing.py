@@ -18,7 +18,11 @@ def draw_network(kind, scale=1.0):
     ends = np.hstack((rng.integers(59, size=(2, 200)), [[59], [5]]))
     weights = scale * rng.uniform(0.1, 9, 201)
     return Graph.from_edges(
-        *ends, weights if kind == "weighted" else None, nodes=range(62), directed=kind == "directed"
+        *ends,
+        weights if kind == "weighted" else None,
+        nodes=range(62),
+        directed=kind == "directed",
+        duplicates="sum" if kind == "weighted" else "first",
     )
 
 

@@ -19,7 +19,13 @@ def graph(request):
     rng = np.random.default_rng(6)
     ends = rng.integers(60, size=(2, 400))
     weights = rng.uniform(0.1, 9, 400) if request.param == "weighted" else None
-    return Graph.from_edges(*ends, weights, nodes=range(63), directed=request.param == "directed")
+    return Graph.from_edges(
+        *ends,
+        weights,
+        nodes=range(63),
+        directed=request.param == "directed",
+        duplicates="first" if weights is None else "sum",
+    )
 
 
 def start(graph, dimensions, threads, seed=5):

@@ -39,7 +39,9 @@ def graph():
 
 def test_a_run_makes_the_pairs_that_were_asked_for_less_the_targets_that_were_dropped(graph, edition):
     sources = np.repeat(np.arange(200), graph.degrees)
-    with_leaves = Graph.from_edges(np.append(sources, range(200, 220)), np.append(graph.indices, range(20)))
+    with_leaves = Graph.from_edges(
+        np.append(sources, range(200, 220)), np.append(graph.indices, range(20)), duplicates="first"
+    )
     run = train(with_leaves, settings(**edition, pairs=100_000, rounds=20))
     assert run.state.round == 20
     planned = 20 * sum(int(run.schedule.counts(number).sum()) for number in range(20))

@@ -26,7 +26,7 @@ def settings(**parameters):
 @pytest.fixture(scope="module")
 def graph():
     rng = np.random.default_rng(4)
-    return Graph.from_edges(rng.integers(60, size=200), rng.integers(60, size=200), nodes=range(62))
+    return Graph.from_edges(rng.integers(60, size=200), rng.integers(60, size=200), nodes=range(62), duplicates="first")
 
 
 def start(graph, wanted, schedule, workers):

@@ -32,7 +32,7 @@ def graph(request):
     rng = np.random.default_rng(3)
     ends = rng.integers(12, size=(2, 40))
     weights = rng.uniform(0.2, 5.0, size=40) if request.param == "weighted" else None
-    return Graph.from_edges(ends[0], ends[1], weights)
+    return Graph.from_edges(ends[0], ends[1], weights, duplicates="first" if weights is None else "sum")
 
 
 def arcs_of(graph):

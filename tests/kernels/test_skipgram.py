@@ -54,7 +54,7 @@ def test_a_walk_ends_where_no_arc_goes_on():
 def test_updates_are_those_of_skip_gram():
     """One walk, followed by hand in double precision with the same draws."""
     rng = np.random.default_rng(0)
-    graph = Graph.from_edges(rng.integers(9, size=30), rng.integers(9, size=30))
+    graph = Graph.from_edges(rng.integers(9, size=30), rng.integers(9, size=30), duplicates="first")
     n, m, window, negatives, rate = graph.number_of_nodes, 5, 3, 4, 0.1
     vectors, contexts = (np.zeros((n, 16), np.float32) for _ in range(2))
     vectors[:, :m], contexts[:, :m] = rng.normal(size=(2, n, m))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import shutil
 import tarfile
 import tempfile
 import time
@@ -13,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from manela.agents.config import FILE, read_config
-from manela.agents.identity import CERTIFICATE, KEY, read_certificate
-from manela.agents.locks import is_running
+from manela.agents.identity import CERTIFICATE, KEY, check_key, read_certificate
+from manela.agents.locks import is_running, only_one
 from manela.agents.private import make_private_folder
 from manela.agents.store import BACKUP, Store
 from manela.agents.store import NAME as STORE
@@ -26,14 +27,18 @@ from manela.formats.files import replace_file
 _MANIFEST = "manifest.json"
 _LARGEST_MANIFEST = 1 << 20
 _NEEDED = (FILE, KEY, CERTIFICATE, STORE)
-_OTHERS = (VECTORS, "numbers.csv", f"next-{KEY}", f"next-{CERTIFICATE}", f"old-{KEY}", f"old-{CERTIFICATE}")
+_OTHERS = (VECTORS, "numbers.csv", f"next-{KEY}", f"next-{CERTIFICATE}", f"old-{CERTIFICATE}")
+_WORK = (".backup.", ".restore.")
+"""How folders are called in which backups are made and unpacked."""
+_OLD = 600.0
+"""Seconds after which such a folder is one that a killed process left."""
 _VERSION = 1
 _PIECE = 1 << 20
 
 
 def write_backup(folder: Path, path: Path, vectors: bool = True) -> None:
     """Write a backup of a host, whose daemon may run meanwhile; for the owner alone, as the key is in it."""
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".backup.") as temporary, Store(folder) as store:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=_WORK[0]) as temporary, Store(folder) as store:
         store.check()
         copy = Path(temporary) / STORE
         store.copy_to(copy)
@@ -73,6 +78,15 @@ def keep_backup(folder: Path, digest: str) -> None:
     write_backup(folder, path, vectors=False)
 
 
+def remove_leftovers(folder: Path) -> None:
+    """Remove what backups left that were killed."""
+    for prefix in _WORK:
+        for left in folder.glob(f"{prefix}*"):
+            with suppress(OSError):
+                if time.time() - left.lstat().st_mtime > _OLD:
+                    shutil.rmtree(left)
+
+
 def restore_backup(path: Path, folder: Path) -> list[str]:
     """Put a host's files back, once all of them are found to be good; returns their names.
 
@@ -82,14 +96,14 @@ def restore_backup(path: Path, folder: Path) -> list[str]:
         raise AgentError(f"{folder}: a daemon runs there; stop it first")
     manifest = _read_manifest(path)
     make_private_folder(folder)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".restore.") as name:
+    with only_one(folder), tempfile.TemporaryDirectory(dir=folder, prefix=_WORK[1]) as name:
         temporary = Path(name)
         _unpack(path, manifest["files"], temporary)
         for needed in _NEEDED:
             if not (temporary / needed).exists():
                 raise AgentError(f"{path}: is no whole backup: {needed} is missing")
         read_config(temporary / FILE)
-        read_certificate(temporary / CERTIFICATE)
+        check_key(temporary / KEY, read_certificate(temporary / CERTIFICATE))
         with Store(temporary) as store:
             store.check()
         VectorsFile(temporary).load()

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from manela import __version__
-from manela.agents.backups import keep_backup
+from manela.agents.backups import keep_backup, remove_leftovers
 from manela.agents.config import FILE, read_config
 from manela.agents.descriptors import Reserve, allow_many_files
 from manela.agents.edge_files import read_numbers
 from manela.agents.exchanges import make_host
 from manela.agents.folder import STATUS, TRACE
 from manela.agents.host import Host, Saved
-from manela.agents.identity import CERTIFICATE, KEY, read_certificate
+from manela.agents.identity import CERTIFICATE, KEY, check_key, read_certificate
 from manela.agents.journal import Journal
 from manela.agents.learner import Learner
 from manela.agents.locks import only_one
@@ -30,7 +30,7 @@ from manela.agents.neighbourhood import Neighbourhood
 from manela.agents.private import check_private, open_private
 from manela.agents.service import Service
 from manela.agents.status import Speed, count_refusals, describe_peers, find_expiry, write_status
-from manela.agents.store import NAME, SECRET, Store
+from manela.agents.store import HOST, NAME, SECRET, Store, name_backup
 from manela.agents.trace import write_fact
 from manela.agents.vectors_file import VectorsFile
 from manela.agents.warming import warm_up
@@ -43,6 +43,8 @@ _SAVE_EVERY = 0.25
 _LOCK_STEP_PATIENCE = 3600.0
 _LONGEST_STOP = 1.0
 """Seconds that whatever is being done has to end; a daemon that is to stop takes no longer."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 3600.0
+"""Seconds from one time that a peer has a host go on learning to the next; with less, one could keep it busy."""
 _LEARN, _LEARNED = "learn", "learned"
 """Names of facts: the rounds that an operator has asked for, and which request was done last."""
 
@@ -71,14 +73,23 @@ class Daemon:
         self.folder, self.store = folder, store
         self.config = read_config(folder / FILE)
         store.check()
+        if store.get(HOST) != self.config.name:
+            raise AgentError(
+                f"{folder / FILE}: the name must be {store.get(HOST)!r}, for which this folder was made, got "
+                f"{self.config.name!r}"
+            )
         remove_unfinished(folder)
+        remove_leftovers(folder)
         self._vectors, self._reserve = VectorsFile(folder), Reserve()
         self._keep_backup()
         secret = store.get(SECRET)
         if secret is None:
             raise AgentError(f"{store.file}: has no secret; make the host anew with `manela agent init`")
         # every start has draws of its own: a free-running host must not repeat itself after a crash
-        starts = int(store.get("starts") or "0") + 1
+        before = store.get("starts") or "0"
+        if not before.isdecimal():
+            raise AgentError(f"{store.file}: is damaged: it has been started {before!r} times; {name_backup(folder)}")
+        starts = int(before) + 1
         store.put("starts", str(starts))
         self._terms = self.config.terms((int(secret) + starts) % 2**63)
         self._changes = self._edges_seen = store.changes
@@ -95,7 +106,9 @@ class Daemon:
         if self._trace is not None:
             host.on_disclosure = self._disclose
         self._reload = self._settled = False
-        self._journal = Journal(store)
+        self._next_peers, self._pause_of_peers = 0.0, _FIRST_PAUSE
+        self._audit = Store(folder)  # of its own, so that nobody waits for what is written in a thread
+        self._journal = Journal(self._audit)
         self._known_peers: dict[str, Any] = {}
         self._expires: float | None = None
         self._saving: asyncio.Task[None] | None = None
@@ -117,6 +130,7 @@ class Daemon:
             self.config.listen, keys, peers, self.service.serve, self.service.bound_request, self.service.refuse,
             options.deadline, self.traffic,
         )  # fmt: skip
+        self._server = server
         self.learner = Learner(
             self.service, list(peers), self._save_round, self._tell, options.grace, options.wait, options.finish,
             options.longest_pause,
@@ -172,6 +186,7 @@ class Daemon:
             self._write_status()
             if self._trace is not None:
                 self._trace.close()
+            self._audit.close()
             log(self.state, round=self.service.host.round)
 
     async def _learn(self) -> None:
@@ -179,7 +194,7 @@ class Daemon:
         try:
             await learner.meet_all(_LOCK_STEP_PATIENCE if self._terms.lock_step else self.config.peers.start)
             while not learner.stop.is_set():
-                self._go_on()
+                await self._go_on()
                 self.state = "learning"
                 log("learning", round=self.service.host.round, rounds=self.service.host.expected_rounds)
                 await learner.run(self._renew)
@@ -204,25 +219,46 @@ class Daemon:
 
     def _has_work(self) -> bool:
         """Whether a host that is done has something to do: other edges, or rounds that were asked for."""
-        return self._renew() or self._find_request() is not None
+        try:
+            return self._renew() or self._find_request() is not None or self._is_taught_anew()
+        except ManelaError as error:
+            log("trouble", why=str(error))
+            return False
+
+    def _is_taught_anew(self) -> bool:
+        """Whether a peer has come that was not learned from; one that comes and goes is learned from less and less."""
+        return self.service.host.should_go_on and time.monotonic() >= self._next_peers
 
     def _find_request(self) -> tuple[str, int] | None:
         """The rounds that the operator has asked for and that were not done yet, with the number of the request."""
         number, _, rounds = (self.store.get(_LEARN) or "").partition(" ")
         return (number, int(rounds)) if rounds.isdecimal() and number != self.store.get(_LEARNED) else None
 
-    def _go_on(self) -> None:
+    async def _go_on(self) -> None:
         """Have a host that is done learn for some more rounds, where there is a reason to."""
-        host, request = self.service.host, self._find_request()
+        host = self.service.host
         if self._terms.lock_step or not host.done:
             return
+        try:
+            request = self._find_request()
+            if request is not None:
+                await asyncio.to_thread(self._audit.put, _LEARNED, request[0])
+        except ManelaError as error:
+            log("trouble", why=str(error))
+            return
         if request is not None:
-            self.store.put(_LEARNED, request[0])
             log("goes on", why=f"{request[1]:,} rounds were asked for")
             host.reopen(request[1])
-        elif host.should_go_on:
-            log("goes on", why="there are other nodes or edges, or a peer that was not there before")
+        elif host.has_new_edges:
+            log("goes on", why="there are other nodes or edges")
             host.reopen()
+        elif self._is_taught_anew():
+            log("goes on", why="there is a peer, or there are edges with it, that were not there before")
+            self._next_peers = time.monotonic() + self._pause_of_peers
+            self._pause_of_peers = min(_LONGEST_PAUSE, 2 * self._pause_of_peers)
+            host.reopen()
+        if not host.done:
+            await self._save(host.save())
 
     async def _wait_until_saved(self) -> None:
         """Until what is being saved is."""
@@ -260,7 +296,7 @@ class Daemon:
         """Keep a backup of what the operator wrote down; a host without one still runs."""
         try:
             keep_backup(self.folder, self.store.digest)
-        except ManelaError as error:
+        except (ManelaError, OSError) as error:
             log("no backup", why=str(error))
 
     def _keep_now(self) -> None:
@@ -278,7 +314,8 @@ class Daemon:
         said = ""
         while True:
             try:
-                server.sweep()
+                with self._reserve.lend():
+                    server.sweep()
                 try:
                     await self._journal.flush()
                 finally:  # also where nothing can be written down
@@ -297,8 +334,14 @@ class Daemon:
     async def _look_again(self, server: Any, transport: Any, told: bool) -> None:
         """Peers, certificates or edges may be others now."""
         self._reload = False
+        keys = self._used_keys
         try:
-            keys, peers = self._keys(), self._peers()
+            keys = self._keys()
+        except ManelaError as error:
+            log("not reloaded", why=str(error))
+            self._changes = -1  # look again
+        try:
+            peers = self._peers()
             await transport.change(keys, peers)
             server.change(keys, peers)
             for gone in set(self.learner.peers) - set(peers):
@@ -310,6 +353,7 @@ class Daemon:
             self.service.host.sizes = self.store.sizes()
         except ManelaError as error:
             log("not reloaded", why=str(error))
+            self._changes = -1
         if told:
             log("reloaded", peers=len(self.learner.peers))
 
@@ -359,8 +403,8 @@ class Daemon:
         write_status(self.folder / STATUS, self._status)
 
     def _describe(self) -> dict[str, Any]:
-        host, traffic, peers = self.service.host, self.traffic, self._known_peers
-        certificates = {name: peer.certificates for name, peer in peers.items()}
+        host, traffic = self.service.host, self.traffic
+        certificates = {name: self._find_used(peer) for name, peer in self._known_peers.items()}
         return {
             "name": self.config.name,
             "program": __version__,
@@ -386,9 +430,15 @@ class Daemon:
             "peers": describe_peers(self.learner, traffic.sent, traffic.received, certificates),
         }
 
+    def _find_used(self, peer: Any) -> tuple[str, ...]:
+        """The certificate that a peer has shown last, or all that are pinned."""
+        shown = self._server.shown.get(peer.name)
+        pinned: tuple[str, ...] = peer.certificates
+        return (shown,) if shown is not None and shown in pinned else pinned
+
     def _read_status(self) -> dict[str, Any]:
         """What the page shows: the status, and the speed over the last day."""
-        return {**self._status, "history": self._speed.history(self.service.host.pairs)}
+        return {**self._status, "now": time.time(), "history": self._speed.history(self.service.host.pairs)}
 
     # what the folder holds
 
@@ -406,8 +456,16 @@ class Daemon:
         except OSError as error:
             raise AgentError(f"{self.folder / KEY}: cannot be read: {error.strerror or error}") from error
         certificate = read_certificate(self.folder / CERTIFICATE)
+        try:
+            check_key(self.folder / KEY, certificate)
+        except AgentError as error:
+            hint = (
+                "; finish the renewal with `manela agent renew --use`" * (self.folder / f"next-{CERTIFICATE}").exists()
+            )
+            raise AgentError(f"{error}{hint}") from error
         self._expires = find_expiry([certificate])
-        return Keys(key, certificate.encode())
+        self._used_keys = Keys(key, certificate.encode())
+        return self._used_keys
 
     def _peers(self) -> dict[str, Any]:
         from manela.agents.transport.rpc import Peer

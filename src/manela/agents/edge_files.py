@@ -40,9 +40,13 @@ def parse_edge(fields: list[str], host: str, source: str) -> Edge:
     node: Node | None = (name, where) if at else (other, host)
     if other == "":
         node = None
+    if own.startswith("#"):
+        raise FormatError(f"{source}: a name must not begin with #, which begins a comment, got {own[:50]!r}")
     for one in (own, *((node[0],) if node else ())):
-        if not is_name(one):
-            raise FormatError(f"{source}: a name must be 1 to 256 bytes of printable text, got {one[:50]!r}")
+        if not is_name(one) or one != one.strip():
+            raise FormatError(
+                f"{source}: a name must be 1 to 256 bytes of printable text without blanks around it, got {one[:50]!r}"
+            )
     if node and at:
         check_host_name(where)
     try:

@@ -82,6 +82,8 @@ class Saved:
         Rounds that were added when there was more to learn from.
     taught : dict of int
         How many edges with each peer have been learned from.
+    edges : str
+        The digest of the nodes and edges that were there when it began to come to its end.
     smoothed : array of float32, shape (n, m), or None
         What is exported in place of the vectors, where they are smoothed at the end.
     whole : array of bool, shape (n,), or None
@@ -97,6 +99,7 @@ class Saved:
     falls_at: int | None = None
     more: int | None = None
     taught: dict[str, int] = field(default_factory=dict)
+    edges: str = ""
     smoothed: npt.NDArray[np.float32] | None = None
     whole: npt.NDArray[np.bool_] | None = None
 
@@ -160,7 +163,7 @@ class Host:
         self._place_of_peer = hosts
         self.heard: dict[str, int] = {}
         self.taught: dict[str, int] = {}
-        self.has_new_edges = False
+        self.has_new_edges, self._learned_edges = False, near.digest
         self._more: int | None = None
         self.can_be_saved = True
         self.alarms: dict[tuple[str, str], int] = {}
@@ -265,8 +268,8 @@ class Host:
         links = self.sessions.links.items()
         return self.has_new_edges or any(len(link.arcs) > self.taught.get(peer, 0) for peer, link in links)
 
-    def end_rounds(self) -> None:
-        """All rounds are over: remember whom it has learned from."""
+    def note_teachers(self) -> None:
+        """A round is over: remember whom it has learned from."""
         for peer, link in self.sessions.links.items():
             self.taught[peer] = max(self.taught.get(peer, 0), len(link.arcs))
 
@@ -322,7 +325,7 @@ class Host:
         """The state to go on from."""
         return Saved(
             self.neighbourhood.nodes, self.vectors, self.round, self.version, self.pairs, self.terms.settings.exchange,
-            more=self._more, taught=dict(self.taught),
+            more=self._more, taught=dict(self.taught), edges=self._learned_edges,
         )  # fmt: skip
 
     def restore(self, saved: Saved) -> None:
@@ -338,6 +341,8 @@ class Host:
             table[here, : shape[1]] = saved.vectors[there, k]
         self.round, self.pairs = saved.round, saved.pairs
         self._more, self.taught = saved.more, dict(saved.taught)
+        self._learned_edges = saved.edges or self.neighbourhood.digest
+        self.has_new_edges = self._learned_edges != self.neighbourhood.digest
         # peers must not take vectors for old that they have not seen
         self.version = saved.round if self.terms.lock_step else saved.version + 1
 
@@ -348,7 +353,7 @@ class Host:
         """
         new = type(self)(self.terms, neighbourhood, sizes=self.sizes)
         new.restore(self.save())
-        new.alarms, new.has_new_edges = self.alarms, True
+        new.alarms = self.alarms
         new.sessions, new.on_disclosure = self.sessions.renew(neighbourhood), self.on_disclosure
         return new
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 
 from manela.agents.logs import log
 from manela.agents.store import Store
@@ -13,6 +13,10 @@ _MOST_UNWRITTEN_OF_ONE = 20
 """Different refusals of one peer that are kept apart between two writings; more are counted together."""
 
 
+_MOST_NOT_STORED = 1000
+"""Lines that wait until they can be written to the store."""
+
+
 class Journal:
     """Collects refusals until they are written to the store and the log."""
 
@@ -20,6 +24,7 @@ class Journal:
         self._store = store
         self._unwritten: Counter[tuple[str, str, str]] = Counter()
         self._kinds: Counter[str] = Counter()
+        self._not_stored: deque[tuple[str, str, str]] = deque(maxlen=_MOST_NOT_STORED)
 
     def add(self, peer: str, refusal: RefusedError) -> None:
         """Something was refused."""
@@ -33,12 +38,8 @@ class Journal:
     async def flush(self) -> None:
         """Write down what was refused since, while others go on."""
         waiting = self._take()
-        if waiting:
-            try:
-                await asyncio.to_thread(self._write, waiting)
-            except OutputError:
-                self._unwritten.update(waiting)
-                raise
+        if waiting or self._not_stored:
+            await asyncio.to_thread(self._write, waiting)
 
     def flush_now(self) -> None:
         """Write down what was refused since."""
@@ -54,5 +55,11 @@ class Journal:
             words = detail if times == 1 else f"{detail} ({times} times)"
             lines.append((peer, reason, words))
             log("refused", peer=peer, reason=reason, detail=words)
-        if lines:
-            self._store.audit(lines)
+        lines = [*self._not_stored, *lines]
+        self._not_stored.clear()
+        try:
+            if lines:
+                self._store.audit(lines)
+        except OutputError:
+            self._not_stored.extend(lines)  # the latest of them, until there is room again
+            raise

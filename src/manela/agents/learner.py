@@ -150,7 +150,7 @@ class Learner:
         """After the last round, keep knowing peers and what they have, until there is something new to learn from."""
         while not self.stop.is_set():
             self._meet_again()
-            if changed() or self.host.should_go_on:
+            if changed():
                 return
             requests = self.host.refresh()
             await asyncio.gather(*(self._refresh(peer, request) for peer, request in requests.items()))

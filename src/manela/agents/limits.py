@@ -31,10 +31,10 @@ class Limits:
     _left: dict[str, float] = field(default_factory=dict)
     _then: float | None = None
 
-    def take(self, now: float, walks: int, vectors: int) -> float:
+    def take(self, now: float, walks: int, vectors: int, requests: int = 1) -> float:
         """Take a request's worth; returns how many seconds it has to wait, or refuses it."""
         rates = self._refill(now)
-        wanted = {"requests": 1, "walks": walks, "vectors": vectors, "bytes": 0}
+        wanted = {"requests": requests, "walks": walks, "vectors": vectors, "bytes": 0}
         # of what is larger than all that can be saved up, so much must be there; what is beyond is waited for later
         there = {name: min(wanted[name], _BURST * rate) for name, rate in rates.items()}
         wait = max(0.0, *((there[name] - self._left[name]) / rate for name, rate in rates.items()))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
-import sys
+import os
 import time
 from typing import Any
 
@@ -21,20 +22,13 @@ class JsonLines(logging.Formatter):
         return json.dumps({"time": now, "event": record.getMessage(), **facts}, ensure_ascii=False)
 
 
-class _Stderr(logging.StreamHandler[Any]):
-    """Whatever stderr is when a line is written; where it cannot be, as on a full disk, the daemon goes on without."""
-
-    def __init__(self) -> None:
-        super().__init__(sys.stderr)
+class _Stderr(logging.Handler):
+    """Writes to stderr; where that cannot be, as on a full disk, the daemon goes on without."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a line, with whatever cannot be encoded left out."""
-        try:
-            line = self.format(record) + "\n"
-            self.stream.buffer.write(line.encode(errors="replace"))
-            self.stream.buffer.flush()
-        except (OSError, ValueError):
-            return
+        """Write a line at once, with whatever cannot be encoded left out."""
+        with contextlib.suppress(OSError):
+            os.write(2, (self.format(record) + "\n").encode(errors="replace"))
 
 
 def begin_log() -> None:

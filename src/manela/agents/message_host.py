@@ -102,7 +102,6 @@ class MessageHost(Host):
         while not self.done:
             yield from self._round()
             yield Committed()
-        self.end_rounds()
         if not self.terms.lock_step:
             yield Compute(self._show)
         if self.terms.settings.smooths:
@@ -139,6 +138,8 @@ class MessageHost(Host):
 
     def _round(self) -> Iterator[Instruction]:
         """A round; in lock-step what is shown of each hop is exchanged by itself, otherwise all of it at once."""
+        if not self.terms.lock_step:
+            self._update_neighbours()
         if self.terms.lock_step:
             yield Compute(self._rounds.show_own)
             for level in range(self.terms.hops):
@@ -485,7 +486,8 @@ class MessageHost(Host):
         """Go on learning, at the full learning rate that falls again, for so many rounds or as many as at the end."""
         schedule = self._find_schedule()
         self._more = rounds or schedule.falling or max(1, schedule.rounds - schedule.falls_at)
-        self._falls_at, self._schedule, self.has_new_edges = self.round, None, False
+        self._falls_at, self._schedule = self.round, None
+        self.has_new_edges, self._learned_edges = False, self.neighbourhood.digest
 
     def abandon(self) -> None:
         """End what is being computed, within moments."""
@@ -522,7 +524,8 @@ class MessageHost(Host):
             return
         schedule = self._find_schedule()
         if self.round >= schedule.falls_at or self._have_grown():
-            self._falls_at, self.has_new_edges = self.round, False
+            self._falls_at = self.round
+            self.has_new_edges, self._learned_edges = False, self.neighbourhood.digest
             self._schedule = schedule.fall(self.round)
 
     def _have_grown(self) -> bool:
@@ -548,6 +551,7 @@ class MessageHost(Host):
         self.version += 1
         self.round += 1
         self.pairs += made
+        self.note_teachers()
         self.expire()
 
     # neighbours that are there
@@ -560,8 +564,7 @@ class MessageHost(Host):
         """Do without a peer's vectors and moments."""
         self._arcs.forget(self.rows_of(peer))
         self._moments.pop(peer, None)
-        self._told = None
-        self._update_neighbours()
+        self._told = None  # neighbours are changed between two rounds
 
     def _find_strengths(self) -> npt.NDArray[np.float64]:
         """The strengths of the nodes that have neighbours elsewhere, by the edges that peers have accepted."""

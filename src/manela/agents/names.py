@@ -31,8 +31,14 @@ def is_name(name: str) -> bool:
         return False
 
 
+RESERVED = ("unknown",)
+"""Names that hosts must not have: by which strangers are counted."""
+
+
 def check_host_name(name: str) -> str:
     """The name, if it can be a host's."""
+    if name in RESERVED:
+        raise AgentError(f"a host's name must not be {name!r}, by which strangers are counted")
     if not HOST_NAME.fullmatch(name):
         raise AgentError(f"a host's name must be 1 to 63 of a-z, 0-9, dot and hyphen, got {name!r}")
     return name

@@ -140,8 +140,16 @@ class Neighbourhood:
 
     def arcs_to(self, peer: str) -> Integers:
         """The arcs that lead to nodes of a peer."""
-        theirs = np.array([False] * len(self.nodes) + [host == peer for _, host in self.strangers])
-        return np.flatnonzero(theirs[self.indices]) if len(self.indices) else np.zeros(0, np.int64)
+        return self._arcs_by_peer.get(peer, _NONE)
+
+    @cached_property
+    def _arcs_by_peer(self) -> dict[str, Integers]:
+        places = {host: place for place, host in enumerate(self.peers)}
+        peer_of = np.array([-1] * len(self.nodes) + [places[host] for _, host in self.strangers], np.int64)
+        of_arcs = peer_of[self.indices] if len(self.indices) else _NONE
+        order = np.argsort(of_arcs, kind="stable")
+        begins = np.searchsorted(of_arcs[order], np.arange(len(places) + 1))
+        return {host: order[begins[place] : begins[place + 1]] for host, place in places.items()}
 
     def count_bytes(self, peer: str) -> tuple[int, int]:
         """How many edges lead to nodes of a peer, and how long the names at their ends are in all."""

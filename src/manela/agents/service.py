@@ -76,8 +76,11 @@ class Service:
             self._waiting[peer] += 1
             try:
                 async with self._turns[peer]:
+                    # whatever it is, it has come, and counts
+                    self._limits[peer].charge(time.monotonic(), len(content))
+                    await self._wait_for_turn(peer, Cost(0, 0), requests=1)
                     answer = await self._serve(peer, kind, content)
-                    self._limits[peer].charge(time.monotonic(), len(content) + len(answer))
+                    self._limits[peer].charge(time.monotonic(), len(answer))
                     return answer
             finally:
                 self._waiting[peer] -= 1
@@ -165,7 +168,6 @@ class Service:
         # after each wait the host may be another one
         if kind == GREET:
             hello = decode_hello(content, self.host.terms.lock_step)
-            await self._wait_for_turn(peer, Cost(0, 0))
             return encode(self.host.greet(peer, hello))
         if kind == INTRODUCE:
             most = _MORE_EDGES * self._listed_with(peer)[0] + _FEW_EDGES
@@ -223,8 +225,8 @@ class Service:
             self.refuse(peer, refusal)
         return reply
 
-    async def _wait_for_turn(self, peer: str, cost: Cost) -> None:
-        wait = self._limits[peer].take(time.monotonic(), *cost)
+    async def _wait_for_turn(self, peer: str, cost: Cost, requests: int = 0) -> None:
+        wait = self._limits[peer].take(time.monotonic(), *cost, requests)
         if wait > 0:
             await asyncio.sleep(wait)
 

@@ -100,11 +100,11 @@ def find_expiry(certificates: Iterable[str]) -> float | None:
 
 def warn_of_expiry(status: Mapping[str, Any]) -> list[str]:
     """A line for each certificate that ends soon, or has ended."""
-    found = {"own": status.get("expires"), **{name: one.get("expires") for name, one in status["peers"].items()}}
+    found = {"": status.get("expires"), **{name: one.get("expires") for name, one in status["peers"].items()}}
     lines = []
     for name, ends in found.items():
         if ends is not None and ends - time.time() < WARN_DAYS * _DAY:
-            whose = "this host's certificate" if name == "own" else f"the certificate of {name}"
+            whose = "this host's certificate" if name == "" else f"the certificate of {name}"
             days = int((ends - time.time()) // _DAY)
             lines.append(f"{whose} has ended" if days < 0 else f"{whose} ends in {days} days")
     return lines
@@ -114,6 +114,8 @@ def write_status(path: Path, status: Mapping[str, Any]) -> None:
     """Replace the file that `manela agent status` reads; where it cannot be written, the old one tells its age."""
     part = path.with_suffix(".part")
     with contextlib.suppress(OSError):
+        if part.is_symlink():
+            part.unlink()
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             json.dump(status, file)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -72,7 +73,8 @@ _FACTS = f"name IN ('{HOST}', '{SECRET}')"
 class Store:
     """A host's store in a folder; close it by `close`, or use it in a `with` block.
 
-    Another process may write to it at the same time: `changes` tells. `create` is the name of the host for which one is
+    Another process may write to it at the same time: `changes` tells. Threads wait for each other: one that must not
+    wait for another's writing needs a Store of its own. `create` is the name of the host for which one is
     made where there is none.
     """
 
@@ -81,7 +83,9 @@ class Store:
         if create is None and not self.file.exists():
             raise AgentError(f"{folder}: holds no host; make one with `manela agent init`")
         create_private(self.file)
-        self._tally = 0
+        if create is not None:
+            self.file.chmod(0o600)
+        self._tally, self._lock = 0, threading.RLock()
         try:
             self._database = sqlite3.connect(self.file, timeout=10.0, isolation_level=None, check_same_thread=False)
             try:
@@ -97,8 +101,7 @@ class Store:
         database.execute("PRAGMA foreign_keys = ON")
         database.execute("PRAGMA recursive_triggers = ON")  # so that rows that are replaced are seen to go
         version = database.execute("PRAGMA user_version").fetchone()[0]
-        if create is not None:
-            database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA journal_mode = WAL")  # whoever writes keeps nobody from reading
         database.execute("PRAGMA synchronous = FULL")
         if create is not None and version == 0:
             database.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
@@ -142,13 +145,12 @@ class Store:
         create_private(copy)
         with closing(sqlite3.connect(copy)) as other:
             self._database.backup(other)
-        steps = "".join(_UPGRADES[step] for step in range(version, VERSION))
-        literal = host.replace("'", "''")
-        self._database.executescript(
-            f"BEGIN IMMEDIATE; INSERT OR REPLACE INTO meta VALUES ('{HOST}', '{literal}'); {steps} "
-            f"INSERT OR REPLACE INTO meta VALUES ('{_DIGEST}', '0'); COMMIT;"
-        )
-        self._database.execute("UPDATE meta SET value = ? WHERE name = ?", (f"{self._find_digest():x}", _DIGEST))
+        with self._write() as database:
+            database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (HOST, host))
+            for step in range(version, VERSION):
+                for statement in filter(str.strip, _UPGRADES[step].split(";")):
+                    database.execute(statement)
+            database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_DIGEST, f"{self._find_digest():x}"))
 
     def __enter__(self) -> Store:
         return self
@@ -173,12 +175,14 @@ class Store:
     def check(self) -> None:
         """Refuse a store that is damaged."""
         try:
-            found = [words for (words,) in self._database.execute("PRAGMA quick_check(5)")]
-            self._database.execute("BEGIN")
-            try:
-                same = f"{self._find_digest():x}" == self.digest
-            finally:
-                self._database.execute("ROLLBACK")
+            with self._lock:
+                # what PRAGMA quick_check looks at, and the indices
+                found = [words for (words,) in self._database.execute("PRAGMA integrity_check(5)")]
+                self._database.execute("BEGIN")
+                try:
+                    same = f"{self._find_digest():x}" == self.digest
+                finally:
+                    self._database.execute("ROLLBACK")
         except (*_DAMAGE, AgentError) as error:
             raise AgentError(f"{self.file}: is damaged: {error}; {name_backup(self.folder)}") from error
         if found != ["ok"]:
@@ -325,10 +329,11 @@ class Store:
 
     def _stream(self, statement: str, *values: Any) -> Iterator[Edge]:
         try:
-            for own, other, host, weight in self._database.execute(statement, values):
-                yield Edge(own, (other, host) if host else None, weight)
+            with self._lock:
+                for own, other, host, weight in self._database.execute(statement, values):
+                    yield Edge(own, (other, host) if host else None, weight)
         except _DAMAGE as error:
-            raise AgentError(f"{self.file}: cannot be read: {error}") from error
+            raise AgentError(f"{self.file}: cannot be read: {error}; {name_backup(self.folder)}") from error
 
     # what was refused
 
@@ -347,7 +352,10 @@ class Store:
                     "ORDER BY id DESC LIMIT 1 OFFSET ?2), -1)",
                     (peer, _MOST_AUDITED_OF_ONE),
                 )
-            database.execute("DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - ?", (_MOST_AUDITED,))
+            database.execute(
+                "DELETE FROM audit WHERE id <= coalesce((SELECT id FROM audit ORDER BY id DESC LIMIT 1 OFFSET ?), -1)",
+                (_MOST_AUDITED,),
+            )
 
     def audited(self, most: int = 100) -> list[tuple[str, str, str, str]]:
         """The latest refusals: time, peer, reason, detail."""
@@ -355,13 +363,18 @@ class Store:
 
     def _read(self, statement: str, *values: Any) -> list[Any]:
         try:
-            return self._database.execute(statement, values).fetchall()
+            with self._lock:
+                return self._database.execute(statement, values).fetchall()
         except _DAMAGE as error:
-            raise AgentError(f"{self.file}: cannot be read: {error}") from error
+            raise AgentError(f"{self.file}: cannot be read: {error}; {name_backup(self.folder)}") from error
 
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
-        """All of a block or nothing of it; the digest goes with it."""
+        """All of a block or nothing of it; the digest goes with it. One thread at a time: they share a connection."""
+        with self._lock:
+            yield from self._write_alone()
+
+    def _write_alone(self) -> Iterator[sqlite3.Connection]:
         try:
             self._database.execute("BEGIN IMMEDIATE")
             self._tally = 0

@@ -31,6 +31,7 @@ class VectorsFile:
         notes = {
             "format": _VERSION, "round": saved.round, "version": saved.version, "pairs": saved.pairs,
             "falls_at": saved.falls_at, "more": saved.more, "exchange": saved.exchange, "taught": saved.taught,
+            "edges": saved.edges,
         }  # fmt: skip
         if self._names is not saved.names:
             self._names, self._lines = saved.names, np.frombuffer("\n".join(saved.names).encode(), np.uint8)
@@ -60,7 +61,7 @@ class VectorsFile:
             return Saved(
                 names, vectors, int(notes["round"]), int(notes["version"]), int(notes["pairs"]),
                 notes.get("exchange", "walks" if notes["format"] == 1 else "messages"),
-                notes.get("falls_at"), notes.get("more"), {**notes.get("taught", {})},
+                notes.get("falls_at"), notes.get("more"), {**notes.get("taught", {})}, notes.get("edges", ""),
                 smoothed, None if whole is None else whole.astype(bool),
             )  # fmt: skip
         except FormatError as error:

@@ -69,7 +69,6 @@ class WalkHost(Host):
                     return
                 self._commit(plan)
             yield Committed()
-        self.end_rounds()
 
     def ask_neighbours(self) -> dict[str, WalkRequest]:
         """What to ask for to know the vectors of neighbours."""
@@ -253,6 +252,7 @@ class WalkHost(Host):
         self.round += 1
         self.pairs += plan.made
         self.changed[plan.nodes] = self.version
+        self.note_teachers()
         self.expire()
 
     # rounds, and who is there
@@ -271,7 +271,8 @@ class WalkHost(Host):
         """Go on learning for so many rounds after the last, or for a third as many as there were."""
         first = self._find_schedule().spread_over or 1
         self._more = max(0, self.round - first) + (rounds or -(-first // 3))
-        self._schedule, self.has_new_edges = None, False
+        self._schedule = None
+        self.has_new_edges, self._learned_edges = False, self.neighbourhood.digest
 
     def abandon(self) -> None:
         """End what is being computed, within moments."""

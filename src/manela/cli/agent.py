@@ -77,6 +77,9 @@ def run(
 def status(
     home: Home = HOME,
     as_json: Annotated[bool, typer.Option("--json", help="All of it, as JSON.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="End with status 2 unless the daemon runs, moves and can save.")
+    ] = False,
 ) -> None:
     """Show what the daemon does: round, update pairs, peers, refusals, traffic."""
     from manela.agents.config import FILE
@@ -87,6 +90,8 @@ def status(
     if not (home / FILE).exists():
         raise AgentError(f"{home}: holds no host; make one with `manela agent init`")
     found = read_status(home)
+    if strict and not (found["running"] and time.time() - found.get("updated", 0) < _LATE and not found["trouble"]):
+        raise AgentError(f"{home}: the daemon does not run, does not move, or cannot save")
     if as_json:
         print(json.dumps(found, indent=2))
         return
@@ -196,6 +201,9 @@ def learn(
     from manela.agents.store import Store
 
     with Store(home) as store:
+        number, _, waiting = (store.get("learn") or "").partition(" ")
+        if waiting.isdecimal() and number != store.get("learned"):
+            rounds += int(waiting)  # which were asked for before, and not begun
         store.put("learn", f"{secrets.token_hex(8)} {rounds}")
     print(f"{rounds:,} rounds more, from the daemon's next look on")
 

@@ -24,7 +24,10 @@ def add_peer(
     nodes: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, help="How many nodes it has; it never counts for more. By default as many as are known."
+            metavar="N",
+            min=0,
+            max=2**31,
+            help="How many nodes it has; it never counts for more. By default as many as are known.",
         ),
     ] = None,
     home: Home = HOME,

@@ -89,10 +89,9 @@ def report_download(name: str) -> Any:
 def describe(graph: Graph) -> str:
     """The size of a network, and what was dropped from it, in a line."""
     text = repr(graph)[len("Graph(") : -1]
-    dropped = [
-        f"{n:,} {what}" for n, what in ((graph.self_loops, "self-loops"), (graph.duplicates, "repeated edges")) if n
-    ]
-    return f"{text} ({' and '.join(dropped)} dropped)" if dropped else text
+    odd = ((graph.self_loops, "self-loops dropped"), (graph.duplicates, "repeated edges"))
+    told = [f"{number:,} {what}" for number, what in odd if number]
+    return f"{text} ({', '.join(told)})" if told else text
 
 
 def facts_of(graph: Graph) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def _write_npy(embedding: Embedding, file: BinaryIO, path: Path) -> None:
         "nodes": nodes.tolist(), "node_ids": kind, "provenance": dict(embedding.provenance), "sha256": sha.hexdigest()
     }  # fmt: skip
     ids = _ids_beside(path)
-    if ids.exists() and not _ids_before(path).exists():
+    if ids.exists() and not _has_ids_before(path):
         with replace_file(_ids_before(path)) as before:
             before.write(ids.read_bytes())
     with replace_file(ids) as written:
@@ -147,6 +147,16 @@ def _read_npy(path: Path) -> Embedding:
     kind = beside["node_ids"]
     nodes = np.array(beside["nodes"], dtype=np.int64 if kind == "integer" else object)
     return Embedding(_typed_ids(nodes, kind), vectors.astype(np.float32, copy=False), None, beside["provenance"])
+
+
+def _has_ids_before(path: Path) -> bool:
+    """Whether the ids of the vectors that are there are those before: a write was killed between the two files."""
+    try:
+        known = json.loads(_ids_before(path).read_bytes()).get("sha256")
+        vectors = np.load(path, allow_pickle=False)
+        return bool(known == hashlib.sha256(np.ascontiguousarray(vectors).data).hexdigest())
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def _ids_before(path: Path) -> Path:

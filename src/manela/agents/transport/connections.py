@@ -41,26 +41,24 @@ class Connections:
     deadline: float
     _known: dict[str, _Connection] = field(default_factory=dict)
     _peers: dict[Address, str] = field(default_factory=dict)
-    _identified: set[str] = field(default_factory=set)
 
     def identify(self, address: str, peer: str) -> bool:
         """A request has come from an address, as gRPC writes it, by a peer's certificate; returns whether the first."""
-        if address in self._identified:
-            return False
-        if len(self._identified) > _MOST_REMEMBERED:
-            self._identified.clear()
-        self._identified.add(address)
         found = parse_address(address)
-        if found is not None:
-            if len(self._peers) > _MOST_REMEMBERED:
-                self._peers.clear()
-            self._peers[found] = peer
-        return True
+        if found is None:
+            return False
+        is_first = found not in self._peers
+        if len(self._peers) > _MOST_REMEMBERED:
+            self._peers.clear()
+        self._peers[found] = peer
+        return is_first
 
     def sweep(self, port: int) -> int:
         """Hang up those that have not shown a certificate in time, or are too many; returns how many."""
         now = time.monotonic()
         open_now = _list_sockets()
+        if not open_now:
+            return 0  # the system does not show them, or has no file left to look by
         for inode, handle in open_now.items():
             if inode not in self._known:
                 remote = _find_remote(handle, port)
@@ -71,11 +69,14 @@ class Connections:
             if one.remote[1] == 0:
                 continue  # not one of these
             one.handle = open_now[inode]
-            one.peer = one.peer or self._peers.pop(one.remote, "")
+            one.peer = self._peers.get(one.remote, "")
             if one.peer:
                 of_peers.setdefault(one.peer, []).append(one)
             else:
                 waiting.append(one)
+        # an address is used again when its connection has gone
+        remotes = {one.remote for one in self._known.values()}
+        self._peers = {address: peer for address, peer in self._peers.items() if address in remotes}
         waiting.sort(key=lambda one: one.since)
         ended = [one for one in waiting if now - one.since > self.deadline]
         many = [one for one in waiting[: max(0, len(waiting) - _FEW)] if now - one.since > _YOUNG]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import itertools
 import os
 import time
@@ -13,7 +14,7 @@ from typing import Any
 
 from manela.agents.exchanges import GREET, INTRODUCE, SHOW, WALK
 from manela.agents.frames import LARGEST, PIECE, Joiner, cut
-from manela.agents.identity import fetch_certificate, fingerprint
+from manela.agents.identity import expiry_of, fetch_certificate, fingerprint
 from manela.agents.transport.connections import Connections
 from manela.errors import (
     REFUSALS,
@@ -145,7 +146,11 @@ class RpcTransport:
         if peer is None:
             return error
         try:
-            shown = fingerprint(fetch_certificate(peer.address, self._deadline))
+            certificate = fetch_certificate(peer.address, self._deadline)
+            ends, now = expiry_of(certificate), datetime.datetime.now(datetime.UTC)
+            if certificate in peer.certificates and ends < now:
+                return PeerError(f"the certificate of {peer.name} has ended on {ends:%Y-%m-%d}: it must renew it")
+            shown = fingerprint(certificate)
         except ManelaError as trouble:
             return PeerError(f"{error}: {trouble}")
         expected = " or ".join(fingerprint(one) for one in peer.certificates) or "none"
@@ -192,6 +197,8 @@ class RpcServer:
     ----------
     port : int
         Where it listens.
+    shown : dict of str
+        The certificate that each peer has shown last.
     """
 
     def __init__(
@@ -209,6 +216,7 @@ class RpcServer:
         self._traffic, self._bound = traffic, bound
         self._connections = Connections(deadline)
         self._opened: deque[float] = deque()
+        self.shown: dict[str, str] = {}
         self._open: Counter[str] = Counter()
         self._changed: Any = None
         self.change(keys, peers)
@@ -238,7 +246,19 @@ class RpcServer:
         self._server = grpc.aio.server(options=options)
         handlers = {kind: grpc.stream_stream_rpc_method_handler(self._handler(kind)) for kind in _KINDS_OF_CALLS}
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
-        self._health = health.aio.HealthServicer()
+        identify = self._identify
+
+        class Health(health.aio.HealthServicer):  # type: ignore[misc]
+            """The health service, for peers only."""
+
+            async def Check(self, request: Any, context: Any) -> Any:  # noqa: N802 - as gRPC calls it
+                try:
+                    identify(context)
+                except RefusedError as refusal:
+                    await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(refusal))
+                return await super().Check(request, context)
+
+        self._health = Health()
         added.add_HealthServicer_to_server(self._health, self._server)
         await self._health.set(SERVICE, pb.HealthCheckResponse.SERVING)
         first, self._changed = self._changed, None
@@ -331,6 +351,7 @@ class RpcServer:
         name = self._names.get(shown)
         if name is None:
             raise self._told(_UNKNOWN, UnknownPeerError("this certificate is not known here"))
+        self.shown[name] = shown
         if self._connections.identify(context.peer(), name) and self._opened:
             self._opened.popleft()
         return name
