@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 from manela.embedding import Embedding
@@ -35,3 +36,18 @@ def test_an_unknown_node_is_named(embedding, node):
 def test_k_below_one_is_refused(embedding):
     with pytest.raises(ParameterError, match="k must be at least 1, got 0"):
         embedding.most_similar("a", k=0)
+
+
+def test_many_vectors_are_had_at_once():
+    ids = np.empty(3, dtype=object)
+    ids[:] = ["a", "b", ("c", 1)]
+    embedding = Embedding(ids, np.eye(3, dtype=np.float32))
+    np.testing.assert_array_equal(embedding[["b", "a"]], np.eye(3, dtype=np.float32)[[1, 0]])
+    np.testing.assert_array_equal(embedding[pd.Series(["b", "b"])], np.eye(3, dtype=np.float32)[[1, 1]])
+    np.testing.assert_array_equal(embedding["c", 1], np.eye(3, dtype=np.float32)[2])
+    assert embedding[[]].shape == (0, 3)
+    with pytest.raises(UnknownNodeError, match="'z'"):
+        embedding[["a", "z"]]
+    frame = embedding.to_pandas()
+    assert frame.loc["b"].tolist() == [0, 1, 0]
+    assert list(frame.columns) == ["d0", "d1", "d2"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.errors import ParameterError, UnknownNodeError
+from manela.errors import ParameterError, UnknownNodeError, import_extra
 
 Vectors = npt.NDArray[np.float32]
 
@@ -53,10 +53,17 @@ class Embedding:
         """Whether a node of this id has a vector."""
         return isinstance(node, Hashable) and node in self._positions
 
-    def __getitem__(self, node: Hashable) -> Vectors:
-        """The vector of a node, by the id that the user gave."""
+    def __getitem__(self, node: Any) -> Vectors:
+        """The vector of a node, by the id that the user gave; or the vectors of a list or array of ids, a row each."""
+        if is_list_of_ids(node):
+            return self.vectors[self.rows(node)]
         vector: Vectors = self.vectors[self.row(node)]
         return vector
+
+    def rows(self, nodes: Iterable[Hashable]) -> npt.NDArray[np.int64]:
+        """Where the vectors of these nodes stand."""
+        ids = nodes.tolist() if hasattr(nodes, "tolist") else nodes
+        return np.array([self.row(node) for node in ids], dtype=np.int64)
 
     def row(self, node: Hashable) -> int:
         """Where a node's vector stands."""
@@ -80,6 +87,15 @@ class Embedding:
         best = best[np.lexsort((best, -cosines[best]))]
         return list(zip(self.nodes[best].tolist(), cosines[best].tolist(), strict=True))
 
+    def to_pandas(self) -> Any:
+        """A pandas frame: a row for each node, by its id."""
+        pandas = import_extra("pandas", "io", "to_pandas")
+        return pandas.DataFrame(self.vectors, index=pandas.Index(self.nodes, name="node"), columns=self._columns)
+
+    @property
+    def _columns(self) -> list[str]:
+        return [f"d{place}" for place in range(self.vectors.shape[1])]
+
     @cached_property
     def _positions(self) -> dict[Hashable, int]:
         return {node: row for row, node in enumerate(self.nodes.tolist())}
@@ -88,3 +104,10 @@ class Embedding:
     def _norms(self) -> Vectors:
         norms: Vectors = np.sqrt(np.einsum("ij,ij->i", self.vectors, self.vectors))
         return norms
+
+
+def is_list_of_ids(data: Any) -> bool:
+    """Whether this is a list, an array or a series of ids; a tuple may be an id itself."""
+    if isinstance(data, list):
+        return True
+    return getattr(data, "ndim", None) == 1 and hasattr(data, "tolist")

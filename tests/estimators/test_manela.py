@@ -264,3 +264,12 @@ def test_nodes_that_come_later_to_blogcatalog_are_nearly_as_good_as_in_a_full_ru
 def score_of_some(vectors, labels, test):
     """Micro-F1 on these nodes of a classifier trained on the others."""
     return classify(vectors, labels, test=test).micro.mean()
+
+
+def test_vectors_are_had_by_lists_of_ids():
+    graph = Graph.from_edges(["a", "b", "c"], ["b", "c", "a"])
+    model = Manela(dimensions=4, pairs=1000).fit(graph)
+    np.testing.assert_array_equal(model[["c", "a"]], model.embedding_[[2, 0]])
+    np.testing.assert_array_equal(model.transform(["c", "a"]), model.embedding_[[2, 0]])
+    np.testing.assert_array_equal(model.transform(np.array(["c", "a"], dtype=object)), model.embedding_[[2, 0]])
+    np.testing.assert_array_equal(model.transform(graph), model.embedding_)

@@ -1,4 +1,7 @@
+import datetime
+import decimal
 import json
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -164,3 +167,23 @@ def test_npy_never_pairs_vectors_with_ids_of_others(tmp_path, monkeypatch):
     np.save(file, np.zeros((2, 3), np.float32))
     with pytest.raises(FormatError, match="are those of other vectors"):
         read_embedding(file)
+
+
+@pytest.mark.parametrize("ending", [".npz", ".npy", ".parquet"])
+def test_ids_with_a_text_form_come_back_as_they_were(tmp_path, ending):
+    ids = np.empty(7, dtype=object)
+    ids[:] = [
+        uuid.UUID(int=7), datetime.date(2026, 1, 2), datetime.datetime(2026, 1, 2, 3, 4), decimal.Decimal("1.50"),
+        b"\x00\xff", ("a", uuid.UUID(int=8)), None,
+    ]  # fmt: skip
+    write_embedding(Embedding(ids, np.eye(7, dtype=np.float32)), tmp_path / f"e{ending}")
+    found = read_embedding(tmp_path / f"e{ending}").nodes.tolist()
+    assert found == ids.tolist()
+    assert [type(one) for one in found] == [type(one) for one in ids.tolist()]
+
+
+def test_other_ids_say_what_to_do(tmp_path):
+    ids = np.empty(2, dtype=object)
+    ids[:] = [object(), "a"]
+    with pytest.raises(OutputError, match=r"got object; make it a text by str"):
+        write_embedding(Embedding(ids, np.eye(2, dtype=np.float32)), tmp_path / "e.npz")

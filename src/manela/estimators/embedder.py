@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manela import __version__
 from manela.datasets.loading import load_graph
-from manela.embedding import Embedding
+from manela.embedding import Embedding, is_list_of_ids
 from manela.errors import FormatError
 from manela.formats.embeddings import read_embedding, write_embedding
 from manela.graph import Graph
@@ -46,22 +46,24 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : as for `fit`
+        X : as for `fit`, or a list or one-dimensional array of ids
 
         Returns
         -------
         array of float32, shape (nodes of X, m)
         """
         check_is_fitted(self)
-        return self.embedding_[[self._kept.row(node) for node in load_graph(X).nodes.tolist()]]
+        if is_list_of_ids(X) and not _is_list_of_edges(X, self._kept):
+            return self._kept[X]
+        return self._kept[load_graph(X).nodes]
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Vectors:
         """Learn the vectors of a network and return them, shape (n, m)."""
         vectors: Vectors = self.fit(X, y, **fit_params).embedding_
         return vectors
 
-    def __getitem__(self, node: Hashable) -> Vectors:
-        """The vector of a node, by the id that the user gave."""
+    def __getitem__(self, node: Any) -> Vectors:
+        """The vector of a node, by the id that the user gave; or the vectors of a list or array of ids, a row each."""
         check_is_fitted(self)
         return self._kept[node]
 
@@ -123,3 +125,9 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             },
             **more,
         }
+
+
+def _is_list_of_edges(data: Any, known: Embedding) -> bool:
+    """Whether a list holds pairs rather than ids, of which a pair may be one too."""
+    first = data[0] if isinstance(data, list) and data else None
+    return isinstance(first, list | tuple) and len(first) in (2, 3) and first not in known

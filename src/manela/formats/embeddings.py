@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import csv
+import datetime
+import decimal
 import hashlib
 import io
 import json
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -322,18 +325,36 @@ def _typed_ids(nodes: npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:
     return ids
 
 
+_TYPES: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
+    "uuid": (uuid.UUID, str, uuid.UUID),
+    "datetime": (datetime.datetime, datetime.datetime.isoformat, datetime.datetime.fromisoformat),
+    "date": (datetime.date, datetime.date.isoformat, datetime.date.fromisoformat),
+    "decimal": (decimal.Decimal, str, decimal.Decimal),
+    "path": (PurePath, str, Path),
+    "bytes": (bytes, bytes.hex, bytes.fromhex),
+}
+"""Types of ids that come back as they were, by their text."""
+
+
 def _to_json(node: Any) -> Any:
-    """A tuple becomes a list; no id is a list, since lists cannot be hashed."""
+    """A tuple becomes a list, and what has a text form an object with it; no id is a list or a dict."""
     if isinstance(node, tuple):
         return [_to_json(part) for part in node]
     if node is None or type(node) in (bool, int, float, str):
         return node
+    for name, (kind, write, _) in _TYPES.items():
+        if isinstance(node, kind):
+            return {name: write(node)}
     raise TypeError(
-        f"an id must be a number, a string, None or a tuple of these to be saved, got {type(node).__name__}"
+        f"an id must be a number, a text, a UUID, a date, bytes, None or a tuple of these to be saved, got "
+        f"{type(node).__name__}; make it a text by str(…) before fitting"
     )
 
 
 def _from_json(node: Any) -> Any:
+    if isinstance(node, dict):
+        [(name, text)] = node.items()
+        return _TYPES[name][2](text)
     return tuple(_from_json(part) for part in node) if isinstance(node, list) else node
 
 
