@@ -23,7 +23,7 @@ def main() -> None:
             early = Graph.from_scipy(graph.to_scipy()[kept][:, kept], nodes=kept.tolist())
             full = Manela(random_state=seed).fit(graph)
             grown = Manela(random_state=seed).fit(early)
-            for label, model in (("full", full), ("partial_fit", grown.partial_fit(graph))):
+            for label, model in (("full", full), ("partial_fit", grown.partial_fit(graph, replace=True))):
                 rows.row(
                     f"{late.sum():,} (seed {seed})",
                     label,

@@ -146,6 +146,36 @@ class Graph:
         """The same network, every edge counting alike."""
         return self if self.weights is None else replace(self, weights=None)
 
+    def add(self, other: Graph) -> Graph:
+        """The network of both: nodes of this one first, and then those that are new.
+
+        Edges of both add up their weights, unless neither network has weights.
+
+        Examples
+        --------
+        >>> one, two = Graph.from_edges(["a"], ["b"]), Graph.from_edges(["b"], ["c"])
+        >>> one.add(two).nodes.tolist()
+        ['a', 'b', 'c']
+        """
+        if self.directed != other.directed:
+            raise GraphError("a directed and an undirected network cannot be added")
+        places = dict(self.positions)
+        for node in other.nodes.tolist():
+            places.setdefault(node, len(places))
+        moved = np.array([places[node] for node in other.nodes.tolist()], dtype=np.int64)
+        is_weighted = self.is_weighted or other.is_weighted
+        ends, weights = [], []
+        for graph, rows in ((self, np.arange(self.number_of_nodes)), (other, moved)):
+            sources = np.repeat(np.arange(graph.number_of_nodes), graph.degrees)
+            once = np.full(len(sources), True) if graph.directed else sources < graph.indices
+            ends.append((rows[sources[once]], rows[graph.indices[once]]))
+            weights.append(np.ones(len(ends[-1][0])) if graph.weights is None else graph.weights[once])
+        return Graph.from_arcs(
+            np.concatenate([pair[0] for pair in ends]), np.concatenate([pair[1] for pair in ends]),
+            np.concatenate(weights) if is_weighted else None, _as_ids(list(places)), directed=self.directed,
+            duplicates="sum" if is_weighted else "first",
+        )  # fmt: skip
+
     def to_scipy(self) -> sp.csr_array:
         """The adjacency matrix; the network's own arrays, not copies."""
         data = np.ones(len(self.indices)) if self.weights is None else self.weights

@@ -158,7 +158,7 @@ def test_partial_fit_keeps_the_places_of_old_nodes_and_gives_new_ones_theirs(blo
     early = Graph.from_scipy(matrix[:200, :200])
     model = Manela(dimensions=24, pairs=500_000).fit(early)
     before = model.embedding_.copy()
-    model.partial_fit(graph)
+    model.partial_fit(graph, replace=True)
     assert model.embedding_.shape == (240, 24)
     cosines = np.einsum("ij,ij->i", before, model.embedding_[:200])
     cosines /= np.linalg.norm(before, axis=1) * np.linalg.norm(model.embedding_[:200], axis=1)
@@ -173,7 +173,7 @@ def test_by_messages_old_nodes_keep_their_places_and_a_new_one_lies_with_its_nei
     early = Graph.from_scipy(matrix[:239, :239])
     model = Manela(dimensions=24, **parameters).fit(early)
     before = normalise(model.embedding_)
-    model.partial_fit(graph)
+    model.partial_fit(graph, replace=True)
     after = normalise(model.embedding_)
     assert np.median((before * after[:239]).sum(axis=1)) > 0.9
     cosines = after[:239] @ after[239]
@@ -188,14 +188,50 @@ def normalise(vectors):
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def test_partial_fit_of_the_same_network_leaves_smoothed_vectors_where_they_are(blocks):
+@pytest.mark.filterwarnings("ignore:.*edges were there before")
+def test_nothing_new_changes_nothing(blocks):
     model = Manela(dimensions=24).fit(blocks[0])
+    before = model.embedding_.copy()
+    for replace in (True, False, True):
+        model.partial_fit(blocks[0], replace=replace)
+    np.testing.assert_array_equal(model.embedding_, before)
+
+
+def test_a_batch_of_edges_is_added(blocks):
+    graph, communities = blocks
+    model = Manela(dimensions=24).fit(graph)
     before = normalise(model.embedding_)
-    norms = np.linalg.norm(model.embedding_, axis=1)
-    for _ in range(3):
-        model.partial_fit(blocks[0])
-    assert np.median((before * normalise(model.embedding_)).sum(axis=1)) > 0.9
-    np.testing.assert_allclose(np.linalg.norm(model.embedding_, axis=1), norms, rtol=1e-4)
+    friends = np.flatnonzero(communities == communities[0])[:6].tolist()
+    model.partial_fit(Graph.from_edges(["new"] * 6, friends))
+    assert model.nodes_.tolist() == [*graph.nodes.tolist(), "new"]
+    after = normalise(model.embedding_)
+    assert np.median((before * after[:240]).sum(axis=1)) > 0.9
+    cosines = after[:240] @ after[240]
+    assert cosines[communities == communities[0]].mean() > cosines[communities != communities[0]].mean() + 0.3
+    assert model.provenance_["graph"]["edges"] == graph.number_of_edges + 6
+    # and a second batch to what is there by now
+    model.partial_fit(Graph.from_edges(["newer"] * 2, ["new", friends[0]]))
+    assert model.provenance_["graph"]["nodes"] == 242
+
+
+def test_a_loaded_model_takes_a_batch_too(blocks, tmp_path):
+    model = Manela(dimensions=24).fit(blocks[0])
+    model.save(tmp_path / "m.npz")
+    loaded = Manela.load(tmp_path / "m.npz")
+    with pytest.warns(ManelaWarning, match="have no neighbour"):
+        loaded.partial_fit(Graph.from_edges(["new"] * 3, [0, 1, 2]))
+    assert loaded.nodes_.tolist() == [*blocks[0].nodes.tolist(), "new"]
+    cosines = (normalise(loaded.embedding_[:240]) * normalise(model.embedding_)).sum(axis=1)
+    assert cosines[3:].min() > 0.99
+
+
+def test_a_network_that_loses_most_nodes_or_is_given_again_is_told(blocks):
+    model = Manela(dimensions=8, pairs=2000).fit(blocks[0])
+    part = Graph.from_scipy(blocks[0].to_scipy()[:50, :50])
+    with pytest.warns(ManelaWarning, match="190 of 240 nodes are not in this network and lose their vectors"):
+        model.partial_fit(part, replace=True)
+    with pytest.warns(ManelaWarning, match="replace=True takes a network as the whole of it"):
+        model.partial_fit(Graph.from_scipy(blocks[0].to_scipy()[:52, :52]))
 
 
 def test_rows_are_scaled_by_degree_unless_they_are_not_smoothed(blocks):
@@ -220,7 +256,7 @@ def test_provenance_says_how_long_a_run_was_and_when_its_rate_fell(blocks):
 
 def test_partial_fit_says_what_it_went_on_from(blocks):
     model = Manela(dimensions=8, pairs=20_000).fit(blocks[0])
-    model.partial_fit(blocks[0])
+    model.partial_fit(Graph.from_edges([0], [blocks[0].nodes[np.setdiff1d(range(240), blocks[0].neighbours(0))[1]]]))
     provenance = model.provenance_
     assert provenance["continued_from"] == blocks[0].digest
     assert provenance["nodes_kept"] == 240
@@ -255,7 +291,7 @@ def test_nodes_that_come_later_to_blogcatalog_are_nearly_as_good_as_in_a_full_ru
     early = Graph.from_scipy(graph.to_scipy()[kept][:, kept], nodes=kept.tolist())
     full = Manela(ratios=(0.7, 0.3)).fit(graph)
     grown = Manela(ratios=(0.7, 0.3)).fit(early)
-    grown.partial_fit(graph)
+    grown.partial_fit(graph, replace=True)
     assert grown.provenance_["pairs_made"] < 0.25 * full.provenance_["pairs_made"]
     scores = [score_of_some(model.embedding_, labels, late) for model in (full, grown)]
     assert scores[1] > scores[0] - 0.03

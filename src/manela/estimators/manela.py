@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from manela.embedding import Embedding
 from manela.engines.checkpoint import Checkpoint
 from manela.engines.state import State, begin
 from manela.engines.training import Run, train
-from manela.errors import ParameterError
+from manela.errors import ManelaWarning, ParameterError
 from manela.estimators.embedder import Embedder, Vectors
 from manela.graph import Graph
 from manela.params import PAPER, THOROUGH, default
@@ -207,24 +208,36 @@ class Manela(Embedder):
         if isinstance(checkpoint, str | Path):
             checkpoint = Checkpoint(Path(checkpoint))
         embedding, run = learn(graph, settings, reporter=progress, checkpoint=checkpoint)
+        self._graph = graph
         return self._set_fitted(embedding, run.updates)
 
-    def partial_fit(self, X: Any, y: Any = None, *, progress: Reporter | None = None) -> Manela:
-        """Go on with a later state of the network, with new nodes and edges.
+    def partial_fit(self, X: Any, y: Any = None, *, replace: bool = False, progress: Reporter | None = None) -> Manela:
+        """Go on with new edges, and the nodes that they bring.
 
-        Nodes that were there start from their vectors, new ones from the mean of their neighbours'. Nodes that are gone
-        lose theirs. New nodes do the iterations of a full run, the others a tenth of them. Vectors that were smoothed
-        start with the norm 1, and are smoothed again.
+        Nodes that were there start from their vectors, new ones from the mean of their neighbours'. New nodes do the
+        iterations of a full run, the others a tenth of them. Vectors that were smoothed start with the norm 1, and are
+        smoothed again. Where nothing is new, nothing changes.
 
         Parameters
         ----------
         X : as for `fit`
-            The whole network as it is now.
+            A batch of edges, which are added to those from before; a model that was loaded from a file does not know
+            them, and its nodes keep their vectors unless they have edges here.
+        replace : bool, default=False
+            X is the whole network as it is now: nodes and edges that are not in it are gone.
         """
         if not hasattr(self, "embedding_"):
             return self.fit(X, y, progress=progress)
         settings = check_all(self.get_params())
-        graph = load_graph(X)
+        dimensions, has_context = self.embedding_.shape[1], self.context_ is not None
+        if self.dimensions != dimensions or bool(self.context) != has_context:
+            raise ParameterError(
+                f"dimensions and context must be those of the first fit, {dimensions} and {has_context}, "
+                f"got {self.dimensions} and {self.context}."
+            )
+        graph = self._find_network(load_graph(X), replace)
+        if graph.digest == self.provenance_.get("graph", {}).get("sha256"):
+            return self
         state, is_new = self._carry_over(graph, settings.seed)
         share = np.where(is_new, 1.0, _SHARE_OF_KNOWN)
         facts = {
@@ -232,16 +245,45 @@ class Manela(Embedder):
             "nodes_kept": int(np.count_nonzero(~is_new)),
         }
         embedding, run = learn(graph, settings, facts, start=state, share=share, reporter=progress)
+        self._graph = graph
         return self._set_fitted(embedding, run.updates)
+
+    def _find_network(self, given: Graph, replace: bool) -> Graph:
+        """The network to go on with: the given one, or that from before with its edges."""
+        before: Graph | None = getattr(self, "_graph", None)
+        if replace:
+            kept = sum(node in self._kept for node in given.nodes.tolist())
+            if 2 * kept < len(self.nodes_):
+                warnings.warn(
+                    f"{len(self.nodes_) - kept:,} of {len(self.nodes_):,} nodes are not in this network and lose their "
+                    "vectors; without replace=True its edges are added to those from before",
+                    ManelaWarning,
+                    stacklevel=3,
+                )
+            return given
+        if before is None:
+            nodes = [*self.nodes_.tolist(), *(node for node in given.nodes.tolist() if node not in self._kept)]
+            sources = np.repeat(np.arange(given.number_of_nodes), given.degrees)
+            once = np.full(len(sources), True) if given.directed else sources < given.indices
+            weights = None if given.weights is None else given.weights[once]
+            return Graph.from_edges(
+                given.nodes[sources[once]], given.nodes[given.indices[once]], weights, nodes=nodes,
+                directed=given.directed,
+            )  # fmt: skip
+        both = before.add(given)
+        again = before.number_of_edges + given.number_of_edges - both.number_of_edges
+        if 2 * again > max(before.number_of_edges, given.number_of_edges):
+            warnings.warn(
+                f"{again:,} of these {given.number_of_edges:,} edges were there before; replace=True takes a network "
+                "as the whole of it as it is now",
+                ManelaWarning,
+                stacklevel=3,
+            )
+        return both
 
     def _carry_over(self, graph: Graph, seed: int) -> tuple[State, npt.NDArray[np.bool_]]:
         """The state to go on from, and which nodes are new."""
         dimensions = self.embedding_.shape[1]
-        if self.dimensions != dimensions or bool(self.context) != (self.context_ is not None):
-            raise ParameterError(
-                f"dimensions and context must be those of the first fit, {dimensions} and {self.context_ is not None}, "
-                f"got {self.dimensions} and {self.context}."
-            )
         known = self._kept
         rows = np.array([known.row(n) if n in known else -1 for n in graph.nodes.tolist()], dtype=np.int64)
         is_new = rows < 0
