@@ -329,7 +329,7 @@ class Graph:
             raise GraphError(f"as many nodes as rows are needed, got {len(ids):,} nodes and {matrix.shape[0]:,} rows")
         if directed or not _is_symmetric(matrix):
             if not directed:
-                _say_directed()
+                say_directed()
             triples = sp.coo_array(matrix)
             kept = np.flatnonzero(triples.data)
             rows, columns = (coordinates[kept] for coordinates in triples.coords)
@@ -401,7 +401,7 @@ class Graph:
         duplicates: str,
     ) -> Graph:
         if is_directed and not directed:
-            _say_directed()
+            say_directed()
         ends = np.array([edge[:2] for edge in edges], dtype=np.int64).reshape(-1, 2)
         given = [edge[2] for edge in edges]
         weights = None if all(w is None for w in given) else [1.0 if w is None else w for w in given]
@@ -560,7 +560,8 @@ def _has_gaps(values: npt.NDArray[Any]) -> bool:
     return any(value is None or type(value).__name__ in ("NAType", "NaTType") or value != value for value in values)
 
 
-def _say_directed() -> None:
+def say_directed() -> None:
+    """Warn that arcs become edges."""
     warnings.warn(
         "the network is directed and is read as undirected; directed=True (--directed) follows its arcs as given",
         ManelaWarning,

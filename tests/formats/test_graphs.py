@@ -1,3 +1,5 @@
+import json
+
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -80,7 +82,7 @@ def test_a_matrix_with_bad_weights_is_refused_with_the_file(tmp_path):
         ("none.txt", "no such file"),
         ("folder", "it is a folder"),
         ("g.xyz", "the format must be one of .* got '.xyz'"),
-        ("plain", "got ''"),
+        ("plain", "got 'plain'"),
         ("g.npz", "save_npz"),
         ("g.mat", "not a readable .mat file"),
         ("g.graphml", "not a readable .graphml file"),
@@ -99,3 +101,60 @@ def test_what_cannot_be_read_is_refused_with_the_file(tmp_path, name, message):
 def test_a_missing_extra_names_its_install_command():
     with pytest.raises(MissingExtraError, match=r"drawing needs no_such_module.*pip install 'manela\[report\]'"):
         import_extra("no_such_module.part", "report", "drawing")
+
+
+def test_gexf_pajek_json_and_feather_keep_ids_and_weights(tmp_path, wanted, networkx):
+    nx.write_gexf(networkx, tmp_path / "g.gexf")
+    nx.write_pajek(networkx, tmp_path / "g.net")
+    (tmp_path / "g.json").write_text(json.dumps(nx.node_link_data(networkx)))
+    frame = pd.DataFrame(EDGES, columns=["source", "target", "weight"])
+    frame.to_feather(tmp_path / "g.feather")
+    frame.to_feather(tmp_path / "g.arrow")
+    for name in ("g.gexf", "g.net", "g.json", "g.feather", "g.arrow"):
+        assert read_graph(tmp_path / name).digest == wanted.digest, name
+
+
+def test_node_link_json_may_be_directed_and_name_nodes_without_edges(tmp_path):
+    graph = nx.DiGraph([(("a", 1), 2), (2, 3)])
+    graph.add_node(9)
+    (tmp_path / "g.json").write_text(json.dumps(nx.node_link_data(graph)))
+    arcs = read_graph(tmp_path / "g.json", directed=True)
+    assert (arcs.nodes.tolist(), arcs.degrees.tolist()) == ([("a", 1), 2, 3, 9], [1, 1, 0, 0])
+    with pytest.warns(ManelaWarning, match="read as undirected"):
+        assert read_graph(tmp_path / "g.json").degrees.tolist() == [1, 2, 1, 0]
+    (tmp_path / "u.json").write_text('{"nodes": [], "links": [{"source": 1, "target": 2}]}')
+    assert read_graph(tmp_path / "u.json", directed=True).degrees.tolist() == [1, 1]
+    (tmp_path / "bad.json").write_text('{"rows": []}')
+    with pytest.raises(FormatError, match="must be node-link JSON"):
+        read_graph(tmp_path / "bad.json")
+
+
+def test_matrix_market_metis_and_arrays_of_edges(tmp_path):
+    pairs = np.array([(0, 1), (1, 2), (2, 3)])
+    matrix = sp.coo_array((np.ones(3), pairs.T), shape=(4, 4))
+    scipy.io.mmwrite(tmp_path / "g.mtx", matrix + matrix.T, symmetry="symmetric")
+    np.save(tmp_path / "g.npy", pairs)
+    np.save(tmp_path / "t.npy", pairs.T)
+    (tmp_path / "g.metis").write_text("% a comment\n4 3\n2\n1 3\n2 4\n3\n")
+    (tmp_path / "w.graph").write_text("3 2 001\n2 5\n1 5 3 7\n2 7\n")
+    for name, nodes in (
+        ("g.mtx", [0, 1, 2, 3]),
+        ("g.npy", [0, 1, 2, 3]),
+        ("t.npy", [0, 1, 2, 3]),
+        ("g.metis", [1, 2, 3, 4]),
+    ):
+        graph = read_graph(tmp_path / name)
+        assert (graph.nodes.tolist(), graph.degrees.tolist(), graph.is_weighted) == (nodes, [1, 2, 2, 1], False), name
+    assert read_graph(tmp_path / "w.graph").strengths.tolist() == [5.0, 12.0, 7.0]
+    for name, text in (
+        ("a.metis", "x y\n"),
+        ("b.metis", "3 2\n2\n"),
+        ("c.metis", "2 1\n9\n1\n"),
+        ("d.metis", "2 1\nz\n1\n"),
+    ):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(FormatError):
+            read_graph(tmp_path / name)
+    np.save(tmp_path / "bad.npy", np.zeros((3, 3)))
+    with pytest.raises(FormatError, match="whole numbers of shape"):
+        read_graph(tmp_path / "bad.npy")

@@ -1,7 +1,12 @@
+import bz2
 import gzip
+import lzma
 import warnings
+import zipfile
 
+import networkx as nx
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -294,3 +299,47 @@ def test_a_long_edge_list_of_strings_is_the_network_that_was_written(tmp_path):
     assert graph.number_of_edges == len(wanted)
     u, v = next(iter(wanted))
     assert f"user-{v}" in graph.neighbours(f"user-{u}")
+
+
+def pack(data, ending, path):
+    if ending == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("inside.csv", data)
+    elif ending == ".zst":
+        with pyarrow.output_stream(str(path), compression="zstd") as stream:
+            stream.write(data)
+    else:
+        path.write_bytes({".gz": gzip, ".bz2": bz2, ".xz": lzma}[ending].compress(data))
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz", ".zst", ".zip"])
+def test_packed_files_are_read_and_cut_ones_told(tmp_path, ending):
+    path = tmp_path / f"edges.csv{ending}"
+    lines = [f"node {i},node {(7 * i + 1) % 500}" for i in range(500)]
+    pack("\n".join(lines).encode(), ending, path)
+    assert read_graph(path, duplicates="first").number_of_nodes == 500
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(FormatError, match="damaged or cut off"):
+        read_graph(path)
+
+
+def test_a_zip_must_hold_one_file(tmp_path):
+    with zipfile.ZipFile(tmp_path / "two.csv.zip", "w") as archive:
+        archive.writestr("a.csv", "1,2")
+        archive.writestr("b.csv", "2,3")
+    with pytest.raises(FormatError, match="must hold one file, it holds 2"):
+        read_graph(tmp_path / "two.csv.zip")
+
+
+def test_edge_lists_of_networkx_are_read_as_it_writes_them(tmp_path):
+    graph = nx.Graph()
+    graph.add_edge(0, 1, weight=4)
+    graph.add_edge(1, 2, weight=2.5, colour="a b {c}")
+    nx.write_edgelist(graph, tmp_path / "w.edgelist")
+    assert edges_of(read_graph(tmp_path / "w.edgelist")) == {frozenset((0, 1)): 4.0, frozenset((1, 2)): 2.5}
+    nx.write_edgelist(nx.path_graph(3), tmp_path / "p.edgelist")
+    found = read_graph(tmp_path / "p.edgelist")
+    assert (found.nodes.tolist(), found.is_weighted) == ([0, 1, 2], False)
+    (tmp_path / "bad.edgelist").write_text("0 1 {'weight': 4}\n1 2 {'weight': __import__('os')}\n")
+    with pytest.raises(FormatError, match=r"bad.edgelist:2: attributes must be a dict"):
+        read_graph(tmp_path / "bad.edgelist")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,13 +13,16 @@ from typing import Any
 import numpy as np
 
 from manela.errors import FormatError, GraphError, ManelaError, import_extra
-from manela.formats.text import read_adjacency_list, read_bytes, read_edge_list
-from manela.graph import Graph, find_columns
+from manela.formats.text import drop_packing, read_adjacency_list, read_bytes, read_edge_list, read_metis
+from manela.graph import Graph, find_columns, say_directed
 
 _EDGE_LISTS = (".txt", ".csv", ".tsv", ".edgelist", ".edges")
 _ADJACENCY_LISTS = (".adjlist", ".adj")
-ENDINGS = (*_EDGE_LISTS, *_ADJACENCY_LISTS, ".mat", ".npz", ".graphml", ".gml", ".parquet")
-"""The endings of files that can be read; those of text files may have .gz behind them."""
+ENDINGS = (
+    *_EDGE_LISTS, *_ADJACENCY_LISTS, ".mat", ".npz", ".npy", ".mtx", ".graphml", ".gml", ".gexf", ".net", ".json",
+    ".metis", ".graph", ".parquet", ".feather", ".arrow",
+)  # fmt: skip
+"""The endings of files that can be read; those of text files may be packed, as .gz, .bz2, .xz, .zst or .zip."""
 
 
 def read_graph(
@@ -35,8 +39,9 @@ def read_graph(
     Parameters
     ----------
     path : path
-        An edge list (.txt .csv .tsv .edgelist .edges), adjacency list (.adjlist .adj), .mat, SciPy .npz, .graphml, .gml
-        or .parquet; text also as .gz.
+        An edge list (.txt .csv .tsv .edgelist .edges), adjacency list (.adjlist .adj), .mat, SciPy .npz, an array of
+        edges (.npy), Matrix Market (.mtx), .graphml, .gml, .gexf, Pajek (.net), node-link .json, METIS (.metis
+        .graph), .parquet or .feather; text also packed as .gz, .bz2, .xz, .zst or .zip.
     directed : bool, default=False
         Follow arcs as given; otherwise the network is read as undirected.
     unweighted : bool, default=False
@@ -58,17 +63,25 @@ def read_graph(
         raise FormatError(f"{path}: must be a file, but it is a folder")
     if not path.exists():
         raise FormatError(f"{path}: no such file, nor a data set of that name (manela datasets list)")
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    zipped = suffixes[-1:] == [".gz"]
-    ending = (suffixes[:-1] if zipped else suffixes)[-1:]
-    kind = ending[0] if ending else ""
+    kind = Path(drop_packing(path.name)).suffix.lower()
     if kind not in ENDINGS:
-        raise FormatError(f"{path}: the format must be one of {' '.join(ENDINGS)}, got {kind + '.gz' * zipped!r}")
+        shown = "".join(path.suffixes[-2:]) or path.name
+        raise FormatError(f"{path}: the format must be one of {' '.join(ENDINGS)}, got {shown!r}")
     readers: dict[str, Callable[[], Graph]] = {
         ".mat": lambda: _read_mat(path, matfile_variable, directed),
         ".npz": lambda: _read_npz(path, directed),
         ".graphml": lambda: _read_networkx(path, "read_graphml", directed, duplicates),
         ".gml": lambda: _read_networkx(path, "read_gml", directed, duplicates),
+        ".gexf": lambda: _read_networkx(path, "read_gexf", directed, duplicates),
+        ".net": lambda: _read_networkx(path, "read_pajek", directed, duplicates),
+        ".json": lambda: _read_node_link(path, directed, duplicates),
+        ".npy": lambda: _read_npy(path, directed, duplicates),
+        ".mtx": lambda: _read_matrix_market(path, directed),
+        **{name: lambda: read_metis(path, directed=directed) for name in (".metis", ".graph")},
+        **{
+            name: lambda: _read_feather(path, directed, unweighted, duplicates, columns)
+            for name in (".feather", ".arrow")
+        },
         ".parquet": lambda: _read_parquet(path, directed, unweighted, duplicates, columns),
         **{name: lambda: read_adjacency_list(path, directed=directed) for name in _ADJACENCY_LISTS},
         **{
@@ -118,6 +131,49 @@ def _read_npz(path: Path, directed: bool) -> Graph:
     return Graph.from_scipy(sp.load_npz(path), directed=directed)
 
 
+def _read_npy(path: Path, directed: bool, duplicates: str) -> Graph:
+    array = np.load(path, allow_pickle=False)
+    if array.ndim != 2 or 2 not in array.shape or not np.issubdtype(array.dtype, np.integer):
+        raise FormatError(f"{path}: must be whole numbers of shape (edges, 2) or (2, edges), got {array.shape}")
+    sources, targets = array.T if array.shape[1] == 2 else array
+    return Graph.from_edges(sources, targets, directed=directed, duplicates=duplicates)
+
+
+def _read_matrix_market(path: Path, directed: bool) -> Graph:
+    import scipy.io
+    import scipy.sparse as sp
+
+    with contextlib.closing(io.BytesIO(read_bytes(path).tobytes())) as stream:
+        return Graph.from_scipy(sp.coo_array(scipy.io.mmread(stream)), directed=directed)
+
+
+def _read_node_link(path: Path, directed: bool, duplicates: str) -> Graph:
+    """A network as `networkx.node_link_data` or D3 write it: nodes with ids, and links or edges with their ends."""
+    content = json.loads(read_bytes(path).tobytes())
+    links = content.get("links", content.get("edges")) if isinstance(content, dict) else None
+    if not isinstance(links, list) or not all(isinstance(link, dict) for link in links):
+        raise FormatError(f"{path}: must be node-link JSON, with a list of links or edges")
+    nodes = [_as_id(node["id"]) for node in content.get("nodes", []) if isinstance(node, dict) and "id" in node]
+    sources, targets = ([_as_id(link[end]) for link in links] for end in ("source", "target"))
+    weights = [link.get("weight", 1.0) for link in links] if any("weight" in link for link in links) else None
+    is_directed = bool(content.get("directed", False))
+    if is_directed and not directed:
+        say_directed()
+    if directed and not is_directed:  # each edge is two arcs then
+        sources, targets, weights = sources + targets, targets + sources, weights and weights + weights
+    return Graph.from_edges(sources, targets, weights, nodes=nodes or None, directed=directed, duplicates=duplicates)
+
+
+def _as_id(value: Any) -> Any:
+    """An id from JSON, which has lists for tuples."""
+    return tuple(_as_id(part) for part in value) if isinstance(value, list) else value
+
+
+def _read_feather(path: Path, directed: bool, unweighted: bool, duplicates: str, chosen: Sequence[str] | None) -> Graph:
+    feather: Any = import_extra("pyarrow.feather", "io", f"reading {path.suffix}")
+    return _read_table(feather.read_table(path), directed, unweighted, duplicates, chosen)
+
+
 def _read_networkx(path: Path, reader: str, directed: bool, duplicates: str) -> Graph:
     networkx = import_extra("networkx", "io", f"reading {path.suffix}")
     with contextlib.closing(io.BytesIO(read_bytes(path).tobytes())) as stream:
@@ -133,7 +189,11 @@ def _read_networkx(path: Path, reader: str, directed: bool, duplicates: str) -> 
 
 def _read_parquet(path: Path, directed: bool, unweighted: bool, duplicates: str, chosen: Sequence[str] | None) -> Graph:
     parquet: Any = import_extra("pyarrow.parquet", "io", "reading .parquet")
-    table = parquet.read_table(path)
+    return _read_table(parquet.read_table(path), directed, unweighted, duplicates, chosen)
+
+
+def _read_table(table: Any, directed: bool, unweighted: bool, duplicates: str, chosen: Sequence[str] | None) -> Graph:
+    """The network of a table of Arrow."""
     columns = {name: table[name].to_numpy() for name in table.column_names}
     if chosen is not None:
         source, target, weight = (*chosen, None)[:3]

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import ast
+import bz2
 import csv
 import gzip
+import lzma
+import re
 import warnings
+import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from manela.errors import FormatError, ManelaWarning
+from manela.errors import FormatError, ManelaError, ManelaWarning, import_extra
 from manela.formats.columns import Columns, choose_columns, find_heading
 from manela.graph import Graph
 from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 
 Bytes = npt.NDArray[np.uint8]
 
+PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+"""Endings of packed files."""
+_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, OSError, ValueError)
+_ATTRIBUTES = re.compile(rb"(\S+\s+\S+)\s+(\{.*\})")
 _PIECE = 1 << 22
 _FIRST_BYTES = 1 << 16
 _LINES = 1000
@@ -45,7 +55,7 @@ def read_edge_list(
     """
     from manela.kernels import text as kernels
 
-    data = read_bytes(path)
+    data = _unfold_attributes(path, read_bytes(path))
     separator, data, skipped, chosen = _find_layout(path, data, columns, unweighted)
     lines = int(np.count_nonzero(data == ord("\n"))) + 1
     first, second = sorted((chosen.source, chosen.target))
@@ -63,6 +73,32 @@ def read_edge_list(
         sources, targets, weights if len(weights) else None, nodes, directed=directed,
         duplicates="first" if unweighted and duplicates == "sum" else duplicates,
     )  # fmt: skip
+
+
+def _unfold_attributes(path: Path, data: Bytes) -> Bytes:
+    """An edge list as NetworkX writes it, `0 1 {'weight': 4}`, as one with weights; any other as it is."""
+    lines, _ = _first_lines(data)
+    if not lines or not _ATTRIBUTES.fullmatch(lines[0].strip()):
+        return data
+    found, has_weights = [], False
+    for number, line in enumerate(data.tobytes().split(b"\n"), 1):
+        match = _ATTRIBUTES.fullmatch(line.strip())
+        if match is None:
+            if line.strip() and line.lstrip()[:1] not in (b"#", b"%"):
+                shown = line[:80].decode(errors="replace")
+                raise FormatError(f"{path}:{number}: a line must be `source target {{…}}`, got {shown!r}")
+            found.append(b"")
+            continue
+        try:
+            attributes = ast.literal_eval(match[2].decode())
+        except (ValueError, SyntaxError, UnicodeDecodeError, MemoryError, RecursionError) as error:
+            raise FormatError(f"{path}:{number}: attributes must be a dict as Python writes it: {error}") from None
+        weight = attributes.get("weight", 1) if isinstance(attributes, dict) else 1
+        has_weights |= isinstance(attributes, dict) and "weight" in attributes
+        found.append(match[1] + f" {weight}".encode())
+    if not has_weights:
+        found = [line.rpartition(b" ")[0] for line in found]
+    return np.frombuffer(b"\n".join(found), dtype=np.uint8)
 
 
 def read_adjacency_list(path: Path, *, directed: bool = False) -> Graph:
@@ -84,16 +120,55 @@ def read_adjacency_list(path: Path, *, directed: bool = False) -> Graph:
     return Graph.from_arcs(sources, np.delete(numbers, firsts), None, nodes, directed=directed, duplicates="first")
 
 
+def read_metis(path: Path, *, directed: bool = False) -> Graph:
+    """The network of a file as METIS has it: a line of sizes, and for each node, from 1 on, its neighbours."""
+    lines = [
+        line.split() for line in read_bytes(path).tobytes().decode("ascii", "replace").splitlines()
+        if not line.lstrip().startswith("%")
+    ]  # fmt: skip
+    head = lines[0] if lines else []
+    if not 2 <= len(head) <= 4 or not all(field.isdecimal() for field in head):
+        raise FormatError(f"{path}:1: must be `nodes edges` and a format, as METIS has it, got {' '.join(head)[:80]!r}")
+    nodes, form = int(head[0]), (head[2] if len(head) > 2 else "0").zfill(3)
+    skipped = (form[0] == "1") + (int(head[3]) if len(head) > 3 else 1) * (form[1] == "1")
+    has_weights = form[2] == "1"
+    body = lines[1 : nodes + 1]
+    if len(body) < nodes:
+        raise FormatError(f"{path}: must have a line for each of {nodes:,} nodes, got {len(body):,}")
+    sources, targets, weights = [], [], []
+    for row, fields in enumerate(body):
+        rest = fields[skipped:]
+        try:
+            numbers = [int(field) for field in (rest[::2] if has_weights else rest)]
+            weights += [float(field) for field in rest[1::2]] if has_weights else []
+        except ValueError:
+            raise FormatError(
+                f"{path}: the line of node {row + 1} must hold numbers, got {' '.join(rest)[:80]!r}"
+            ) from None
+        if any(not 1 <= number <= nodes for number in numbers) or (has_weights and len(rest) % 2):
+            raise FormatError(f"{path}: the line of node {row + 1} must name nodes 1 to {nodes:,}")
+        sources += [row] * len(numbers)
+        targets += [number - 1 for number in numbers]
+    return Graph.from_arcs(
+        np.array(sources, np.int64), np.array(targets, np.int64), weights or None, np.arange(1, nodes + 1),
+        directed=directed, duplicates="first",
+    )  # fmt: skip
+
+
 def read_bytes(path: Path) -> Bytes:
-    """The bytes of a text file, unpacked if it ends in .gz, without a byte-order mark."""
-    if path.suffix.lower() == ".gz":
+    """The bytes of a text file, unpacked if its ending says that it is packed, without a byte-order mark."""
+    ending = path.suffix.lower()
+    if ending in PACKED:
         unpacked = bytearray()
         try:
-            with gzip.open(path, "rb") as stream:
+            with _open_packed(path, ending) as stream:
                 while piece := stream.read(_PIECE):
                     unpacked += piece
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise FormatError(f"{path}: must be a whole gzip file, but it is damaged or cut off: {error}") from error
+        except ManelaError:
+            raise
+        except _DAMAGE as error:
+            words = f"must be a whole {ending} file, but it is damaged or cut off"
+            raise FormatError(f"{path}: {words}: {error}") from error
         data: Bytes = np.frombuffer(unpacked, dtype=np.uint8)
     else:
         data = np.fromfile(path, dtype=np.uint8)
@@ -106,6 +181,39 @@ def read_bytes(path: Path) -> Bytes:
     return data
 
 
+@contextmanager
+def _open_packed(path: Path, ending: str) -> Iterator[Any]:
+    """The content of a packed file; of a .zip, of the one file in it."""
+    if ending == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
+            if len(names) != 1:
+                raise FormatError(f"{path}: must hold one file, it holds {len(names)}; unpack the one that is meant")
+            with archive.open(names[0]) as stream:
+                yield stream
+        return
+    if ending == ".zst":
+        arrow: Any = import_extra("pyarrow", "io", "reading .zst")
+        with arrow.input_stream(str(path), compression="zstd") as stream:
+            yield stream
+        return
+    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    with openers[ending](path, "rb") as stream:
+        yield stream
+
+
+def drop_packing(name: str) -> str:
+    """The name of what is in a packed file.
+
+    Examples
+    --------
+    >>> drop_packing("edges.CSV.gz"), drop_packing("edges.txt")
+    ('edges.CSV', 'edges.txt')
+    """
+    ending = Path(name).suffix
+    return name[: -len(ending)] if ending.lower() in PACKED else name
+
+
 def _find_layout(
     path: Path, data: Bytes, wanted: Sequence[str] | None, unweighted: bool
 ) -> tuple[int, Bytes, int, Columns]:
@@ -113,7 +221,7 @@ def _find_layout(
     lines, places = _first_lines(data)
     if not lines:
         return 0, data, 0, choose_columns(None, [], None, unweighted)
-    separator = _find_separator(path.name.lower().removesuffix(".gz"), lines[0])
+    separator = _find_separator(drop_packing(path.name).lower(), lines[0])
     fields = [_fields_of(line, separator) for line in lines]
     has_heading = find_heading(fields[0], fields[1:])
     try:
