@@ -1,10 +1,12 @@
 import pickle
+import types
 import warnings
 
 import igraph
 import networkx as nx
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
@@ -225,7 +227,7 @@ def test_a_weight_that_is_not_finite_and_positive_is_refused(weight):
         (lambda: Graph.from_edges(["a"], ["b"], nodes=["a"]), "'b' is missing"),
         (lambda: Graph.from_edges(["a"], ["b"], nodes=["a", "b", "a"]), "twice"),
         (lambda: Graph.of(sp.coo_array((2, 3))), "square"),
-        (lambda: Graph.of(np.zeros((3, 3))), r"shape \(2, arcs\)"),
+        (lambda: Graph.of(np.zeros((3, 4))), r"shape \(2, arcs\)"),
         (lambda: Graph.of(np.array([[0, -1], [1, 2]])), "negative"),
         (lambda: Graph.of(np.array([[0], [10**12]])), "renumber"),
         (lambda: Graph.of(pd.DataFrame({"a": [1]})), "two columns"),
@@ -290,3 +292,58 @@ def test_arrays_given_to_the_graph_itself_stay_writable():
     assert indices.flags.writeable
     assert not graph.indptr.flags.writeable
     assert np.shares_memory(graph.indices, indices)
+
+
+def objects():
+    """Ways to hold the edges 0 - 1 and 1 - 2 of weights 2 and 3, or without weights."""
+    import torch
+
+    matrix = sp.coo_array(([2.0, 3.0], ([0, 1], [1, 2])), shape=(3, 3))
+    both = (matrix + matrix.T).tocsr()
+    data = types.SimpleNamespace(
+        edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]),
+        edge_weight=torch.tensor([2.0, 2.0, 3.0, 3.0]),
+        num_nodes=3,
+    )
+    tensor = torch.sparse_coo_tensor(np.array(both.tocoo().coords), both.tocoo().data, (3, 3))
+    weighted = {
+        "triples": [(0, 1, 2.0), (1, 2, 3.0)], "lists": [[0, 1, 2.0], [1, 2, 3.0]],
+        "networkx tuples": [(0, 1, {"weight": 2.0}), (1, 2, {"weight": 3.0})],
+        "dense": both.toarray(), "arrow": pa.table({"source": [0, 1], "target": [1, 2], "weight": [2.0, 3.0]}),
+        "dict of dicts": {0: {1: 2.0}, 1: {0: 2.0, 2: 3.0}, 2: {1: 3.0}},
+        "networkx dict": {0: {1: {"weight": 2.0}}, 1: {2: {"weight": 3.0}}},
+        "PyG": data, "sparse tensor": tensor, "sparse tensor, rows": tensor.to_sparse_csr(),
+        "dense tensor": torch.tensor(both.toarray()),
+    }  # fmt: skip
+    plain = {
+        "pairs": [(0, 1), (1, 2)], "array of pairs": np.array([(0, 1), (1, 2), (2, 1)]),
+        "edge_index": np.array([[0, 1], [1, 2]]),
+        "dict of lists": {0: [1], 1: [0, 2], 2: [1]}, "dict of sets": {0: {1}, 1: {2}},
+        "tensor": torch.tensor([[0, 1, 1], [1, 0, 2]]),
+    }  # fmt: skip
+    return weighted, plain
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.filterwarnings("ignore::manela.ManelaWarning")
+def test_networks_come_in_what_people_have():
+    weighted, plain = objects()
+    for way, data in weighted.items():
+        assert edges_of(Graph.of(data)) == {(0, 1, 2.0), (1, 2, 3.0)}, way
+    for way, data in plain.items():
+        found = Graph.of(data, duplicates="first")
+        assert edges_of(found) == {(0, 1, 1.0), (1, 2, 1.0)}, way
+        assert not found.is_weighted
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ([(0, 1), (1, 2, 3.0)], "and not both"), ([(0,)], "pairs"), ({0: 1}, "the neighbours of each node"),
+        ({"a": "bc"}, "the neighbours of each node"), (np.zeros((3, 4)), "edge_index"),
+        (7, "got int"), ([1, 2], "got list"),
+    ],
+)  # fmt: skip
+def test_what_is_no_network_says_so(data, words):
+    with pytest.raises(GraphError, match=words):
+        Graph.of(data)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from manela.errors import GraphError, ManelaWarning, UnknownNodeError
+from manela.errors import GraphError, ManelaWarning, UnknownNodeError, import_extra
 from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 
 Integers = npt.NDArray[np.int64]
@@ -189,8 +189,9 @@ class Graph:
         Edges that are given several times add up to a weight; `duplicates` is "first" to keep the first of them, or
         "error" to refuse them.
 
-        Takes a Graph, a SciPy sparse matrix, a NetworkX or igraph graph, a pandas frame of edges, or a PyG-style
-        edge_index: an integer array of shape (2, number of arcs). Files are read by `manela.read_graph`.
+        Takes a Graph, a SciPy sparse matrix or a square array, a NetworkX or igraph graph, a pandas, polars or Arrow
+        table of edges, a list or array of pairs, or triples with a weight, a dict of each node's neighbours, a PyG Data
+        or edge_index (integers of shape (2, arcs)), or a sparse tensor. Files are read by `manela.read_graph`.
         """
         if isinstance(data, cls):
             return data
@@ -204,12 +205,70 @@ class Graph:
             return cls.from_igraph(data, **rule)
         if library == "pandas":
             return cls.from_pandas(data, **rule)
+        if hasattr(data, "__arrow_c_stream__"):  # tables of Arrow, polars, DuckDB and others
+            arrow = import_extra("pyarrow", "io", f"a table of {library}")
+            table = arrow.table(data)
+            return cls.from_columns({name: table[name].to_numpy() for name in table.column_names}, **rule)
+        if hasattr(data, "edge_index"):
+            weights = getattr(data, "edge_weight", None)
+            return cls.from_edge_index(
+                data.edge_index, None if weights is None else np.asarray(weights.cpu()),
+                number_of_nodes=getattr(data, "num_nodes", None), **rule,
+            )  # fmt: skip
+        if library == "torch" and str(data.layout) != "torch.strided":
+            tensor = data.to_sparse_coo().coalesce().cpu()
+            found = sp.coo_array((np.asarray(tensor.values()), np.asarray(tensor.indices())), shape=tuple(tensor.shape))
+            return cls.from_scipy(found, directed=directed)
         if library == "torch" or isinstance(data, np.ndarray):
-            return cls.from_edge_index(data, **rule)
+            return cls._from_array(np.asarray(data.cpu() if hasattr(data, "cpu") else data), **rule)
+        if isinstance(data, Mapping):
+            return cls._from_mapping(data, **rule)
+        if isinstance(data, list | tuple) and data and all(isinstance(one, list | tuple) for one in data):
+            return cls._from_tuples(data, **rule)
         raise GraphError(
-            "a network must be a Graph, a SciPy sparse matrix, a NetworkX or igraph graph, a pandas frame, "
+            "a network must be a Graph, a SciPy sparse matrix, a NetworkX or igraph graph, a table, a list of pairs, "
             f"an edge_index array of shape (2, arcs) or the path of a file, got {type(data).__name__}"
         )
+
+    @classmethod
+    def _from_array(cls, array: npt.NDArray[Any], *, directed: bool, duplicates: str) -> Graph:
+        """The network of an edge_index (2, arcs), pairs (edges, 2), or an adjacency matrix."""
+        is_square = array.ndim == 2 and array.shape[0] == array.shape[1]
+        if is_square and len(array) > 2:
+            return cls.from_scipy(sp.csr_array(array), directed=directed)
+        if array.ndim == 2 and array.shape[1] == 2 and not is_square:
+            return cls.from_edges(array[:, 0], array[:, 1], directed=directed, duplicates=duplicates)
+        return cls.from_edge_index(array, directed=directed, duplicates=duplicates)
+
+    @classmethod
+    def _from_tuples(cls, edges: Sequence[Any], *, directed: bool, duplicates: str) -> Graph:
+        """The network of a list of pairs, or of triples with a weight."""
+        sizes = {len(edge) for edge in edges}
+        if sizes not in ({2}, {3}):
+            raise GraphError("a list of edges must hold pairs, or triples with a weight, and not both")
+        weights = [edge[2] for edge in edges] if sizes == {3} else None
+        if weights is not None and all(isinstance(weight, Mapping) for weight in weights):  # as NetworkX has them
+            weights = [weight.get("weight", 1.0) for weight in weights]
+        return cls.from_edges(
+            [edge[0] for edge in edges], [edge[1] for edge in edges], weights, directed=directed, duplicates=duplicates
+        )
+
+    @classmethod
+    def _from_mapping(cls, adjacency: Mapping[Any, Any], *, directed: bool, duplicates: str) -> Graph:
+        """The network of each node's neighbours, in a list or a dict with weights; an edge may stand at both nodes."""
+        sources, targets, weights = [], [], []
+        for node, neighbours in adjacency.items():
+            if isinstance(neighbours, str) or not isinstance(neighbours, Iterable):
+                raise GraphError(f"a dict must hold the neighbours of each node, got {neighbours!r} for {node!r}")
+            for other in neighbours:
+                sources.append(node)
+                targets.append(other)
+                value = neighbours[other] if isinstance(neighbours, Mapping) else 1.0
+                weights.append(value.get("weight", 1.0) if isinstance(value, Mapping) else value)
+        nodes = list(dict.fromkeys([*adjacency, *targets]))
+        if not directed:
+            duplicates = "first" if duplicates == "sum" else duplicates
+        return cls.from_edges(sources, targets, weights, nodes=nodes, directed=directed, duplicates=duplicates)
 
     @classmethod
     def from_edges(
@@ -367,7 +426,7 @@ class Graph:
             raise GraphError(f"an edge_index of {array.shape[1]:,} arcs cannot name {size:,} nodes; renumber its nodes")
         data = np.ones(array.shape[1]) if weights is None else _check_weights(weights, array.shape[1])
         matrix = sp.coo_array((data, (array[0], array[1])), shape=(size, size))
-        if duplicates != "sum" and array.size and matrix.tocsr().nnz < array.shape[1]:
+        if duplicates != "sum" and array.size and not (matrix.tocsr().nnz == array.shape[1] and _is_symmetric(matrix)):
             return cls.from_arcs(array[0], array[1], weights, np.arange(size), directed=directed, duplicates=duplicates)
         return cls.from_scipy(matrix, directed=directed)
 
