@@ -14,7 +14,7 @@ import pytest
 RUN = ("embed", "sbm", "--dimensions", "24", "--checkpoint", "run", "--checkpoint-every", "0")
 LENGTHS = {
     "messages": ("--pairs", "40000000", "--rounds", "200"),
-    "walks": ("--paper", "--pairs", "12000000", "--rounds", "60"),
+    "walks": ("--paper", "--pairs", "25000000", "--rounds", "120"),
 }
 """Of runs of a few seconds in either edition."""
 
