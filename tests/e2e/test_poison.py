@@ -28,6 +28,7 @@ def blocks():
 def learn(blocks, folder, attack):
     """Four daemons, the fourth of which lies; returns micro-F1 of the others' nodes, and what the others say."""
     graph, communities = blocks
+    folder.mkdir()
     federation = Federation(graph, assign(graph, 4, "random", 0), folder, {"dimensions": 32}, finish=5.0)
     *honest, liar = federation.members
     command = [sys.executable, str(Path(__file__).with_name("hostile_daemon.py")), attack, str(liar.folder)]
@@ -55,8 +56,12 @@ def learn(blocks, folder, attack):
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_hostile_fourth_host_does_not_spoil_the_others(blocks, tmp_path, attack):
-    score, statuses, liar = learn(blocks, tmp_path, attack)
-    assert score >= 0.90
+    score, statuses, liar = learn(blocks, tmp_path / "0", attack)
+    scores = [score]
+    # hosts draw from secrets of their own, and a score is off by 0.01 and more: it is the mean that counts
+    if score < 0.92:
+        scores += [learn(blocks, tmp_path / str(again), attack)[0] for again in (1, 2)]
+    assert np.mean(scores) >= 0.90, scores
     assert all(status["peers"][liar]["state"] == "here" for status in statuses)  # it took part to the end
     if attack in FALSE_ROWS:
         assert sum(sum(status["peers"][liar]["alarms"].values()) for status in statuses) > 0
