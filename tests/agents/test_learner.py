@@ -9,23 +9,28 @@ from manela.agents.neighbourhood import Edge, Neighbourhood
 from manela.datasets.generators import stochastic_block_model
 
 
-@pytest.fixture(scope="module")
-def hosts():
+@pytest.fixture
+def services():
+    """Of two hosts."""
     graph, _ = stochastic_block_model(nodes=150, inside=0.3, between=0.01, seed=3)
-    found, _ = split_over(graph, 2, make_terms(rounds=30, pairs=None, smooth=False, start="random", every=1))
-    return found
+    hosts, _ = split_over(graph, 2, make_terms(rounds=30, pairs=None, smooth=False, start="random", every=1))
+    return connect(hosts)
 
 
-def test_rounds_are_not_spent_while_a_peer_is_away_until_patience_is_over(hosts):
-    services = connect(hosts)
+async def learn_until_the_other_is_gone(services, **options):
+    """The learner of h0, which learns and has seen h1 go; what it does, and the service of h1."""
+    learner, other = learners_of(services, **options)
+    await asyncio.gather(learner.meet_all(5.0), other.meet_all(5.0))
+    away = services.pop("h1")
+    running = asyncio.create_task(learner.run())
+    while not learner.trouble_with("h1"):
+        await asyncio.sleep(0.001)
+    return learner, running, away
 
+
+def test_rounds_are_not_spent_while_a_peer_is_away_until_patience_is_over(services):
     async def run():
-        learner, other = learners_of(services, wait=1.0)
-        await asyncio.gather(learner.meet_all(5.0), other.meet_all(5.0))
-        away = services.pop("h1")
-        running = asyncio.create_task(learner.run())
-        while not learner.trouble_with("h1"):
-            await asyncio.sleep(0.001)
+        learner, running, away = await learn_until_the_other_is_gone(services, wait=1.0)
         spent = learner.host.round
         await asyncio.sleep(0.3)
         assert learner.host.round <= spent + 1
@@ -109,18 +114,9 @@ def test_more_rounds_are_done_when_they_are_asked_for():
     asyncio.run(run())
 
 
-def test_a_peer_that_is_back_is_not_waited_for_any_longer():
-    graph, _ = stochastic_block_model(nodes=150, inside=0.3, between=0.01, seed=3)
-    found, _ = split_over(graph, 2, make_terms(rounds=30, pairs=None, smooth=False, start="random", every=1))
-    services = connect(found)
-
+def test_a_peer_that_is_back_is_not_waited_for_any_longer(services):
     async def run():
-        learner, other = learners_of(services, wait=600.0)
-        await asyncio.gather(learner.meet_all(5.0), other.meet_all(5.0))
-        away = services.pop("h1")
-        running = asyncio.create_task(learner.run())
-        while not learner.trouble_with("h1"):
-            await asyncio.sleep(0.001)
+        learner, running, away = await learn_until_the_other_is_gone(services, wait=600.0)
         assert learner.host.sessions.knows("h1")  # it has answered before
         services["h1"] = away
         await asyncio.wait_for(running, 60.0)

@@ -24,11 +24,7 @@ def embed(
     paper: o.Paper = False,  # noqa: ARG001
     thorough: o.Thorough = False,  # noqa: ARG001
     learning: Annotated[o.Values, o.Flags(*LEARNING)],
-    unweighted: o.Unweighted = False,
-    duplicates: o.Duplicates = "sum",
-    columns: o.Columns = "",
-    directed: o.Directed = False,
-    matfile_variable: o.MatfileVariable = "network",
+    reading: Annotated[o.Values, o.Reading(directed=True)],
     running: Annotated[o.Values, o.Flags(*RUNNING)],
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Save the run here, so that it can be resumed.")
@@ -52,10 +48,7 @@ def embed(
         raise ParameterError(f"--checkpoint-every must be at least 0 seconds, got {checkpoint_every}")
     _embed(
         graph, output, {**learning, **running},
-        {
-            "directed": directed, "unweighted": unweighted, "duplicates": duplicates,
-            "columns": o.split_columns(columns), "matfile_variable": matfile_variable,
-        },
+        reading,
         checkpoint, checkpoint_every, resume, dry_run, quiet,
     )  # fmt: skip
 

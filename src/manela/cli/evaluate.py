@@ -108,10 +108,7 @@ def links(
     paper: o.Paper = False,  # noqa: ARG001
     thorough: o.Thorough = False,  # noqa: ARG001
     parameters: Annotated[o.Values, o.Flags(*_PARAMETERS)],
-    unweighted: o.Unweighted = False,
-    duplicates: o.Duplicates = "sum",
-    columns: o.Columns = "",
-    matfile_variable: o.MatfileVariable = "network",
+    reading: Annotated[o.Values, o.Reading()],
     random_state: o.RandomState = default("random_state"),
     json: JsonFile = None,
     plot: PlotFile = None,
@@ -132,14 +129,7 @@ def links(
 
     _check_outputs(json, plot)
     check("random_state", random_state)
-    read = load_graph(
-        graph,
-        unweighted=unweighted,
-        duplicates=duplicates,
-        columns=o.split_columns(columns),
-        matfile_variable=matfile_variable,
-        progress=report_download(graph),
-    )
+    read = load_graph(graph, **reading, progress=report_download(graph))
 
     from manela.evaluation.links import hide_edges, rank_links, sample_nodes
     from manela.evaluation.methods import choose_methods, make_scorer

@@ -39,10 +39,7 @@ def federate(
     ] = None,
     paper: o.Paper = False,  # noqa: ARG001
     parameters: Annotated[o.Values, o.Flags(*PARAMETERS_OF_HOSTS)],
-    unweighted: o.Unweighted = False,
-    duplicates: o.Duplicates = "sum",
-    columns: o.Columns = "",
-    matfile_variable: o.MatfileVariable = "network",
+    reading: Annotated[o.Values, o.Reading()],
     random_state: o.RandomState = default("random_state"),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
@@ -62,13 +59,7 @@ def federate(
 
     params.check("random_state", random_state)
     target = check_output(output)
-    loaded = load_graph(
-        graph,
-        unweighted=unweighted,
-        duplicates=duplicates,
-        columns=o.split_columns(columns),
-        matfile_variable=matfile_variable,
-    )
+    loaded = load_graph(graph, **reading)
     target.check_ids(loaded.nodes)
     where = assign(loaded, hosts, by, random_state)
     if folder is not None and folder.exists() and any(folder.iterdir()):

@@ -30,11 +30,7 @@ def info(
             "patience",
         ),
     ],
-    unweighted: o.Unweighted = False,
-    duplicates: o.Duplicates = "sum",
-    columns: o.Columns = "",
-    directed: o.Directed = False,
-    matfile_variable: o.MatfileVariable = "network",
+    reading: Annotated[o.Values, o.Reading(directed=True)],
     running: Annotated[o.Values, o.Flags("n_jobs")],
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
@@ -46,15 +42,7 @@ def info(
     from manela.settings import check_all
 
     settings = check_all({**learning, **running})
-    network = load_graph(
-        graph,
-        directed=directed,
-        unweighted=unweighted,
-        duplicates=duplicates,
-        columns=o.split_columns(columns),
-        matfile_variable=matfile_variable,
-        progress=report_download(graph),
-    )
+    network = load_graph(graph, **reading, progress=report_download(graph))
     facts = {"network": graph, **facts_of(network), **estimate_facts(network, settings)}
     if as_json:
         print(json.dumps(facts, ensure_ascii=False))

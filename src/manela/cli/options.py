@@ -7,6 +7,7 @@ from functools import wraps
 from inspect import Parameter as Argument
 from inspect import Signature, signature
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -51,19 +52,45 @@ class Flags:
         self.names = names
 
 
+class Reading:
+    """Marks an argument of a command that is a dict of how a network is read, as `load_graph` takes it."""
+
+    def __init__(self, directed: bool = False) -> None:
+        self.flags = {name: hint for name, hint in _READING.items() if directed or name != "directed"}
+
+
+_READING: dict[str, tuple[Any, Any]] = {
+    "directed": (Directed, False),
+    "unweighted": (Unweighted, False),
+    "duplicates": (Duplicates, "sum"),
+    "columns": (Columns, ""),
+    "matfile_variable": (MatfileVariable, "network"),
+}
+"""The flags of how a network is read, with their defaults."""
+
+
 def expand_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command a flag for each parameter that an argument marked with `Flags` names, in that argument's place.
+    """Give a command the flags that an argument marked with `Flags` or `Reading` stands for, in that argument's place.
 
     The command gets them back as one dict for each such argument.
     """
     hints = get_type_hints(command, include_extras=True)
     arguments: list[Argument] = []
     groups: dict[str, tuple[str, ...]] = {}
+    readings: dict[str, tuple[str, ...]] = {}
     for name, argument in signature(command).parameters.items():
-        marks = [mark for mark in getattr(hints[name], "__metadata__", ()) if isinstance(mark, Flags)]
-        if marks:
-            groups[name] = marks[0].names
-            arguments += [_as_argument(parameter) for parameter in marks[0].names]
+        mark = next(
+            (mark for mark in getattr(hints[name], "__metadata__", ()) if isinstance(mark, Flags | Reading)), None
+        )
+        if isinstance(mark, Flags):
+            groups[name] = mark.names
+            arguments += [_as_argument(parameter) for parameter in mark.names]
+        elif isinstance(mark, Reading):
+            readings[name] = tuple(mark.flags)
+            arguments += [
+                Argument(flag_name, Argument.KEYWORD_ONLY, default=usual, annotation=hint)
+                for flag_name, (hint, usual) in mark.flags.items()
+            ]
         else:
             arguments.append(argument.replace(annotation=hints[name], kind=Argument.KEYWORD_ONLY))
 
@@ -73,6 +100,9 @@ def expand_flags(command: Callable[..., None]) -> Callable[..., None]:
         for name, parameters in groups.items():
             given = {parameter: _parse(parameter, values.pop(parameter)) for parameter in parameters}
             values[name] = given | {parameter: preset[parameter] for parameter in parameters if parameter in preset}
+        for name, flags in readings.items():
+            values[name] = {one: values.pop(one) for one in flags}
+            values[name]["columns"] = split_columns(values[name]["columns"])
         command(**values)
 
     arguments.insert(0, Argument("invocation", Argument.KEYWORD_ONLY, annotation=typer.Context))
@@ -159,3 +189,21 @@ def split_columns(columns: str) -> list[str] | None:
     (['payer', 'payee'], None)
     """
     return [name.strip() for name in columns.split(",")] if columns else None
+
+
+def write_reading(reading: Values) -> list[str]:
+    """The flags that say how a network was read, as a shell takes them; those of defaults are left out.
+
+    Examples
+    --------
+    >>> write_reading({"unweighted": True, "columns": ["payer", "to whom"], "duplicates": "sum"})
+    ['--unweighted', "--columns 'payer,to whom'"]
+    """
+    written = []
+    for name, value in reading.items():
+        shown = ",".join(value) if isinstance(value, list) else value
+        if shown is True:
+            written.append(f"--{name.replace('_', '-')}")
+        elif shown and shown != _READING[name][1]:
+            written.append(f"--{name.replace('_', '-')} {quote(shown)}")
+    return written

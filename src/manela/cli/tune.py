@@ -14,18 +14,17 @@ from manela.errors import ParameterError
 from manela.params import check
 
 
+@o.expand_flags
 def tune(
     graph: o.GraphArgument,
     labels: Annotated[
         str | None, typer.Argument(metavar="[LABELS]", help="Labels to judge by; hidden edges are, if there are none.")
     ] = None,
+    *,
     max_seconds: Annotated[
         float, typer.Option(metavar="SECONDS", help="How long to try; one trial is made in any case.")
     ] = 300.0,
-    unweighted: o.Unweighted = False,
-    duplicates: o.Duplicates = "sum",
-    columns: o.Columns = "",
-    matfile_variable: o.MatfileVariable = "network",
+    reading: Annotated[o.Values, o.Reading()],
     random_state: o.RandomState = default("random_state"),
     jobs: o.Jobs = default("n_jobs"),
 ) -> None:
@@ -46,14 +45,7 @@ def tune(
     from manela.cli.display import report_download
     from manela.datasets.loading import load_graph, load_labels
 
-    read = load_graph(
-        graph,
-        unweighted=unweighted,
-        duplicates=duplicates,
-        columns=o.split_columns(columns),
-        matfile_variable=matfile_variable,
-        progress=report_download(graph),
-    )
+    read = load_graph(graph, **reading, progress=report_download(graph))
     truth = None if labels is None else load_labels(labels).of(read.nodes)
 
     from manela.evaluation import tuning
@@ -74,9 +66,6 @@ def tune(
     if untried:
         print(f"\n{untried} candidates were not tried for lack of time; --max-seconds gives more")
     more = [str(trials[-1].candidate)]
-    more += ["--unweighted"] if unweighted else []
-    more += [f"--duplicates {duplicates}"] if duplicates != "sum" else []
-    more += [f"--columns {quote(columns)}"] if columns else []
-    more += [f"--matfile-variable {quote(matfile_variable)}"] if matfile_variable != "network" else []
+    more += o.write_reading(reading)
     more += [f"--random-state {random_state}"] if random_state else []
     print(f"\nbest of {len(trials)} trials: manela embed {quote(graph)} -o vectors.npz {' '.join(more)}")
