@@ -124,9 +124,23 @@ def test_node_link_json_may_be_directed_and_name_nodes_without_edges(tmp_path):
         assert read_graph(tmp_path / "g.json").degrees.tolist() == [1, 2, 1, 0]
     (tmp_path / "u.json").write_text('{"nodes": [], "links": [{"source": 1, "target": 2}]}')
     assert read_graph(tmp_path / "u.json", directed=True).degrees.tolist() == [1, 1]
-    (tmp_path / "bad.json").write_text('{"rows": []}')
-    with pytest.raises(FormatError, match="must be node-link JSON"):
-        read_graph(tmp_path / "bad.json")
+    for text in ('{"rows": []}', '{"links": [{"source": 1}]}', '{"links": 7}', "[1]"):
+        (tmp_path / "bad.json").write_text(text)
+        with pytest.raises(FormatError, match="must be node-link JSON"):
+            read_graph(tmp_path / "bad.json")
+
+
+def test_a_few_bytes_do_not_ask_for_all_memory(tmp_path):
+    header = "%%MatrixMarket matrix coordinate real general"
+    (tmp_path / "g.mtx").write_text(f"{header}\n2000000000 2000000000 1\n1 2 1.0\n")
+    with pytest.raises(FormatError, match="1 entries cannot be a network of 2,000,000,000 nodes"):
+        read_graph(tmp_path / "g.mtx")
+    (tmp_path / "g.metis").write_text("1000000000000 1\n2\n1\n")
+    with pytest.raises(FormatError, match="a line for each of 1,000,000,000,000 nodes"):
+        read_graph(tmp_path / "g.metis")
+    (tmp_path / "f.metis").write_text("2 1 5555\n2\n1\n")
+    with pytest.raises(FormatError, match="three digits of 0 and 1"):
+        read_graph(tmp_path / "f.metis")
 
 
 def test_matrix_market_metis_and_arrays_of_edges(tmp_path):

@@ -144,15 +144,19 @@ def _read_matrix_market(path: Path, directed: bool) -> Graph:
     import scipy.sparse as sp
 
     with contextlib.closing(io.BytesIO(read_bytes(path).tobytes())) as stream:
-        return Graph.from_scipy(sp.coo_array(scipy.io.mmread(stream)), directed=directed)
+        matrix = sp.coo_array(scipy.io.mmread(stream))
+    if max(matrix.shape) > 1000 + 100 * matrix.nnz:  # a few bytes must not ask for all memory
+        raise FormatError(f"{path}: {matrix.nnz:,} entries cannot be a network of {max(matrix.shape):,} nodes")
+    return Graph.from_scipy(matrix, directed=directed)
 
 
 def _read_node_link(path: Path, directed: bool, duplicates: str) -> Graph:
     """A network as `networkx.node_link_data` or D3 write it: nodes with ids, and links or edges with their ends."""
     content = json.loads(read_bytes(path).tobytes())
     links = content.get("links", content.get("edges")) if isinstance(content, dict) else None
-    if not isinstance(links, list) or not all(isinstance(link, dict) for link in links):
-        raise FormatError(f"{path}: must be node-link JSON, with a list of links or edges")
+    ends = {"source", "target"}
+    if not isinstance(links, list) or not all(isinstance(link, dict) and ends <= set(link) for link in links):
+        raise FormatError(f"{path}: must be node-link JSON, with a list of links or edges, each with source and target")
     nodes = [_as_id(node["id"]) for node in content.get("nodes", []) if isinstance(node, dict) and "id" in node]
     sources, targets = ([_as_id(link[end]) for link in links] for end in ("source", "target"))
     weights = [link.get("weight", 1.0) for link in links] if any("weight" in link for link in links) else None

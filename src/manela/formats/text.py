@@ -130,6 +130,8 @@ def read_metis(path: Path, *, directed: bool = False) -> Graph:
     if not 2 <= len(head) <= 4 or not all(field.isdecimal() for field in head):
         raise FormatError(f"{path}:1: must be `nodes edges` and a format, as METIS has it, got {' '.join(head)[:80]!r}")
     nodes, form = int(head[0]), (head[2] if len(head) > 2 else "0").zfill(3)
+    if len(form) != 3 or not set(form) <= {"0", "1"}:
+        raise FormatError(f"{path}:1: the format must be three digits of 0 and 1, as METIS has it, got {head[2]!r}")
     skipped = (form[0] == "1") + (int(head[3]) if len(head) > 3 else 1) * (form[1] == "1")
     has_weights = form[2] == "1"
     body = lines[1 : nodes + 1]
