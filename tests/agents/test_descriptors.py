@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import threading
 
 from manela.agents.descriptors import Reserve
 
@@ -38,3 +39,20 @@ def test_what_was_lent_is_taken_again_and_closed():
     assert len(reserve._held) == 16
     reserve.close()
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
+def test_nobody_waits_for_whoever_saves():
+    reserve, order = Reserve(), []
+    with reserve.lend():
+
+        def look():
+            with reserve.lend():
+                order.append("looked")
+
+        other = threading.Thread(target=look)
+        other.start()
+        other.join(30.0)
+        order.append("saved")
+    assert order == ["looked", "saved"]
+    assert len(reserve._held) == 16
+    reserve.close()

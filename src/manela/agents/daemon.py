@@ -193,20 +193,24 @@ class Daemon:
         learner = self.learner
         try:
             await learner.meet_all(_LOCK_STEP_PATIENCE if self._terms.lock_step else self.config.peers.start)
+            await self._go_on()
+            await self._run_rounds()
             while not learner.stop.is_set():
-                await self._go_on()
-                self.state = "learning"
-                log("learning", round=self.service.host.round, rounds=self.service.host.expected_rounds)
-                await learner.run(self._renew)
-                await self._finish_rounds()
+                host = self.service.host
                 await learner.stay(self._has_work)
+                # one with other edges has shown nothing to peers yet, even where there is nothing new to learn
+                if await self._go_on() or self.service.host is not host:
+                    await self._run_rounds()
         except ManelaError as error:
             self.state, self.trouble = "failed", str(error)
             log("failed", why=str(error))
             raise
 
-    async def _finish_rounds(self) -> None:
-        """All rounds are over."""
+    async def _run_rounds(self) -> None:
+        """Learn until all rounds are over, and keep what was learned."""
+        self.state = "learning"
+        log("learning", round=self.service.host.round, rounds=self.service.host.expected_rounds)
+        await self.learner.run(self._renew)
         if self.learner.stop.is_set():
             return
         await self._wait_until_saved()
@@ -220,13 +224,13 @@ class Daemon:
     def _has_work(self) -> bool:
         """Whether a host that is done has something to do: other edges, or rounds that were asked for."""
         try:
-            return self._renew() or self._find_request() is not None or self._is_taught_anew()
+            return self._renew() or self._find_request() is not None or self._has_new_peer()
         except ManelaError as error:
             log("trouble", why=str(error))
             return False
 
-    def _is_taught_anew(self) -> bool:
-        """Whether a peer has come that was not learned from; one that comes and goes is learned from less and less."""
+    def _has_new_peer(self) -> bool:
+        """Whether there is a peer that was not learned from; pauses between them grow, so that none keeps us busy."""
         return self.service.host.should_go_on and time.monotonic() >= self._next_peers
 
     def _find_request(self) -> tuple[str, int] | None:
@@ -234,31 +238,33 @@ class Daemon:
         number, _, rounds = (self.store.get(_LEARN) or "").partition(" ")
         return (number, int(rounds)) if rounds.isdecimal() and number != self.store.get(_LEARNED) else None
 
-    async def _go_on(self) -> None:
-        """Have a host that is done learn for some more rounds, where there is a reason to."""
+    async def _go_on(self) -> bool:
+        """Have a host that is done learn for some more rounds, where there is a reason to; returns whether there is."""
         host = self.service.host
         if self._terms.lock_step or not host.done:
-            return
+            return False
         try:
             request = self._find_request()
             if request is not None:
                 await asyncio.to_thread(self._audit.put, _LEARNED, request[0])
         except ManelaError as error:
             log("trouble", why=str(error))
-            return
+            return False
         if request is not None:
             log("goes on", why=f"{request[1]:,} rounds were asked for")
             host.reopen(request[1])
         elif host.has_new_edges:
             log("goes on", why="there are other nodes or edges")
             host.reopen()
-        elif self._is_taught_anew():
+        elif self._has_new_peer():
             log("goes on", why="there is a peer, or there are edges with it, that were not there before")
             self._next_peers = time.monotonic() + self._pause_of_peers
             self._pause_of_peers = min(_LONGEST_PAUSE, 2 * self._pause_of_peers)
             host.reopen()
-        if not host.done:
-            await self._save(host.save())
+        if host.done:
+            return False
+        await self._save(host.save())
+        return True
 
     async def _wait_until_saved(self) -> None:
         """Until what is being saved is."""

@@ -32,13 +32,19 @@ class Reserve:
 
     @contextlib.contextmanager
     def lend(self) -> Iterator[None]:
-        """In this block there are a few files to open, whoever has taken all others."""
-        with self._lock:
-            self.close()
-            try:
-                yield
-            finally:
+        """In this block there are a few files to open, whoever has taken all others.
+
+        Nobody waits for another's block: the files are free while it lasts.
+        """
+        is_first = self._lock.acquire(blocking=False)
+        try:
+            if is_first:
+                self.close()
+            yield
+        finally:
+            if is_first:
                 self._take()
+                self._lock.release()
 
     def close(self) -> None:
         """Give all of them back."""
