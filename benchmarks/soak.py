@@ -10,7 +10,7 @@ import time
 import warnings
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -41,8 +41,8 @@ class Outcome:
     ----------
     score : float
         Micro-F1 of the honest hosts' nodes.
-    memory, files : list of (before, after)
-        MB and open files of daemons that were never killed.
+    memory, files, sockets : list of (before, after)
+        MB, open files and open connections of daemons that were never killed.
     """
 
     score: float
@@ -51,6 +51,15 @@ class Outcome:
     damaged: list[str] = field(default_factory=list)
     memory: list[tuple[float, float]] = field(default_factory=list)
     files: list[tuple[int, int]] = field(default_factory=list)
+    sockets: list[tuple[int, int]] = field(default_factory=list)
+
+
+class _Usage(NamedTuple):
+    """MB that a process has written to and shares with nobody, its open files and its open connections."""
+
+    memory: float
+    files: int
+    sockets: int
 
 
 class _Crowd(Federation):
@@ -90,10 +99,11 @@ def soak(hosts: int, nodes: int, seconds: float, folder: Path, disturbed: bool, 
         if disturbed:
             outcome.kills = _disturb(crowd, honest, victims, steady[0], seconds, choose)
             _wait(crowd, honest, lambda status: status.get("state") == "done" and status["updated"] > time.time() - 10)
-        for (memory, files), member in zip(before, steady, strict=True):
-            after = _measure(crowd.pid(member))
-            outcome.memory.append((memory, after[0]))
-            outcome.files.append((files, after[1]))
+        for early, member in zip(before, steady, strict=True):
+            late = _measure(crowd.pid(member))
+            outcome.memory.append((early.memory, late.memory))
+            outcome.files.append((early.files, late.files))
+            outcome.sockets.append((early.sockets, late.sockets))
         outcome.seconds = time.monotonic() - begun
     outcome.damaged = [words for member in crowd.members if (words := _find_damage(member))]
     vectors, rows = [], []
@@ -160,17 +170,18 @@ def _wait(crowd: _Crowd, members: list[Member], holds: Any) -> None:
         time.sleep(0.2)
 
 
-def _measure(pid: int) -> tuple[float, int]:
-    """MB that a process has written to and shares with nobody, and its open files other than connections."""
+def _measure(pid: int) -> _Usage:
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     own = next(int(line.split()[1]) for line in lines if line.startswith("Private_Dirty:"))
-    files = 0
+    files = sockets = 0
     for one in Path(f"/proc/{pid}/fd").iterdir():
         try:
-            files += not str(one.readlink()).startswith("socket:")
+            is_socket = str(one.readlink()).startswith("socket:")
         except OSError:
             continue
-    return own / 1024, files
+        sockets += is_socket
+        files += not is_socket
+    return _Usage(own / 1024, files, sockets)
 
 
 def _find_damage(member: Member) -> str:
@@ -189,7 +200,8 @@ def main() -> None:
     hosts, nodes, seconds = 64, 20_000, 600.0
     with table(
         f"{hosts} daemons, {nodes:,} nodes", "seconds", "kills", "micro-F1 of honest hosts", "files damaged",
-        "memory of those never killed, MB: before, after (mean)", "growth at most", "open files more, at most",
+        "memory of those never killed, MB: before, after (mean)", "growth at most", "files more, at most",
+        "connections: before, after (mean)",
     ) as rows:  # fmt: skip
         for name, disturbed in (("undisturbed", False), ("30 % killed at random, one hostile, one renewed", True)):
             with tempfile.TemporaryDirectory() as folder:
@@ -199,6 +211,7 @@ def main() -> None:
                 name, f"{found.seconds:.0f}", found.kills, f"{found.score:.4f}", len(found.damaged),
                 f"{before.mean():.0f}, {after.mean():.0f}", f"{(after / before).max() - 1:+.1%}",
                 max(late - early for early, late in found.files),
+                ", ".join(f"{count:.1f}" for count in np.mean(found.sockets, axis=0)),
             )  # fmt: skip
 
 

@@ -10,3 +10,4 @@ def test_a_crowd_learns_whatever_happens_to_some_of_it(tmp_path):
     assert found.score > 0.85
     assert max(late - early for early, late in found.files) <= 4
     assert max(late / early for early, late in found.memory) < 1.25
+    assert max(late - early for early, late in found.sockets) <= 2 * 6
