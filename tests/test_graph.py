@@ -226,7 +226,7 @@ def test_a_weight_that_is_not_finite_and_positive_is_refused(weight):
         (lambda: Graph.from_edges([[0]], [1]), "hashable"),
         (lambda: Graph.from_edges(["a"], ["b"], nodes=["a"]), "'b' is missing"),
         (lambda: Graph.from_edges(["a"], ["b"], nodes=["a", "b", "a"]), "twice"),
-        (lambda: Graph.of(sp.coo_array((2, 3))), "square"),
+        (lambda: Graph.from_scipy(sp.coo_array((2, 3))), "square"),
         (lambda: Graph.of(np.zeros((3, 4))), r"shape \(2, arcs\)"),
         (lambda: Graph.of(np.array([[0, -1], [1, 2]])), "negative"),
         (lambda: Graph.of(np.array([[0], [10**12]])), "renumber"),

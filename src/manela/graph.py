@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from manela.adjacency import build_rows
 from manela.errors import GraphError, ManelaWarning, UnknownNodeError, import_extra
 from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 
@@ -42,6 +43,8 @@ class Graph:
         How many were dropped.
     duplicates : int
         How many edges were given that had been given before.
+    rows : int or None
+        Of a biadjacency matrix, how many nodes are its rows; they come first, and its columns after them.
 
     Examples
     --------
@@ -59,6 +62,7 @@ class Graph:
     directed: bool = False
     self_loops: int = 0
     duplicates: int = 0
+    rows: int | None = None
 
     def __post_init__(self) -> None:
         if len(self.nodes) < 2 or len(self.indices) == 0:
@@ -189,14 +193,15 @@ class Graph:
         Edges that are given several times add up to a weight; `duplicates` is "first" to keep the first of them, or
         "error" to refuse them.
 
-        Takes a Graph, a SciPy sparse matrix or a square array, a NetworkX or igraph graph, a pandas, polars or Arrow
+        Takes a Graph, a SciPy sparse matrix or an array (square, or rectangular as for `from_biadjacency`), a NetworkX
+        or igraph graph, a pandas, polars or Arrow
         table of edges, a list or array of pairs, or triples with a weight, a dict of each node's neighbours, a PyG Data
         or edge_index (integers of shape (2, arcs)), or a sparse tensor. Files are read by `manela.read_graph`.
         """
         if isinstance(data, cls):
             return data
         if sp.issparse(data):
-            return cls.from_scipy(data, directed=directed)
+            return cls._from_matrix(data, directed)
         rule: Any = {"directed": directed, "duplicates": duplicates}
         library = type(data).__module__.partition(".")[0]
         if hasattr(data, "is_directed") and hasattr(data, "adj"):
@@ -218,7 +223,7 @@ class Graph:
         if library == "torch" and str(data.layout) != "torch.strided":
             tensor = data.to_sparse_coo().coalesce().cpu()
             found = sp.coo_array((np.asarray(tensor.values()), np.asarray(tensor.indices())), shape=tuple(tensor.shape))
-            return cls.from_scipy(found, directed=directed)
+            return cls._from_matrix(found, directed)
         if library == "torch" or isinstance(data, np.ndarray):
             return cls._from_array(np.asarray(data.cpu() if hasattr(data, "cpu") else data), **rule)
         if isinstance(data, Mapping):
@@ -232,10 +237,12 @@ class Graph:
 
     @classmethod
     def _from_array(cls, array: npt.NDArray[Any], *, directed: bool, duplicates: str) -> Graph:
-        """The network of an edge_index (2, arcs), pairs (edges, 2), or an adjacency matrix."""
+        """The network of an edge_index (2, arcs), pairs (edges, 2), or a matrix."""
         is_square = array.ndim == 2 and array.shape[0] == array.shape[1]
-        if is_square and len(array) > 2:
-            return cls.from_scipy(sp.csr_array(array), directed=directed)
+        is_number = np.issubdtype(array.dtype, np.number) or array.dtype == bool
+        has_pairs = array.ndim == 2 and 2 in array.shape and not np.issubdtype(array.dtype, np.floating)
+        if array.ndim == 2 and is_number and (is_square or not has_pairs) and (len(array) > 2 or not has_pairs):
+            return cls._from_matrix(sp.csr_array(array), directed)
         if array.ndim == 2 and array.shape[1] == 2 and not is_square:
             return cls.from_edges(array[:, 0], array[:, 1], directed=directed, duplicates=duplicates)
         return cls.from_edge_index(array, directed=directed, duplicates=duplicates)
@@ -322,49 +329,27 @@ class Graph:
         if duplicates not in DUPLICATES:
             raise GraphError(f"duplicates must be one of {', '.join(DUPLICATES)}, got {duplicates!r}")
         size = len(nodes)
-        kind = np.int32 if size < 2**31 else np.int64
         data = _check_weights(weights, len(rows))
-        loops = rows == columns
-        self_loops = int(np.count_nonzero(loops))
-        if self_loops:
-            rows, columns = rows[~loops], columns[~loops]
-            data = None if data is None else data[~loops]
-        given = len(rows)
-        if not directed:
-            rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
-        rows, columns = rows.astype(kind, copy=False), columns.astype(kind, copy=False)
-        ones = np.ones(given, dtype=bool) if data is None else data
-        matrix = sp.coo_array((ones, (rows, columns)), shape=(size, size)).tocsr()
-        del ones
-        repeated, is_counted = given - matrix.nnz, False
-        if repeated and duplicates == "error":
-            raise GraphError(f"no edge must be given twice, but {_name_repeated(rows, columns, nodes)} is")
-        if repeated and data is not None and duplicates == "first":
-            _, first = np.unique(rows.astype(np.int64) * size + columns, return_index=True)
-            matrix = sp.coo_array((data[first], (rows[first], columns[first])), shape=(size, size)).tocsr()
-        elif repeated and data is None and duplicates == "sum":
-            matrix, is_counted = sp.coo_array((np.ones(given), (rows, columns)), shape=(size, size)).tocsr(), True
-        del rows, columns
-        if not directed:
-            matrix = matrix + matrix.T.tocsr()
-        matrix.sort_indices()
-        has_weights = data is not None or is_counted
-        kept = _drop_if_equal(matrix.data.astype(np.float64, copy=False)) if has_weights else None
-        if is_counted and kept is not None:
+        self_loops = int(np.count_nonzero(rows == columns))
+        found = build_rows(rows, columns, data, size, directed=directed, adds=duplicates == "sum")
+        if found.repeated and duplicates == "error":
+            raise GraphError(f"no edge must be given twice, but {_name_repeated(rows, columns, nodes, directed)} is")
+        kept = None if found.weights is None else _drop_if_equal(found.weights)
+        if found.repeated and data is None and kept is not None:
             warnings.warn(
-                f"edges that are given several times ({repeated:,} times more than once) add up to weights; "
+                f"edges that are given several times ({found.repeated:,} times more than once) add up to weights; "
                 "duplicates='first' (--duplicates first) counts each once",
                 ManelaWarning,
                 stacklevel=3,
             )
         return cls(
-            indptr=matrix.indptr.astype(np.int64),
-            indices=matrix.indices.astype(kind, copy=False),
+            indptr=found.indptr,
+            indices=found.indices,
             weights=kept,
             nodes=nodes.copy() if nodes.flags.writeable else nodes,
             directed=directed,
             self_loops=self_loops,
-            duplicates=repeated,
+            duplicates=found.repeated,
         )
 
     @classmethod
@@ -399,6 +384,49 @@ class Graph:
             (rows, columns), weights = upper.coords, upper.data
         same = len(weights) > 0 and weights[0] > 0 and bool(np.all(weights == weights[0]))
         return cls.from_arcs(rows, columns, None if same else weights, ids, directed=directed)
+
+    @classmethod
+    def from_biadjacency(
+        cls, matrix: Any, *, rows: Sequence[Hashable] | None = None, columns: Sequence[Hashable] | None = None
+    ) -> Graph:
+        """The network of a biadjacency matrix: an edge between a row and a column for each entry that is not zero.
+
+        Rows and columns are nodes, with the ids ("row", i) and ("column", j) unless given.
+
+        Examples
+        --------
+        >>> graph = Graph.from_biadjacency(np.array([[1, 1, 0], [0, 1, 1]]), rows=["ann", "bob"], columns="xyz")
+        >>> list(graph.neighbours("ann")), graph.rows
+        (['x', 'y'], 2)
+        """
+        if matrix.ndim != 2:
+            raise GraphError(f"a biadjacency matrix must have two dimensions, got shape {tuple(matrix.shape)}")
+        if np.issubdtype(matrix.dtype, np.complexfloating):
+            raise GraphError(f"a biadjacency matrix must be real, got {matrix.dtype}")
+        entries = sp.coo_array(sp.csr_array(matrix))
+        ids: list[Hashable] = []
+        for given, name, count in ((rows, "row", matrix.shape[0]), (columns, "column", matrix.shape[1])):
+            part = [(name, place) for place in range(count)] if given is None else list(given)
+            if len(part) != count:
+                raise GraphError(f"as many {name} ids as {name}s are needed, got {len(part):,} for {count:,}")
+            ids += part
+        if len(set(ids)) < len(ids):
+            raise GraphError("every row and every column must have an id of its own, but one id stands for two")
+        kept = np.flatnonzero(entries.data)
+        sources, targets = (coordinates[kept].astype(np.int64) for coordinates in entries.coords)
+        weights = entries.data[kept]
+        is_same = len(weights) > 0 and weights[0] > 0 and bool(np.all(weights == weights[0]))
+        graph = cls.from_arcs(sources, targets + matrix.shape[0], None if is_same else weights, _as_ids(ids))
+        return replace(graph, rows=matrix.shape[0])
+
+    @classmethod
+    def _from_matrix(cls, matrix: Any, directed: bool) -> Graph:
+        """The network of an adjacency matrix if it is square, and otherwise of a biadjacency matrix."""
+        if matrix.ndim == 2 and matrix.shape[0] != matrix.shape[1]:
+            if directed:
+                raise GraphError("the network of a biadjacency matrix has no direction, so directed must be False")
+            return cls.from_biadjacency(matrix)
+        return cls.from_scipy(matrix, directed=directed)
 
     @classmethod
     def from_edge_index(
@@ -605,8 +633,14 @@ def _is_symmetric(matrix: Any) -> bool:
     return all(np.array_equal(getattr(rows, name), getattr(columns, name)) for name in ("indptr", "indices", "data"))
 
 
-def _name_repeated(rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer], nodes: npt.NDArray[Any]) -> str:
+def _name_repeated(
+    rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer], nodes: npt.NDArray[Any], directed: bool
+) -> str:
     """The ids of an edge that is given several times."""
+    proper = rows != columns
+    rows, columns = rows[proper], columns[proper]
+    if not directed:
+        rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
     order = np.lexsort((columns, rows))
     same = (np.diff(rows[order]) == 0) & (np.diff(columns[order]) == 0)
     place = order[int(np.argmax(same))]

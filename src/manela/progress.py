@@ -41,3 +41,6 @@ class Progress:
 
 
 Reporter = Callable[[Progress], None]
+
+DownloadReporter = Callable[[int, int], None]
+"""Called with the bytes that have come, and with how many there are, 0 if that is not known."""

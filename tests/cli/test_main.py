@@ -202,7 +202,7 @@ FILES = {
     "no-edges.adjlist": b"a\nb\n",
     "good.txt": b"a b\nb c\n",
     "spaces.csv": b"New York,Boston\n",
-    "strange.xyz": b"a b\n",
+    "strange.xyz": b"once upon\na time there was\n",
     "cut.txt.gz": gzip.compress(bytes(range(32, 127)) * 100)[:-30],
 }
 

@@ -20,7 +20,6 @@ from manela.engines.memory import count_gpu_bytes
 from manela.engines.neighbours import Neighbours
 from manela.engines.start import measure_spread
 from manela.engines.state import begin
-from manela.engines.threads import Threads
 from manela.errors import CheckpointError, DeviceError, ManelaError, MissingExtraError, ParameterError
 from manela.graph import Graph
 from manela.kernels import reference
@@ -30,6 +29,7 @@ from manela.params import PAPER, PARAMETERS
 from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import plan
 from manela.settings import check_all
+from manela.threads import Threads
 
 pytestmark = pytest.mark.filterwarnings("ignore:1 of 13 nodes")
 

@@ -5,10 +5,10 @@ import pytest
 
 from manela.engines.arcs import prepare_arcs
 from manela.engines.neighbours import Neighbours, allocate_shown
-from manela.engines.threads import Threads
 from manela.graph import Graph
 from manela.kernels import reference
 from manela.kernels.layout import allocate
+from manela.threads import Threads
 
 
 @pytest.fixture

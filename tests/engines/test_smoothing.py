@@ -7,10 +7,10 @@ from manela.engines import smoothing
 from manela.engines.arcs import prepare_arcs
 from manela.engines.neighbours import Neighbours
 from manela.engines.smoothing import smooth
-from manela.engines.threads import Threads
 from manela.graph import Graph
 from manela.kernels import reference
 from manela.kernels.layout import allocate
+from manela.threads import Threads
 
 
 def draw_network(kind, scale=1.0):

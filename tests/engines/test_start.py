@@ -8,9 +8,9 @@ from manela.engines.arcs import prepare_arcs
 from manela.engines.neighbours import Neighbours
 from manela.engines.start import choose_size, measure_spread, start_by_neighbours
 from manela.engines.state import begin
-from manela.engines.threads import Threads
 from manela.graph import Graph
 from manela.kernels import reference
+from manela.threads import Threads
 
 
 @pytest.fixture(params=["plain", "weighted", "directed"])

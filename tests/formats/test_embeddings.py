@@ -101,9 +101,9 @@ def test_a_changed_byte_is_noticed(tmp_path):
         read_embedding(path)
 
 
-@pytest.mark.parametrize("heading", ["node,d0,d1\n", ",0,1\n", ""])
-def test_tables_of_others_lose_no_node(tmp_path, heading):
-    (tmp_path / "e.csv").write_text(heading + "a,1.5,2\nb,0.5,1\n")
+@pytest.mark.parametrize("header", ["node,d0,d1\n", ",0,1\n", ""])
+def test_tables_of_others_lose_no_node(tmp_path, header):
+    (tmp_path / "e.csv").write_text(header + "a,1.5,2\nb,0.5,1\n")
     found = read_embedding(tmp_path / "e.csv")
     assert found.nodes.tolist() == ["a", "b"]
     np.testing.assert_array_equal(found.vectors, [[1.5, 2], [0.5, 1]])

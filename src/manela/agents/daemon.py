@@ -35,7 +35,7 @@ from manela.agents.trace import write_fact
 from manela.agents.vectors_file import VectorsFile
 from manela.agents.warming import warm_up
 from manela.errors import AgentError, ManelaError, OutputError
-from manela.formats.files import remove_unfinished
+from manela.files import remove_unfinished
 
 _TICK = 0.5
 _SAVE_EVERY = 0.25

@@ -32,7 +32,7 @@ from manela.agents.trace import read_facts
 from manela.agents.warming import warm_up
 from manela.embedding import Embedding
 from manela.errors import FormatError, ParameterError, PeerError, import_extra
-from manela.formats.files import replace_file
+from manela.files import replace_file
 from manela.graph import Graph
 
 _LONGEST_START = 120.0

@@ -17,7 +17,7 @@ from manela.agents.store import SECRET, Store
 from manela.agents.vectors_file import VectorsFile
 from manela.embedding import Embedding
 from manela.errors import AgentError
-from manela.formats.files import replace_file
+from manela.files import replace_file
 
 STATUS, TRACE = "status.json", "trace.jsonl"
 

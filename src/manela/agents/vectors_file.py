@@ -9,8 +9,8 @@ import numpy as np
 
 from manela.agents.host import Saved
 from manela.errors import AgentError, FormatError
+from manela.files import replace_file
 from manela.formats.arrays import read_arrays, write_arrays
-from manela.formats.files import replace_file
 
 NAME = "vectors.npz"
 _VERSION = 3

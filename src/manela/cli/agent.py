@@ -240,7 +240,7 @@ def backup(
 ) -> None:
     """Write all that this host needs to go on elsewhere to one file; the daemon may run. The key is in it."""
     from manela.agents.backups import write_backup
-    from manela.formats.files import check_writable
+    from manela.files import check_writable
 
     check_writable(output)
     write_backup(home, output)
@@ -283,7 +283,7 @@ def renew(
     """
     from manela.agents.config import FILE, read_config
     from manela.agents.identity import CERTIFICATE, KEY, make_identity
-    from manela.formats.files import replace_file
+    from manela.files import replace_file
 
     config = read_config(home / FILE)
     key, certificate = home / f"next-{KEY}", home / f"next-{CERTIFICATE}"

@@ -87,7 +87,7 @@ def export_edges(
 
     from manela.agents.edge_files import write_edges
     from manela.agents.store import HOST, Store
-    from manela.formats.files import replace_file
+    from manela.files import replace_file
 
     with Store(home) as store, replace_file(output) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)

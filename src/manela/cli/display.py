@@ -75,13 +75,14 @@ class RunDisplay:
 
 
 def report_download(name: str) -> Any:
-    """What shows how much of a data set has come, None if nobody looks."""
+    """What shows how much of a data set or of an address has come, None if nobody looks."""
     if not sys.stderr.isatty():
         return None
 
     def report(have: int, size: int) -> None:
         end = "\n" if have == size else ""
-        print(f"\r{name}: {have / 1e6:.1f} of {size / 1e6:.1f} MB", end=end, file=sys.stderr, flush=True)
+        whole = f" of {size / 1e6:.1f}" if size else ""
+        print(f"\r{name}: {have / 1e6:.1f}{whole} MB", end=end, file=sys.stderr, flush=True)
 
     return report
 

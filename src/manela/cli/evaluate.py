@@ -184,7 +184,7 @@ def _print_table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
 def _check_outputs(json: Path | None, plot: Path | None) -> None:
     """Find out now what could not be written after the work."""
     from manela.errors import import_extra
-    from manela.formats.files import check_writable
+    from manela.files import check_writable
     from manela.reports.plots import check_picture
 
     for path in (json, plot):
@@ -198,7 +198,7 @@ def _check_outputs(json: Path | None, plot: Path | None) -> None:
 def _write_json(path: Path | None, content: dict[str, Any]) -> None:
     import json
 
-    from manela.formats.files import replace_file
+    from manela.files import replace_file
 
     if path is not None:
         with replace_file(path) as file:

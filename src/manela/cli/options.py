@@ -16,7 +16,10 @@ from manela.errors import ParameterError
 from manela.params import PARAMETERS, PRESETS
 
 GraphArgument = Annotated[
-    str, typer.Argument(metavar="GRAPH", help="A file (edge list, .mat, .npz, GraphML, …) or a data set's name.")
+    str,
+    typer.Argument(
+        metavar="GRAPH", help="A file (edge list, .mat, .npz, GraphML, …), an address, - for stdin, or a data set."
+    ),
 ]
 Directed = Annotated[bool, typer.Option("--directed", help="Follow arcs as given, rather than both ways.")]
 Columns = Annotated[
@@ -30,6 +33,9 @@ Duplicates = Annotated[
     ),
 ]
 Unweighted = Annotated[bool, typer.Option("--unweighted", help="Leave out weights and further columns.")]
+SizeLimit = Annotated[
+    float, typer.Option("--size-limit", metavar="GB", help="How much may be downloaded, piped in or unpacked.")
+]
 MatfileVariable = Annotated[str, typer.Option(help="The variable of a .mat file that holds the matrix.")]
 
 Paper = Annotated[bool, typer.Option("--paper", help="The settings of the paper; flags given beside it count.")]
@@ -65,6 +71,7 @@ _READING: dict[str, tuple[Any, Any]] = {
     "duplicates": (Duplicates, "sum"),
     "columns": (Columns, ""),
     "matfile_variable": (MatfileVariable, "network"),
+    "size_limit": (SizeLimit, 16.0),
 }
 """The flags of how a network is read, with their defaults."""
 
@@ -205,5 +212,5 @@ def write_reading(reading: Values) -> list[str]:
         if shown is True:
             written.append(f"--{name.replace('_', '-')}")
         elif shown and shown != _READING[name][1]:
-            written.append(f"--{name.replace('_', '-')} {quote(shown)}")
+            written.append(f"--{name.replace('_', '-')} {quote(str(shown))}")
     return written

@@ -40,7 +40,7 @@ def reproduce(
     manela reproduce -o report --only links,visualisation   # the page has these, and what is there already
     """
     from manela.evaluation.ledger import Ledger
-    from manela.formats.files import check_writable, replace_file
+    from manela.files import check_writable, replace_file
 
     parts = _parts(only)
     try:

@@ -13,12 +13,10 @@ from pathlib import Path
 from manela.datasets.generators import stochastic_block_model
 from manela.errors import DatasetError
 from manela.graph import Graph
+from manela.progress import DownloadReporter
 
 _PIECE = 1 << 16
 _TIMEOUT = 30.0
-
-DownloadReporter = Callable[[int, int], None]
-"""Called with the bytes that are here and the bytes in all."""
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from manela.datasets.catalogue import DATASETS, DownloadReporter, fetch
+from manela.datasets.catalogue import DATASETS, fetch
 from manela.errors import DatasetError
 from manela.formats.graphs import read_graph
 from manela.formats.labels import Labels, read_labels
+from manela.formats.sources import SIZE_LIMIT
 from manela.graph import Graph
+from manela.progress import DownloadReporter
 
 
 def load_graph(
@@ -21,24 +23,24 @@ def load_graph(
     matfile_variable: str = "network",
     duplicates: str = "sum",
     columns: Sequence[str] | None = None,
+    size_limit: float = SIZE_LIMIT,
     progress: DownloadReporter | None = None,
 ) -> Graph:
-    """The network of a Graph or another library's object, of a file, or of a data set's name.
+    """The network of a Graph or another library's object, of a file, an address or a data set's name.
 
     A file of that name comes before a data set, which is downloaded if need be.
     """
     if not isinstance(source, str | Path):
         graph = Graph.of(source, directed=directed, duplicates=duplicates)
         return graph.without_weights() if unweighted else graph
-    path = Path(source)
-    if str(source) in DATASETS and not path.exists():
+    if str(source) in DATASETS and not Path(source).exists():
         dataset = DATASETS[str(source)]
         if dataset.generate is not None:
             return dataset.generate()
-        path = fetch(dataset, progress)
+        source = fetch(dataset, progress)
     return read_graph(
-        path, directed=directed, unweighted=unweighted, matfile_variable=matfile_variable, duplicates=duplicates,
-        columns=columns,
+        source, directed=directed, unweighted=unweighted, matfile_variable=matfile_variable, duplicates=duplicates,
+        columns=columns, size_limit=size_limit, progress=progress,
     )  # fmt: skip
 
 

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from manela.engines.neighbours import Neighbours, Shown, allocate_shown
 from manela.engines.state import State
-from manela.engines.threads import Integers
 from manela.kernels import messages as kernels
 from manela.kernels import moments, normal
 from manela.kernels.half import from_half
@@ -18,6 +17,7 @@ from manela.kernels.reference import BLOCKS
 from manela.randomness import NEGATIVES, ROUNDS, derive, derive_key, scale_to
 from manela.schedule import Schedule
 from manela.settings import Settings
+from manela.threads import Integers
 
 _NODES_AT_ONCE = 1 << 17
 """Nodes whose iterations are counted and moved together; more take more room beside the vectors."""

@@ -11,11 +11,11 @@ from manela.engines.neighbours import Neighbours
 from manela.engines.smoothing import smooth
 from manela.engines.start import measure_spread, start
 from manela.engines.state import State
-from manela.engines.threads import Threads
 from manela.graph import Graph
 from manela.kernels.layout import Table
 from manela.schedule import GROWN, Schedule
 from manela.settings import Settings
+from manela.threads import Threads
 
 
 class MessageEngine:

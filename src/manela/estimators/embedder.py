@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manela import __version__
 from manela.datasets.loading import load_graph
-from manela.embedding import Embedding, is_list_of_ids
+from manela.embedding import Embedding, Index, is_list_of_ids
 from manela.errors import FormatError
 from manela.formats.embeddings import read_embedding, write_embedding
 from manela.graph import Graph
@@ -72,10 +72,20 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return node in self._kept
 
-    def most_similar(self, node: Hashable, k: int = 10) -> list[tuple[Hashable, float]]:
-        """The k nodes whose vectors have the largest cosine with this node's, most similar first."""
+    def most_similar(self, node: Any = None, k: int = 10, **options: Any) -> Any:
+        """The k nodes whose vectors have the largest cosine, as `Embedding.most_similar` finds them."""
         check_is_fitted(self)
-        return self._kept.most_similar(node, k)
+        return self._kept.most_similar(node, k, **options)
+
+    def index(self, path: str | Path | None = None) -> Index:
+        """An approximate index of the vectors, as `Embedding.index` makes it."""
+        check_is_fitted(self)
+        return self._kept.index(path)
+
+    def edge_vectors(self, edges: Any, operator: str = "hadamard") -> Vectors:
+        """A vector for each pair of nodes, as `Embedding.edge_vectors` makes it."""
+        check_is_fitted(self)
+        return self._kept.edge_vectors(edges, operator)
 
     def save(self, path: str | Path) -> None:
         """Write ids, vectors and provenance, in the format that the ending of path names."""
@@ -122,6 +132,7 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "weighted": graph.is_weighted,
                 "directed": graph.directed,
                 "sha256": graph.digest,
+                **({} if graph.rows is None else {"rows": graph.rows}),
             },
             **more,
         }

@@ -41,7 +41,7 @@ class Columns:
     weight : int
         −1 for none.
     is_exact : bool
-        Whether lines must have no other columns: there is no heading to say what those are.
+        Whether lines must have no other columns: there is no header to say what those are.
     note : str
         What was taken for what, where somebody should know.
     """
@@ -53,14 +53,14 @@ class Columns:
     note: str = ""
 
 
-def find_heading(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
+def find_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
     """Whether a first line names columns, by the names, or by what stands below it.
 
     Examples
     --------
-    >>> find_heading(["payer", "payee"], [["ann", "bob"]]), find_heading(["cem", "dora"], [["ann", "bob"]])
+    >>> find_header(["payer", "payee"], [["ann", "bob"]]), find_header(["cem", "dora"], [["ann", "bob"]])
     (True, False)
-    >>> find_heading(["x", "y"], [["1", "2"]]), find_heading(["ann", "bob", "euros"], [["ann", "cem", "3.5"]])
+    >>> find_header(["x", "y"], [["1", "2"]]), find_header(["ann", "bob", "euros"], [["ann", "cem", "3.5"]])
     (True, True)
     """
     if any(_kind_of(cell) in _NUMBERS for cell in first):
@@ -86,14 +86,14 @@ def find_heading(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
 
 
 def choose_columns(
-    heading: Sequence[str] | None, rest: Sequence[Sequence[str]], wanted: Sequence[str] | None, unweighted: bool
+    header: Sequence[str] | None, rest: Sequence[Sequence[str]], wanted: Sequence[str] | None, unweighted: bool
 ) -> Columns:
-    """The columns to read: those that are wanted, by name or by number from 1; or by the heading, or the first ones."""
+    """The columns to read: those that are wanted, by name or by number from 1; or by the header, or the first ones."""
     if wanted is not None:
-        return _choose_wanted(heading, wanted, unweighted)
-    if heading is None:
+        return _choose_wanted(header, wanted, unweighted)
+    if header is None:
         return Columns(0, 1, -1 if unweighted else 2, is_exact=True)
-    names = [name.lower() for name in heading]
+    names = [name.lower() for name in header]
     pair = _find_pair(names)
     if pair is None:
         first = 1 if len(names) > 2 and names[0] in INDICES and _counts_up(rest) else 0
@@ -104,20 +104,20 @@ def choose_columns(
         weight = left[0]
     if unweighted:
         weight = -1
-    return Columns(*pair, weight, is_exact=False, note=_describe(heading, pair, weight, unweighted))
+    return Columns(*pair, weight, is_exact=False, note=_describe(header, pair, weight, unweighted))
 
 
-def _choose_wanted(heading: Sequence[str] | None, wanted: Sequence[str], unweighted: bool) -> Columns:
+def _choose_wanted(header: Sequence[str] | None, wanted: Sequence[str], unweighted: bool) -> Columns:
     if not 2 <= len(wanted) <= 3:
         raise FormatError(f"columns must be two, or three with a weight, got {', '.join(wanted)}")
     places = []
     for name in wanted:
-        if heading is not None and name in heading:
-            places.append(list(heading).index(name))
+        if header is not None and name in header:
+            places.append(list(header).index(name))
         elif name.isdecimal() and int(name) >= 1:
             places.append(int(name) - 1)
         else:
-            known = ", ".join(heading) if heading is not None else "no names, so give numbers from 1"
+            known = ", ".join(header) if header is not None else "no names, so give numbers from 1"
             raise FormatError(f"there is no column {name!r}; the file has {known}")
     if len(set(places)) < len(places):
         raise FormatError(f"columns must be different ones, got {', '.join(wanted)}")
@@ -133,16 +133,16 @@ def _find_pair(names: Sequence[str]) -> tuple[int, int] | None:
     return None
 
 
-def _describe(heading: Sequence[str], pair: tuple[int, int], weight: int, unweighted: bool) -> str:
+def _describe(header: Sequence[str], pair: tuple[int, int], weight: int, unweighted: bool) -> str:
     """What was taken for what; nothing where it is what it says."""
-    names = [name.lower() for name in heading]
+    names = [name.lower() for name in header]
     plain = tuple(names[place] for place in pair) in COLUMN_NAMES[:5]
     used = {*pair, weight}
-    ignored = [heading[place] or "a column without a name" for place in range(len(names)) if place not in used]
+    ignored = [header[place] or "a column without a name" for place in range(len(names)) if place not in used]
     if plain and (weight < 0 or names[weight] == "weight") and (not ignored or unweighted):
         return ""
-    words = f"{heading[pair[0]]} and {heading[pair[1]]} are taken for the ends of edges"
-    words += f", {heading[weight]} for the weight" if weight >= 0 else ""
+    words = f"{header[pair[0]]} and {header[pair[1]]} are taken for the ends of edges"
+    words += f", {header[weight]} for the weight" if weight >= 0 else ""
     shown = ", ".join(ignored[:5]) + (" and others" if len(ignored) > 5 else "")
     words += f"; {shown} {'is' if len(ignored) == 1 else 'are'} not read" if ignored else ""
     return words + " (--columns says otherwise)"

@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import ast
-import bz2
 import csv
-import gzip
-import lzma
 import re
 import warnings
-import zipfile
-import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from manela.errors import FormatError, ManelaError, ManelaWarning, import_extra
-from manela.formats.columns import Columns, choose_columns, find_heading
+from manela.errors import FormatError, ManelaWarning
+from manela.formats.columns import Columns, choose_columns, find_header
+from manela.formats.numbers import read_pairs
+from manela.formats.sources import Bytes, Source
 from manela.graph import Graph
 from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 
-Bytes = npt.NDArray[np.uint8]
-
-PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
-"""Endings of packed files."""
-_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, OSError, ValueError)
 _ATTRIBUTES = re.compile(rb"(\S+\s+\S+)\s+(\{.*\})")
-_PIECE = 1 << 22
 _FIRST_BYTES = 1 << 16
 _LINES = 1000
 """Lines by which it is judged what columns hold."""
@@ -39,7 +28,7 @@ _LONGEST_NUMBER = 1024
 
 
 def read_edge_list(
-    path: Path,
+    source: Source,
     *,
     directed: bool = False,
     unweighted: bool = False,
@@ -49,33 +38,43 @@ def read_edge_list(
     """The network of a file with an edge a line: two ids, and a weight or not.
 
     Fields are separated by commas in a .csv, tabs in a .tsv, and otherwise by white space or, where the first line has
-    none, commas. Lines that begin with # or % are comments. A first line that names columns is a heading, by which
+    none, commas. Lines that begin with # or % are comments. A first line that names columns is a header, by which
     columns are chosen; `columns` chooses them by name, or by number from 1.
     Ids are integers if all of them are written so, otherwise strings.
     """
     from manela.kernels import text as kernels
 
-    data = _unfold_attributes(path, read_bytes(path))
-    separator, data, skipped, chosen = _find_layout(path, data, columns, unweighted)
+    data = _unfold_attributes(source, source.read())
+    separator, data, skipped, chosen = _find_layout(source, data, columns, unweighted)
+    if (chosen.source, chosen.target) == (0, 1) and (pairs := read_pairs(data, separator)) is not None:
+        return Graph.from_arcs(
+            pairs.sources, pairs.targets, None, pairs.nodes, directed=directed,
+            duplicates=_without_weights(duplicates, unweighted),
+        )  # fmt: skip
     lines = int(np.count_nonzero(data == ord("\n"))) + 1
     first, second = sorted((chosen.source, chosen.target))
     error, line, ends, weights, places = kernels.scan_edges(
         data, separator, first, second, chosen.weight, chosen.is_exact, lines
     )
     if error:
-        raise _explain(path, line + skipped, error, _line(data, line), chosen)
+        raise _explain(source, line + skipped, error, _line(data, line), chosen)
     if len(weights):
-        _read_rest(path, data, weights, separator, skipped)
-    nodes, codes = _read_ids(path, data, places, separator, skipped)
+        _read_rest(source, data, weights, separator, skipped)
+    nodes, codes = _read_ids(source, data, places, separator, skipped)
     ends = ends if codes is None else codes[ends]
     sources, targets = (ends[::2], ends[1::2]) if chosen.source == first else (ends[1::2], ends[::2])
     return Graph.from_arcs(
         sources, targets, weights if len(weights) else None, nodes, directed=directed,
-        duplicates="first" if unweighted and duplicates == "sum" else duplicates,
+        duplicates=_without_weights(duplicates, unweighted),
     )  # fmt: skip
 
 
-def _unfold_attributes(path: Path, data: Bytes) -> Bytes:
+def _without_weights(duplicates: str, unweighted: bool) -> str:
+    """What repeated edges do where they must not add up to a weight."""
+    return "first" if unweighted and duplicates == "sum" else duplicates
+
+
+def _unfold_attributes(source: Source, data: Bytes) -> Bytes:
     """An edge list as NetworkX writes it, `0 1 {'weight': 4}`, as one with weights; any other as it is."""
     lines, _ = _first_lines(data)
     if not lines or not _ATTRIBUTES.fullmatch(lines[0].strip()):
@@ -86,13 +85,13 @@ def _unfold_attributes(path: Path, data: Bytes) -> Bytes:
         if match is None:
             if line.strip() and line.lstrip()[:1] not in (b"#", b"%"):
                 shown = line[:80].decode(errors="replace")
-                raise FormatError(f"{path}:{number}: a line must be `source target {{…}}`, got {shown!r}")
+                raise FormatError(f"{source}:{number}: a line must be `source target {{…}}`, got {shown!r}")
             found.append(b"")
             continue
         try:
             attributes = ast.literal_eval(match[2].decode())
         except (ValueError, SyntaxError, UnicodeDecodeError, MemoryError, RecursionError) as error:
-            raise FormatError(f"{path}:{number}: attributes must be a dict as Python writes it: {error}") from None
+            raise FormatError(f"{source}:{number}: attributes must be a dict as Python writes it: {error}") from None
         weight = attributes.get("weight", 1) if isinstance(attributes, dict) else 1
         has_weights |= isinstance(attributes, dict) and "weight" in attributes
         found.append(match[1] + f" {weight}".encode())
@@ -101,17 +100,17 @@ def _unfold_attributes(path: Path, data: Bytes) -> Bytes:
     return np.frombuffer(b"\n".join(found), dtype=np.uint8)
 
 
-def read_adjacency_list(path: Path, *, directed: bool = False) -> Graph:
+def read_adjacency_list(source: Source, *, directed: bool = False) -> Graph:
     """The network of a file with a node and its neighbours a line, separated by white space; # and % are comments."""
     from manela.kernels import text as kernels
 
-    data = read_bytes(path)
+    data = source.read()
     lines = int(np.count_nonzero(data == ord("\n"))) + 1
     fields = int(np.count_nonzero(np.isin(data, np.frombuffer(b" \t\r", dtype=np.uint8)))) + lines
     error, line, numbers, counts, places = kernels.scan_adjacency(data, 0, lines, fields)
     if error:
-        raise _explain(path, line, error, _line(data, line))
-    nodes, codes = _read_ids(path, data, places, 0, 0)
+        raise _explain(source, line, error, _line(data, line))
+    nodes, codes = _read_ids(source, data, places, 0, 0)
     numbers = numbers if codes is None else codes[numbers]
     counts = counts[counts > 0]
     firsts = np.cumsum(counts) - counts
@@ -120,23 +119,25 @@ def read_adjacency_list(path: Path, *, directed: bool = False) -> Graph:
     return Graph.from_arcs(sources, np.delete(numbers, firsts), None, nodes, directed=directed, duplicates="first")
 
 
-def read_metis(path: Path, *, directed: bool = False) -> Graph:
+def read_metis(source: Source, *, directed: bool = False) -> Graph:
     """The network of a file as METIS has it: a line of sizes, and for each node, from 1 on, its neighbours."""
     lines = [
-        line.split() for line in read_bytes(path).tobytes().decode("ascii", "replace").splitlines()
+        line.split() for line in source.read().tobytes().decode("ascii", "replace").splitlines()
         if not line.lstrip().startswith("%")
     ]  # fmt: skip
     head = lines[0] if lines else []
     if not 2 <= len(head) <= 4 or not all(field.isdecimal() for field in head):
-        raise FormatError(f"{path}:1: must be `nodes edges` and a format, as METIS has it, got {' '.join(head)[:80]!r}")
+        raise FormatError(
+            f"{source}:1: must be `nodes edges` and a format, as METIS has it, got {' '.join(head)[:80]!r}"
+        )
     nodes, form = int(head[0]), (head[2] if len(head) > 2 else "0").zfill(3)
     if len(form) != 3 or not set(form) <= {"0", "1"}:
-        raise FormatError(f"{path}:1: the format must be three digits of 0 and 1, as METIS has it, got {head[2]!r}")
+        raise FormatError(f"{source}:1: the format must be three digits of 0 and 1, as METIS has it, got {head[2]!r}")
     skipped = (form[0] == "1") + (int(head[3]) if len(head) > 3 else 1) * (form[1] == "1")
     has_weights = form[2] == "1"
     body = lines[1 : nodes + 1]
     if len(body) < nodes:
-        raise FormatError(f"{path}: must have a line for each of {nodes:,} nodes, got {len(body):,}")
+        raise FormatError(f"{source}: must have a line for each of {nodes:,} nodes, got {len(body):,}")
     sources, targets, weights = [], [], []
     for row, fields in enumerate(body):
         rest = fields[skipped:]
@@ -145,10 +146,10 @@ def read_metis(path: Path, *, directed: bool = False) -> Graph:
             weights += [float(field) for field in rest[1::2]] if has_weights else []
         except ValueError:
             raise FormatError(
-                f"{path}: the line of node {row + 1} must hold numbers, got {' '.join(rest)[:80]!r}"
+                f"{source}: the line of node {row + 1} must hold numbers, got {' '.join(rest)[:80]!r}"
             ) from None
         if any(not 1 <= number <= nodes for number in numbers) or (has_weights and len(rest) % 2):
-            raise FormatError(f"{path}: the line of node {row + 1} must name nodes 1 to {nodes:,}")
+            raise FormatError(f"{source}: the line of node {row + 1} must name nodes 1 to {nodes:,}")
         sources += [row] * len(numbers)
         targets += [number - 1 for number in numbers]
     return Graph.from_arcs(
@@ -157,82 +158,23 @@ def read_metis(path: Path, *, directed: bool = False) -> Graph:
     )  # fmt: skip
 
 
-def read_bytes(path: Path) -> Bytes:
-    """The bytes of a text file, unpacked if its ending says that it is packed, without a byte-order mark."""
-    ending = path.suffix.lower()
-    if ending in PACKED:
-        unpacked = bytearray()
-        try:
-            with _open_packed(path, ending) as stream:
-                while piece := stream.read(_PIECE):
-                    unpacked += piece
-        except ManelaError:
-            raise
-        except _DAMAGE as error:
-            words = f"must be a whole {ending} file, but it is damaged or cut off"
-            raise FormatError(f"{path}: {words}: {error}") from error
-        data: Bytes = np.frombuffer(unpacked, dtype=np.uint8)
-    else:
-        data = np.fromfile(path, dtype=np.uint8)
-    if data[:3].tobytes() == b"\xef\xbb\xbf":
-        data = data[3:]
-    if len(data) == 0:
-        raise FormatError(f"{path}: must hold a network, but it is empty")
-    if np.any(data == 0):
-        raise FormatError(f"{path}: must be text, but it holds bytes of zero")
-    return data
-
-
-@contextmanager
-def _open_packed(path: Path, ending: str) -> Iterator[Any]:
-    """The content of a packed file; of a .zip, of the one file in it."""
-    if ending == ".zip":
-        with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
-            if len(names) != 1:
-                raise FormatError(f"{path}: must hold one file, it holds {len(names)}; unpack the one that is meant")
-            with archive.open(names[0]) as stream:
-                yield stream
-        return
-    if ending == ".zst":
-        arrow: Any = import_extra("pyarrow", "io", "reading .zst")
-        with arrow.input_stream(str(path), compression="zstd") as stream:
-            yield stream
-        return
-    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-    with openers[ending](path, "rb") as stream:
-        yield stream
-
-
-def drop_packing(name: str) -> str:
-    """The name of what is in a packed file.
-
-    Examples
-    --------
-    >>> drop_packing("edges.CSV.gz"), drop_packing("edges.txt")
-    ('edges.CSV', 'edges.txt')
-    """
-    ending = Path(name).suffix
-    return name[: -len(ending)] if ending.lower() in PACKED else name
-
-
 def _find_layout(
-    path: Path, data: Bytes, wanted: Sequence[str] | None, unweighted: bool
+    source: Source, data: Bytes, wanted: Sequence[str] | None, unweighted: bool
 ) -> tuple[int, Bytes, int, Columns]:
-    """The separator (0 for white space), the data without a heading, how many lines that left out, and the columns."""
+    """The separator (0 for white space), the data without a header, how many lines that left out, and the columns."""
     lines, places = _first_lines(data)
     if not lines:
         return 0, data, 0, choose_columns(None, [], None, unweighted)
-    separator = _find_separator(drop_packing(path.name).lower(), lines[0])
+    separator = _find_separator(source.kind, lines[0])
     fields = [_fields_of(line, separator) for line in lines]
-    has_heading = find_heading(fields[0], fields[1:])
+    has_header = find_header(fields[0], fields[1:])
     try:
-        chosen = choose_columns(fields[0] if has_heading else None, fields[1:], wanted, unweighted)
+        chosen = choose_columns(fields[0] if has_header else None, fields[1:], wanted, unweighted)
     except FormatError as error:
-        raise FormatError(f"{path}: {error}") from error
+        raise FormatError(f"{source}: {error}") from error
     if chosen.note:
-        warnings.warn(f"{path}: {chosen.note}", ManelaWarning, stacklevel=5)
-    if not has_heading:
+        warnings.warn(f"{source}: {chosen.note}", ManelaWarning, stacklevel=5)
+    if not has_header:
         return separator, data, 0, chosen
     end = places[0] + len(lines[0]) + 1
     return separator, data[end:], int(np.count_nonzero(data[:end] == ord("\n"))), chosen
@@ -257,12 +199,12 @@ def _first_lines(data: Bytes) -> tuple[list[bytes], list[int]]:
     return lines[: _LINES + 1], places[: _LINES + 1]
 
 
-def _find_separator(name: str, first: bytes) -> int:
-    if name.endswith(".csv"):
+def _find_separator(kind: str, first: bytes) -> int:
+    if kind == ".csv":
         if b"," not in first and b";" not in first:
             return next((ord(mark) for mark in (b"\t", b"|") if mark in first), ord(","))
         return ord(";") if b";" in first.partition(b",")[0] else ord(",")
-    if name.endswith(".tsv"):
+    if kind == ".tsv":
         return ord("\t")
     commas = b"," in first and all(len(field.split()) == 1 for field in first.split(b","))
     return ord(",") if commas else 0
@@ -277,7 +219,7 @@ def _fields_of(line: bytes, separator: int) -> list[str]:
     return [field.strip() for field in fields]
 
 
-def _read_rest(path: Path, data: Bytes, weights: npt.NDArray[np.float64], separator: int, skipped: int) -> None:
+def _read_rest(source: Source, data: Bytes, weights: npt.NDArray[np.float64], separator: int, skipped: int) -> None:
     """Read the weights that are not plain positive decimals, and check them.
 
     First many at a time; then one by one those that did not work out, to find which is wrong.
@@ -292,10 +234,10 @@ def _read_rest(path: Path, data: Bytes, weights: npt.NDArray[np.float64], separa
         except ValueError:
             shown = text[:80].decode(errors="replace")
             number = _line_of_byte(data, start) + skipped
-            raise FormatError(f"{path}:{number}: a weight must be a number, got {shown!r}") from None
+            raise FormatError(f"{source}:{number}: a weight must be a number, got {shown!r}") from None
         if not LEAST_WEIGHT <= weights[edge] <= MOST_WEIGHT:
             number = _line_of_byte(data, start) + skipped
-            raise FormatError(f"{path}:{number}: a weight must be {WEIGHT_RULE}, got {weights[edge]:g}")
+            raise FormatError(f"{source}:{number}: a weight must be {WEIGHT_RULE}, got {weights[edge]:g}")
 
 
 def _read_many(data: Bytes, weights: npt.NDArray[np.float64], separator: int) -> None:
@@ -319,7 +261,7 @@ def _read_many(data: Bytes, weights: npt.NDArray[np.float64], separator: int) ->
 
 
 def _read_ids(
-    path: Path, data: Bytes, places: npt.NDArray[np.int64], separator: int, skipped: int
+    source: Source, data: Bytes, places: npt.NDArray[np.int64], separator: int, skipped: int
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32] | None]:
     """The ids; integers are put in order, and then the new number of each old one comes with them."""
     from manela.kernels import text as kernels
@@ -337,16 +279,16 @@ def _read_ids(
             nodes[number] = text.decode().replace('""', '"') if separator else text.decode()
         except UnicodeDecodeError as error:
             line = _line_of_byte(data, start) + skipped
-            raise FormatError(f"{path}:{line}: an id must be UTF-8 text, got {text[:40]!r}") from error
+            raise FormatError(f"{source}:{line}: an id must be UTF-8 text, got {text[:40]!r}") from error
     return nodes, None
 
 
-def _explain(path: Path, line: int, error: int, text: str, chosen: Columns | None = None) -> FormatError:
+def _explain(source: Source, line: int, error: int, text: str, chosen: Columns | None = None) -> FormatError:
     from manela.kernels import text as kernels
 
     if chosen is not None and not chosen.is_exact and error in (kernels.TOO_FEW, kernels.UNEVEN):
         most = max(chosen.source, chosen.target, chosen.weight) + 1
-        return FormatError(f"{path}:{line}: a line must have {most} columns or more, got {text!r}")
+        return FormatError(f"{source}:{line}: a line must have {most} columns or more, got {text!r}")
     rules = {
         kernels.TOO_FEW: "a line must have two columns, or three with a weight, but this has one",
         kernels.TOO_MANY: "a line must have two columns, or three with a weight (--unweighted ignores the rest, "
@@ -356,7 +298,7 @@ def _explain(path: Path, line: int, error: int, text: str, chosen: Columns | Non
         kernels.QUOTE: "a quotation mark must be closed on the same line",
         kernels.LONG: f"an id must not be longer than {kernels.LONGEST} bytes",
     }
-    return FormatError(f"{path}:{line}: {rules[error]}, got {text!r}")
+    return FormatError(f"{source}:{line}: {rules[error]}, got {text!r}")
 
 
 def _line(data: Bytes, number: int) -> str:

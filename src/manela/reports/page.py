@@ -14,7 +14,7 @@ from manela import __version__
 from manela.errors import FormatError, import_extra
 from manela.evaluation.classification import summarise
 from manela.evaluation.experiments import LINK_BIASES, LINK_RATIO
-from manela.formats.files import replace_file
+from manela.files import replace_file
 from manela.reports import plots
 from manela.reports.paper import MEAN_AVERAGE_PRECISION, MICRO_F1, SYN_SBM_EDGES, explain_difference
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from manela.errors import ParameterError, import_extra
 from manela.evaluation.classification import summarise
-from manela.formats.files import replace_file
+from manela.files import replace_file
 
 INK = "#010203"
 """The colour of text and axes: as good as black, and found again when a page wants its own."""

@@ -29,12 +29,12 @@ from manela.engines.neighbours import Neighbours
 from manela.engines.smoothing import smooth
 from manela.engines.start import start
 from manela.engines.state import State
-from manela.engines.threads import Threads
 from manela.errors import ClusterError, ManelaWarning, import_extra
 from manela.graph import Graph
 from manela.kernels.layout import Table
 from manela.schedule import Schedule
 from manela.settings import Settings
+from manela.threads import Threads
 
 Found = TypeVar("Found")
 

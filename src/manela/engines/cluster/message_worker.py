@@ -12,11 +12,11 @@ from manela.engines.arcs import Arcs
 from manela.engines.cluster.worker import Integers, Rows, Worker
 from manela.engines.message_rounds import MessageRounds, measure_moments
 from manela.engines.neighbours import Neighbours
-from manela.engines.threads import Threads
 from manela.kernels import rows as kernels
 from manela.kernels.moments import Moments
 from manela.pages import drop_pages
 from manela.schedule import Schedule
+from manela.threads import Threads
 
 Given = list[npt.NDArray[np.float16]]
 """What some nodes show of themselves, an array for each table."""

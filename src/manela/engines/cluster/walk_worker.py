@@ -9,13 +9,13 @@ import numpy as np
 
 from manela.engines.arcs import Arcs
 from manela.engines.cluster.worker import Integers, Rows, Worker
-from manela.engines.threads import Threads
 from manela.engines.walk_rounds import WalkRounds
 from manela.kernels.half import from_half, to_half
 from manela.kernels.layout import Table, allocate
 from manela.pages import drop_pages
 from manela.schedule import Schedule
 from manela.settings import Settings
+from manela.threads import Threads
 
 Moved = tuple[Integers, Integers, list[Any]]
 """Nodes, the update pairs that each made, and where they went: their rows of each table."""

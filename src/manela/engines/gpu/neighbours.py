@@ -10,11 +10,11 @@ from manela.engines.arcs import Arcs
 from manela.engines.gpu.card import Card
 from manela.engines.neighbours import Neighbours, find_scales
 from manela.engines.start import choose_size, find_spread
-from manela.engines.threads import Threads
 from manela.graph import Graph
 from manela.kernels.moments import LARGEST, UNIT
 from manela.kernels.reference import FILTER, MIDDLE, POWER, SCALE, SWEEPS
 from manela.randomness import VECTORS, derive_key
+from manela.threads import Threads
 
 _MANY, _PIECE = 256, 256
 """Neighbours from which on they are summed in pieces, and how many a piece has."""

@@ -1,0 +1,80 @@
+"""Edges to compressed sparse rows, on all cores; the rows are the same for any number of them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.threads import Threads
+
+Positions = npt.NDArray[np.integer]
+Weights = npt.NDArray[np.float64]
+
+_ALONE = 1 << 16
+"""Edges that are not worth a second thread."""
+
+
+class Rows(NamedTuple):
+    """The neighbours of each node, in order; `repeated` is how many edges had been given before."""
+
+    indptr: npt.NDArray[np.int64]
+    indices: Positions
+    weights: Weights | None
+    repeated: int
+
+
+def build_rows(
+    sources: Positions, targets: Positions, weights: Weights | None, size: int, *, directed: bool, adds: bool
+) -> Rows:
+    """The rows of edges between nodes 0 … size − 1, without self-loops.
+
+    Edges that are given several times become one; where there are weights, or `adds`, their weights add up, and
+    otherwise the first counts. Undirected, an edge stands in the rows of both its ends.
+    """
+    from manela.kernels import adjacency as kernels
+
+    kind: Any = np.int32 if size < 2**31 else np.int64
+    sources, targets = np.ascontiguousarray(sources, dtype=kind), np.ascontiguousarray(targets, dtype=kind)
+    cores = 1 if len(sources) < _ALONE else os.cpu_count() or 1
+    counts = np.zeros(size + 1, dtype=np.int64)
+    both = not directed
+    with Threads(cores) as threads:
+        even = np.linspace(0, size, cores + 1).astype(np.int64)
+        threads.share(lambda first, last: kernels.count_arcs(sources, targets, both, first, last, counts[1:]), even)
+        indptr = np.cumsum(counts)
+        pieces = np.searchsorted(indptr, np.linspace(0, indptr[-1], cores + 1)[1:-1])
+        borders = np.unique(np.concatenate(([0], pieces, [size])))
+        ends, indices = indptr[:-1].copy(), np.empty(indptr[-1], dtype=kind)
+        data = None if weights is None else np.empty(indptr[-1])
+        again = np.zeros(size + 1, dtype=np.int64)
+
+        def fill(first: int, last: int) -> None:
+            if data is None:
+                kernels.fill_rows(sources, targets, both, first, last, ends, indices)
+                again[last] = kernels.sort_rows(indptr, indices, first, last)
+            else:
+                kernels.fill_weighted_rows(sources, targets, weights, both, first, last, ends, indices, data)
+                again[last] = kernels.sort_weighted_rows(indptr, indices, data, first, last)
+
+        threads.share(fill, borders)
+        repeated = int(again.sum())
+        if not repeated:
+            return Rows(indptr, indices, data, 0)
+        merged, kept = np.empty_like(indptr), np.empty(len(indices) - repeated, dtype=kind)
+        merged[-1] = len(kept)
+        kept_data = np.empty(len(kept)) if data is not None or adds else None
+        dropped = np.cumsum(again)
+
+        def merge(first: int, last: int) -> None:
+            at = indptr[first] - dropped[first]
+            kernels.merge_rows(indptr, indices, first, last, at, merged, kept)
+            if data is not None:
+                kernels.merge_weights(indptr, indices, data, adds, first, last, at, kept_data)
+            elif adds:
+                kernels.count_repeated(indptr, indices, first, last, at, kept_data)
+
+        threads.share(merge, borders)
+        return Rows(merged, kept, kept_data, repeated if directed else repeated // 2)

@@ -1,0 +1,99 @@
+"""Ids of nodes as what files can hold, and back."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.errors import OutputError
+
+Ids = npt.NDArray[Any]
+
+_TYPES: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
+    "uuid": (uuid.UUID, str, uuid.UUID),
+    "datetime": (datetime.datetime, datetime.datetime.isoformat, datetime.datetime.fromisoformat),
+    "date": (datetime.date, datetime.date.isoformat, datetime.date.fromisoformat),
+    "decimal": (decimal.Decimal, str, decimal.Decimal),
+    "path": (PurePath, str, Path),
+    "bytes": (bytes, bytes.hex, bytes.fromhex),
+}
+"""Types of ids that come back as they were, by their text."""
+
+
+def to_plain(nodes: Ids, name: object) -> tuple[Ids, str]:
+    """Ids as an array without objects, and what they are: integers, strings, or other things as JSON.
+
+    `name` is that of the file, for errors.
+    """
+    if nodes.dtype != object:
+        return nodes, "integer"
+    ids = nodes.tolist()
+    if all(type(node) is str for node in ids):
+        return np.array(ids, dtype=np.str_), "string"
+    try:
+        return np.array([json.dumps(_to_json(node)) for node in ids], dtype=np.str_), "json"
+    except TypeError as error:
+        raise OutputError(f"{name}: cannot hold these ids: {error}") from error
+
+
+def from_plain(nodes: Ids | Sequence[Any], kind: str) -> Ids:
+    """The ids that `to_plain` made this of."""
+    if kind == "integer":
+        return np.asarray(nodes, dtype=np.int64)
+    values = nodes.tolist() if isinstance(nodes, np.ndarray) else nodes
+    ids = np.empty(len(values), dtype=object)
+    for place, node in enumerate(values):
+        ids[place] = _from_json(json.loads(node)) if kind == "json" else node
+    return ids
+
+
+def to_words(nodes: Ids, name: object) -> list[str]:
+    """Ids as words; the word2vec formats have no way to write white space within one."""
+    words = [str(node) for node in nodes.tolist()]
+    for word in words:
+        if word.split() != [word]:
+            raise OutputError(f"{name}: ids must not have white space in this format, got {word!r}; use .npz or .csv")
+    return words
+
+
+def from_words(words: list[str]) -> Ids:
+    """Integers if all words are written as integers are printed, otherwise strings."""
+    try:
+        values = [int(word) for word in words]
+    except ValueError:
+        values = []
+    if values and [str(value) for value in values] == words and max(map(abs, values)) < 2**63:
+        return np.array(values, dtype=np.int64)
+    ids = np.empty(len(words), dtype=object)
+    ids[:] = words
+    return ids
+
+
+def _to_json(node: Any) -> Any:
+    """A tuple becomes a list, and what has a text form an object with it; no id is a list or a dict."""
+    if isinstance(node, tuple):
+        return [_to_json(part) for part in node]
+    if node is None or type(node) in (bool, int, float, str):
+        return node
+    for name, (kind, write, _) in _TYPES.items():
+        if isinstance(node, kind):
+            return {name: write(node)}
+    raise TypeError(
+        f"an id must be a number, a text, a UUID, a date, bytes, None or a tuple of these to be saved, got "
+        f"{type(node).__name__}; make it a text by str(…) before fitting"
+    )
+
+
+def _from_json(node: Any) -> Any:
+    if isinstance(node, dict):
+        [(name, text)] = node.items()
+        return _TYPES[name][2](text)
+    return tuple(_from_json(part) for part in node) if isinstance(node, list) else node

@@ -1,0 +1,125 @@
+"""Edge lists of two whole numbers a line, read on all cores; anything else is left to `formats.text`."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.formats.sources import Bytes
+from manela.threads import Threads
+
+Integers = npt.NDArray[np.int64]
+Positions = npt.NDArray[np.int32]
+
+_PIECE = 1 << 22
+"""Bytes that a thread reads at a time."""
+_WINDOW = 1 << 12
+_SPARSE = 8
+"""Numbers between the least and the largest, for each that is read, from which on they are looked up by a hash."""
+_FIRST_KEYS = 1 << 16
+
+
+class Pairs(NamedTuple):
+    """The ends of edges, as positions in `nodes`, which are in order."""
+
+    sources: Positions
+    targets: Positions
+    nodes: Integers
+
+
+def read_pairs(data: Bytes, separator: int) -> Pairs | None:
+    """The edges of a file in which all lines are two whole numbers, comments or empty; None if some are not."""
+    from manela.kernels import numbers as kernels
+
+    with Threads(os.cpu_count() or 1) as threads:
+        borders = _cut_lines(data)
+        pieces = np.arange(len(borders))
+        lines = np.zeros(len(borders), dtype=np.int64)
+
+        def count(first: int, _: int) -> None:
+            lines[first + 1] = kernels.count_lines(data, borders[first], borders[first + 1]) + 1
+
+        threads.share(count, pieces)
+        places = np.cumsum(lines)
+        ends = [np.empty(places[-1], dtype=np.int64) for _ in range(2)]
+        found = np.zeros(len(borders) - 1, dtype=np.int64)
+
+        def parse(piece: int, _: int) -> None:
+            if found.min() >= 0:  # one that is not plain is enough
+                some = slice(places[piece], places[piece + 1])
+                first, last = borders[piece], borders[piece + 1]
+                found[piece] = kernels.parse_pairs(data, first, last, separator, ends[0][some], ends[1][some])
+
+        parse(0, 1)  # which may tell at once
+        threads.share(lambda first, _: parse(first, 0), pieces[1:])
+        if found.min() < 0 or found.sum() == 0 or found.sum() >= 2**30:
+            return None
+        return _number([_compact(values, places, found) for values in ends], threads)
+
+
+def _cut_lines(data: Bytes) -> Integers:
+    """Borders of pieces of whole lines."""
+    borders, at = [0], 0
+    while at + _PIECE < len(data):
+        at += _PIECE
+        end = -1
+        while at < len(data) and end < 0:
+            end = data[at : at + _WINDOW].tobytes().find(b"\n")
+            at += end + 1 if end >= 0 else _WINDOW
+        borders.append(min(at, len(data)))
+    if borders[-1] < len(data):
+        borders.append(len(data))
+    return np.array(borders, dtype=np.int64)
+
+
+def _compact(values: Integers, places: Integers, found: Integers) -> Integers:
+    """The values that are there, moved together in place."""
+    at = 0
+    for first, count in zip(places.tolist(), found.tolist(), strict=False):
+        if at != first:
+            values[at : at + count] = values[first : first + count]
+        at += count
+    return values[:at]
+
+
+def _number(ends: list[Integers], threads: Threads) -> Pairs:
+    """Positions for ids: by a table where they lie close together, and otherwise by a hash."""
+    from manela.kernels import numbers as kernels
+
+    least, largest = (int(bound([bound(values) for values in ends])) for bound in (np.min, np.max))
+    coded = [np.empty(len(values), dtype=np.int32) for values in ends]
+    borders = np.linspace(0, len(ends[0]), len(ends[0]) // _PIECE + threads.count + 1).astype(np.int64)
+    if largest - least <= _SPARSE * 2 * len(ends[0]) + 1000:
+        seen = np.zeros(largest - least + 1, dtype=np.uint8)
+
+        def mark(first: int, last: int) -> None:
+            for values in ends:
+                kernels.mark(values[first:last], least, seen)
+
+        threads.share(mark, borders)
+        nodes = np.flatnonzero(seen) + least
+        codes = np.cumsum(seen, dtype=np.int32) - np.int32(1)
+
+        def translate(first: int, last: int) -> None:
+            for values, out in zip(ends, coded, strict=True):
+                kernels.translate(values[first:last], least, codes, out[first:last])
+
+        threads.share(translate, borders)
+        return Pairs(coded[0], coded[1], nodes)
+    keys, known = np.full(_FIRST_KEYS, -1, dtype=np.int64), 0
+    for values in ends:
+        keys, known = kernels.collect(values, keys, known)
+    used = np.flatnonzero(keys >= 0)
+    order = np.argsort(keys[used])
+    codes = np.zeros(len(keys), dtype=np.int32)
+    codes[used[order]] = np.arange(len(used), dtype=np.int32)
+
+    def look_up(first: int, last: int) -> None:
+        for values, out in zip(ends, coded, strict=True):
+            kernels.look_up(values[first:last], keys, codes, out[first:last])
+
+    threads.share(look_up, borders)
+    return Pairs(coded[0], coded[1], keys[used[order]])

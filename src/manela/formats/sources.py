@@ -1,0 +1,304 @@
+"""Where the bytes of a network come from: a file, a stream or an address; how they are packed, and their format."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import http.client
+import lzma
+import re
+import sys
+import tempfile
+import urllib.parse
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.errors import FormatError, ManelaError, import_extra
+from manela.progress import DownloadReporter
+
+Bytes = npt.NDArray[np.uint8]
+
+EDGE_LISTS = (".txt", ".csv", ".tsv", ".edgelist", ".edges")
+ADJACENCY_LISTS = (".adjlist", ".adj")
+_BINARY = (".mat", ".npz", ".npy", ".parquet", ".feather", ".arrow")
+"""Formats that libraries read from a file of their own, which must not be packed then."""
+ENDINGS = (
+    *EDGE_LISTS, *ADJACENCY_LISTS, ".mtx", ".graphml", ".gml", ".gexf", ".net", ".json", ".metis", ".graph", *_BINARY,
+)  # fmt: skip
+"""The endings of files that can be read, each of which may be packed."""
+PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+"""Endings of packed files."""
+SIZE_LIMIT = 16.0
+"""GB that may be downloaded, piped in or unpacked by default."""
+
+_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, OSError, ValueError)
+_PIECE = 1 << 22
+_HEAD = 1 << 16
+"""Bytes by which a format is recognised."""
+_TIMEOUT = 60.0
+"""Seconds to wait for a server that sends nothing."""
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
+_MAGIC = (
+    (b"\x1f\x8b", ".gz"), (b"BZh", ".bz2"), (b"\xfd7zXZ\x00", ".xz"), (b"\x28\xb5\x2f\xfd", ".zst"),
+    (b"PK\x03\x04", ".zip"), (b"PAR1", ".parquet"), (b"ARROW1", ".feather"), (b"FEA1", ".feather"),
+    (b"\x93NUMPY", ".npy"), (b"MATLAB ", ".mat"), (b"%%MatrixMarket", ".mtx"),
+)  # fmt: skip
+"""How files of a format begin."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file to read a network from.
+
+    Attributes
+    ----------
+    name : str
+        What the user calls it; errors begin with it.
+    path : Path
+        Where the bytes are.
+    kind : str
+        The ending of the format, such as ".csv".
+    packing : str
+        The ending of the packing, such as ".gz", or nothing.
+    limit : float
+        GB that may be unpacked.
+    """
+
+    name: str
+    path: Path
+    kind: str
+    packing: str = ""
+    limit: float = SIZE_LIMIT
+
+    def __str__(self) -> str:
+        return self.name
+
+    def read(self) -> Bytes:
+        """The bytes of a text file, unpacked, without a byte-order mark."""
+        data: Bytes
+        if self.packing:
+            unpacked = bytearray()
+            for piece in self._unpack():
+                unpacked += piece
+            data = np.frombuffer(unpacked, dtype=np.uint8)
+        else:
+            data = np.fromfile(self.path, dtype=np.uint8)
+        if data[:3].tobytes() == b"\xef\xbb\xbf":
+            data = data[3:]
+        if len(data) == 0:
+            raise FormatError(f"{self}: must hold a network, but it is empty")
+        if data.min() == 0:
+            raise FormatError(f"{self}: must be text, but it holds bytes of zero")
+        return data
+
+    def _unpack(self) -> Iterator[bytes]:
+        unpacked = 0
+        try:
+            with _open_packed(self, self.packing) as stream:
+                while piece := stream.read(_PIECE):
+                    unpacked += len(piece)
+                    if unpacked > self.limit * 1e9:
+                        raise FormatError(f"{self}: must not be longer than {self.limit:g} GB unpacked (--size-limit)")
+                    yield piece
+        except ManelaError:
+            raise
+        except _DAMAGE as error:
+            words = f"must be a whole {self.packing} file, but it is damaged or cut off"
+            raise FormatError(f"{self}: {words}: {error}") from error
+
+
+@contextmanager
+def open_source(
+    given: str | Path, *, size_limit: float = SIZE_LIMIT, progress: DownloadReporter | None = None
+) -> Iterator[Source]:
+    """What the user named: a file, `-` for standard input, a pipe, or an address that begins with a scheme.
+
+    What is no file is copied to one, which is removed in the end.
+    """
+    name = str(given)
+    with tempfile.TemporaryDirectory(prefix="manela-") as folder:
+        copy = Path(folder) / "content"
+        if name == "-":
+            name, path = "standard input", copy
+            _copy(sys.stdin.buffer, copy, name, size_limit)
+            ending = ""
+        elif is_address(name):
+            path, ending = copy, PurePosixPath(urllib.parse.urlsplit(name).path).name
+            _download(name, copy, size_limit, progress)
+        else:
+            path = Path(given)
+            if path.is_dir():
+                raise FormatError(f"{path}: must be a file, but it is a folder")
+            if not path.exists():
+                raise FormatError(f"{path}: no such file, nor a data set of that name (manela datasets list)")
+            ending = path.name
+            if not path.is_file():  # a pipe, such as <(zcat …) is
+                with path.open("rb") as stream:
+                    _copy(stream, copy, name, size_limit)
+                path = copy
+        yield _recognise(name, path, ending, size_limit, Path(folder))
+
+
+def is_address(name: str) -> bool:
+    """Whether this is the address of something on another machine, as `https://…`, rather than a path.
+
+    Examples
+    --------
+    >>> is_address("https://example.org/edges.csv.gz"), is_address("edges.csv")
+    (True, False)
+    """
+    return _ADDRESS.match(name) is not None
+
+
+def drop_packing(name: str) -> str:
+    """The name of what is in a packed file.
+
+    Examples
+    --------
+    >>> drop_packing("edges.CSV.gz"), drop_packing("edges.txt")
+    ('edges.CSV', 'edges.txt')
+    """
+    ending = Path(name).suffix
+    return name[: -len(ending)] if ending.lower() in PACKED else name
+
+
+def _recognise(name: str, path: Path, ending: str, limit: float, folder: Path) -> Source:
+    """The format and packing of a file: by its name, and where that does not say, by how it begins."""
+    kind = Path(drop_packing(ending)).suffix.lower()
+    packing = Path(ending).suffix.lower() if drop_packing(ending) != ending else ""
+    if kind not in ENDINGS:
+        source = Source(name, path, "", packing, limit)
+        with path.open("rb") as stream:
+            head = stream.read(_HEAD)
+        if not packing and _find_magic(head) in PACKED and not _is_npz(path):
+            packing = _find_magic(head)
+            source = Source(name, path, "", packing, limit)
+        if packing:
+            head = next(source._unpack(), b"")[:_HEAD]
+        kind = ".npz" if not packing and _is_npz(path) else sniff(head)
+        if not kind:
+            shown = repr("".join(Path(ending).suffixes[-2:]) or ending) if ending else "what no format begins with"
+            raise FormatError(f"{name}: the format must be one of {' '.join(ENDINGS)}, got {shown}")
+    source = Source(name, path, kind, packing, limit)
+    if packing and kind in _BINARY:
+        unpacked = folder / "unpacked"
+        with unpacked.open("wb") as file:
+            for piece in source._unpack():
+                file.write(piece)
+        source = Source(name, unpacked, kind, "", limit)
+    return source
+
+
+def sniff(head: bytes) -> str:
+    """The ending of the format that a file has which begins so; nothing if it has none that is known.
+
+    Examples
+    --------
+    >>> sniff(b"1 2\\n2 3\\n"), sniff(b'{"nodes": []}'), sniff(b"<html>")
+    ('.txt', '.json', '')
+    """
+    if found := _find_magic(head):
+        return found if found in ENDINGS else ""
+    text = head.decode(errors="ignore").removeprefix("\ufeff").lstrip()
+    lower = text[:2000].lower()
+    if lower.startswith("<"):
+        return next((kind for kind in (".graphml", ".gexf") if f"<{kind[1:]}" in lower), "")
+    for pattern, kind in ((r"[{\[]", ".json"), (r"\*(vertices|network)\b", ".net"), (r"(creator|graph)\b.*\[", ".gml")):
+        if re.match(pattern, lower, re.DOTALL):
+            return kind
+    if b"\0" in head:
+        return ""
+    lines = [line for line in text.splitlines()[: -1 if len(head) == _HEAD else None] if line.strip()]
+    lines = [line for line in lines if line.lstrip()[0] not in "#%"][:1000]
+    for separator, kind in (("\t", ".tsv"), (",", ".csv"), (";", ".csv"), (None, ".txt")):
+        widths = {len(line.split(separator)) for line in lines}
+        if len(widths) == 1 and widths.pop() >= 2:
+            return kind
+    return ""
+
+
+def _find_magic(head: bytes) -> str:
+    return next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
+
+
+def _is_npz(path: Path) -> bool:
+    """Whether this is an archive of NumPy's arrays, which is a .zip too."""
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return all(name.endswith(".npy") for name in archive.namelist())
+
+
+@contextmanager
+def _open_packed(source: Source, ending: str) -> Iterator[Any]:
+    """The content of a packed file; of a .zip, of the one file in it."""
+    path = source.path
+    if ending == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
+            if len(names) != 1:
+                raise FormatError(f"{source}: must hold one file, it holds {len(names)}; unpack the one that is meant")
+            with archive.open(names[0]) as stream:
+                yield stream
+        return
+    if ending == ".zst":
+        arrow: Any = import_extra("pyarrow", "io", "reading .zst")
+        with arrow.input_stream(str(path), compression="zstd") as stream:
+            yield stream
+        return
+    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    with openers[ending](path, "rb") as stream:
+        yield stream
+
+
+def _download(address: str, target: Path, limit: float, progress: DownloadReporter | None) -> None:
+    """Copy what is at an address, by HTTP or by what fsspec knows."""
+    scheme = address.partition(":")[0].lower()
+    try:
+        if scheme in ("http", "https"):
+            request = urllib.request.Request(address, headers={"User-Agent": "manela"})
+            with urllib.request.urlopen(request, timeout=_TIMEOUT) as reply:
+                size = int(reply.headers.get("Content-Length") or 0)
+                _copy(reply, target, address, limit, size, progress)
+            return
+        fsspec: Any = import_extra("fsspec", "io", f"reading {scheme}://…")
+        with fsspec.open(address, "rb") as stream:
+            _copy(stream, target, address, limit, getattr(stream, "size", None) or 0, progress)
+    except ManelaError:
+        raise
+    except ImportError as error:  # of the package that fsspec needs for this scheme
+        raise FormatError(f"{address}: cannot be read: {error}") from error
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+        raise FormatError(f"{address}: cannot be read: {' '.join(str(reason).split())}") from error
+
+
+def _copy(
+    stream: BinaryIO | Any,
+    target: Path,
+    name: str,
+    limit: float,
+    size: int = 0,
+    progress: DownloadReporter | None = None,
+) -> None:
+    """Copy a stream to a file, if it is not too long; a size of 0 is one that is not known."""
+    copied = 0
+    with target.open("wb") as file:
+        while copied <= limit * 1e9 >= size and (piece := stream.read(_PIECE)):
+            file.write(piece)
+            copied += len(piece)
+            if progress is not None:
+                progress(copied, size)
+    if max(copied, size) > limit * 1e9:
+        raise FormatError(f"{name}: must not be longer than {limit:g} GB (--size-limit)")
+    if copied < size:
+        raise FormatError(f"{name}: ended after {copied:,} of {size:,} bytes; try again")

@@ -1,0 +1,182 @@
+"""Embeddings in files that hold arrays: .npz, .npy, Parquet, Feather, safetensors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.embedding import Embedding
+from manela.errors import FormatError, import_extra
+from manela.files import replace_file
+from manela.formats.arrays import read_arrays, write_arrays
+from manela.formats.ids import from_plain, to_plain
+
+_PIECE = 4096
+_NOTES = "provenance"
+
+
+def write_npz(embedding: Embedding, file: BinaryIO, path: Path) -> None:
+    """Ids, vectors, context vectors and provenance."""
+    nodes, kind = to_plain(embedding.nodes, path)
+    arrays: dict[str, npt.NDArray[Any]] = {"nodes": nodes, "vectors": embedding.vectors}
+    if embedding.context is not None:
+        arrays["context"] = embedding.context
+    write_arrays(file, arrays, {**embedding.provenance, "node_ids": kind}, _NOTES)
+
+
+def read_npz(path: Path) -> Embedding:
+    """What `write_npz` wrote."""
+    arrays, notes = read_arrays(path, _NOTES)
+    if not {"nodes", "vectors"} <= set(arrays):
+        raise FormatError(f"{path}: must hold 'nodes' and 'vectors', got {', '.join(arrays)}")
+    nodes = from_plain(arrays["nodes"], notes.pop("node_ids"))
+    return Embedding(nodes, arrays["vectors"], arrays.get("context"), notes)
+
+
+def write_npy(embedding: Embedding, file: BinaryIO, path: Path) -> None:
+    """Vectors, and their ids in a file beside them, which says of which vectors they are.
+
+    The two cannot be replaced at once: until the new vectors are there, the ids of those before stay beside them too.
+    """
+    nodes, kind = to_plain(embedding.nodes, path)
+    sha = hashlib.sha256()
+    np.lib.format.write_array_header_1_0(
+        file, {"descr": "<f4", "fortran_order": False, "shape": embedding.vectors.shape}
+    )
+    for rows in _pieces(embedding.vectors):
+        content = rows.astype("<f4", copy=False).tobytes()
+        sha.update(content)
+        file.write(content)
+    beside = {
+        "nodes": nodes.tolist(), "node_ids": kind, "provenance": dict(embedding.provenance), "sha256": sha.hexdigest()
+    }  # fmt: skip
+    ids = ids_beside(path)
+    if ids.exists() and not _has_ids_before(path):
+        with replace_file(ids_before(path)) as before:
+            before.write(ids.read_bytes())
+    with replace_file(ids) as written:
+        written.write(json.dumps(beside, ensure_ascii=False, sort_keys=True).encode())
+
+
+def read_npy(path: Path) -> Embedding:
+    """What `write_npy` wrote."""
+    ids = ids_beside(path)
+    if not ids.exists():
+        raise FormatError(f"{path}: needs its ids beside it in {ids.name}, which is not there")
+    vectors = np.load(path, allow_pickle=False)
+    sha = hashlib.sha256(np.ascontiguousarray(vectors).data).hexdigest()
+    for file in (ids, ids_before(path)):
+        if file.exists():
+            beside = json.loads(file.read_bytes())
+            if beside.get("sha256", sha) == sha:
+                break
+    else:
+        raise FormatError(f"{path}: the ids in {ids.name} are those of other vectors; write both anew")
+    nodes = from_plain(beside["nodes"], beside["node_ids"])
+    return Embedding(nodes, vectors.astype(np.float32, copy=False), None, beside["provenance"])
+
+
+def _has_ids_before(path: Path) -> bool:
+    """Whether the ids of the vectors that are there are those before: a write was killed between the two files."""
+    try:
+        known = json.loads(ids_before(path).read_bytes()).get("sha256")
+        vectors = np.load(path, allow_pickle=False)
+        return bool(known == hashlib.sha256(np.ascontiguousarray(vectors).data).hexdigest())
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def ids_before(path: Path) -> Path:
+    """Where the ids of the vectors are that a .npy file held before."""
+    return path.with_suffix(".nodes.before.json")
+
+
+def ids_beside(path: Path) -> Path:
+    """Where the ids of the vectors in a .npy file are."""
+    return path.with_suffix(".nodes.json")
+
+
+def write_parquet(embedding: Embedding, file: BinaryIO, path: Path) -> None:
+    """A table of Parquet."""
+    parquet: Any = import_extra("pyarrow.parquet", "io", "writing .parquet")
+    parquet.write_table(_to_table(embedding, path), file)
+
+
+def write_feather(embedding: Embedding, file: BinaryIO, path: Path) -> None:
+    """A table of Feather, which is Arrow's own format."""
+    feather: Any = import_extra("pyarrow.feather", "io", f"writing {path.suffix}")
+    feather.write_feather(_to_table(embedding, path), file, compression="uncompressed")
+
+
+def read_by_arrow(module: str) -> Callable[[Path], Embedding]:
+    """A reader of tables that a module of pyarrow reads."""
+
+    def read(path: Path) -> Embedding:
+        library: Any = import_extra(f"pyarrow.{module}", "io", f"reading {path.suffix}")
+        table = library.read_table(path)
+        if not {"node", "vector"} <= set(table.column_names):
+            raise FormatError(f"{path}: must have columns 'node' and 'vector', got {', '.join(table.column_names)}")
+        notes = json.loads((table.schema.metadata or {}).get(b"manela", b"{}"))
+        ids = table["node"].to_pylist()
+        kind = notes.pop("node_ids", "integer" if all(type(node) is int for node in ids) else "string")
+        rows = [
+            None if name not in table.column_names
+            else np.array(table[name].combine_chunks().flatten(), dtype=np.float32).reshape(len(ids), -1)
+            for name in ("vector", "context")
+        ]  # fmt: skip
+        return Embedding(from_plain(ids, kind), rows[0], rows[1], notes)  # type: ignore[arg-type]
+
+    return read
+
+
+def _to_table(embedding: Embedding, path: Path) -> Any:
+    """A table of Arrow: the id of each node and its vector, a list of fixed length; and its context vector, if any."""
+    arrow: Any = import_extra("pyarrow", "io", f"writing {path.suffix}")
+    nodes, kind = to_plain(embedding.nodes, path)
+    columns: dict[str, Any] = {"node": nodes.tolist()}
+    for name, rows in (("vector", embedding.vectors), ("context", embedding.context)):
+        if rows is not None:
+            flat = arrow.array(np.ascontiguousarray(rows).reshape(-1))
+            columns[name] = arrow.FixedSizeListArray.from_arrays(flat, rows.shape[1])
+    notes = json.dumps({**embedding.provenance, "node_ids": kind}, sort_keys=True)
+    return arrow.table(columns).replace_schema_metadata({"manela": notes})
+
+
+def write_safetensors(embedding: Embedding, file: BinaryIO, path: Path) -> None:
+    """Tensors `vectors` and `context`; ids and provenance are its metadata."""
+    library: Any = import_extra("safetensors.numpy", "io", "writing .safetensors")
+    nodes, kind = to_plain(embedding.nodes, path)
+    tensors = {"vectors": np.ascontiguousarray(embedding.vectors)}
+    if embedding.context is not None:
+        tensors["context"] = np.ascontiguousarray(embedding.context)
+    notes = {
+        "nodes": json.dumps(nodes.tolist(), ensure_ascii=False),
+        "node_ids": kind,
+        _NOTES: json.dumps(dict(embedding.provenance), ensure_ascii=False, sort_keys=True),
+    }
+    file.write(library.save(tensors, metadata=notes))
+
+
+def read_safetensors(path: Path) -> Embedding:
+    """What `write_safetensors` wrote; without ids, rows are numbered."""
+    library: Any = import_extra("safetensors", "io", "reading .safetensors")
+    with library.safe_open(path, framework="numpy") as file:
+        notes, names = file.metadata() or {}, list(file.keys())
+        name = "vectors" if "vectors" in names else names[0] if len(names) == 1 else ""
+        if not name:
+            raise FormatError(f"{path}: must hold a tensor 'vectors', got {', '.join(names) or 'nothing'}")
+        vectors = file.get_tensor(name).astype(np.float32, copy=False)
+        context = file.get_tensor("context") if "context" in names else None
+    nodes = from_plain(json.loads(notes["nodes"]), notes["node_ids"]) if "nodes" in notes else np.arange(len(vectors))
+    return Embedding(nodes, vectors, context, json.loads(notes.get(_NOTES, "{}")))
+
+
+def _pieces(vectors: npt.NDArray[np.float32]) -> Iterator[npt.NDArray[np.float32]]:
+    for first in range(0, len(vectors), _PIECE):
+        yield vectors[first : first + _PIECE]
