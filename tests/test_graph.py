@@ -192,7 +192,7 @@ def test_isolated_nodes_are_kept():
         nx.DiGraph([(0, 1), (1, 2)]),
         sp.csr_array(([1, 1], ([0, 1], [1, 2])), shape=(3, 3)),
         igraph.Graph(edges=[(0, 1), (1, 2)], directed=True),
-        np.array([[0, 1], [1, 2]]),
+        np.array([[0, 1, 1], [1, 2, 1]]),  # with a self-loop, since (2, 2) could be pairs as well
     ],
 )
 def test_directed_input_is_undirected_with_a_notice_unless_told(data):
@@ -227,8 +227,8 @@ def test_a_weight_that_is_not_finite_and_positive_is_refused(weight):
         (lambda: Graph.from_edges(["a"], ["b"], nodes=["a"]), "'b' is missing"),
         (lambda: Graph.from_edges(["a"], ["b"], nodes=["a", "b", "a"]), "twice"),
         (lambda: Graph.from_scipy(sp.coo_array((2, 3))), "square"),
-        (lambda: Graph.of(np.zeros((3, 4))), r"shape \(2, arcs\)"),
-        (lambda: Graph.of(np.array([[0, -1], [1, 2]])), "negative"),
+        (lambda: Graph.of(np.zeros((3, 4, 2))), r"shape \(2, arcs\)"),
+        (lambda: Graph.of(np.array([[0, -1, 2], [1, 2, 0]])), "negative"),
         (lambda: Graph.of(np.array([[0], [10**12]])), "renumber"),
         (lambda: Graph.of(pd.DataFrame({"a": [1]})), "two columns"),
         (lambda: Graph.of(pd.DataFrame({"a": ["x", None], "b": ["y", "z"]})), "missing ids"),
@@ -340,10 +340,31 @@ def test_networks_come_in_what_people_have():
     ("data", "words"),
     [
         ([(0, 1), (1, 2, 3.0)], "and not both"), ([(0,)], "pairs"), ({0: 1}, "the neighbours of each node"),
-        ({"a": "bc"}, "the neighbours of each node"), (np.zeros((3, 4)), "edge_index"),
+        ({"a": "bc"}, "the neighbours of each node"), (np.zeros(4), "edge_index"),
         (7, "got int"), ([1, 2], "got list"),
     ],
 )  # fmt: skip
 def test_what_is_no_network_says_so(data, words):
     with pytest.raises(GraphError, match=words):
         Graph.of(data)
+
+
+def test_what_could_be_pairs_or_an_edge_index_is_told():
+    with pytest.warns(ManelaWarning, match="read as an edge_index"):
+        assert Graph.of(np.array([[0, 1], [2, 3]]), directed=True).neighbours(0).tolist() == [2]
+
+
+def test_a_biadjacency_matrix_has_rows_and_columns():
+    matrix = sp.csr_array(np.array([[1.0, 0, 2], [0, 0, 3]]))
+    graph = Graph.of(matrix)
+    assert graph.rows == 2
+    assert graph.nodes.tolist() == [("row", 0), ("row", 1), ("column", 0), ("column", 1), ("column", 2)]
+    assert graph.neighbours(("column", 2)).tolist() == [("row", 0), ("row", 1)]
+    assert Graph.from_biadjacency(matrix, rows=["a", "b"], columns=[1, 2, 3]).neighbours("b").tolist() == [3]
+    for arguments, words in (
+        ({"rows": ["a"]}, "as many row ids"), ({"rows": ["a", "b"], "columns": ["a", "c", "d"]}, "stands for two")
+    ):  # fmt: skip
+        with pytest.raises(GraphError, match=words):
+            Graph.from_biadjacency(matrix, **arguments)
+    with pytest.raises(GraphError, match="no direction"):
+        Graph.of(matrix, directed=True)

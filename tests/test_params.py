@@ -6,7 +6,7 @@ import pytest
 
 from manela import Manela
 from manela.errors import ParameterError
-from manela.params import LEARNING, PAIRS_PER_NODE, PAPER, PARAMETERS, PRESETS, RUNNING, count_jobs
+from manela.params import LEARNING, PAIRS_PER_NODE, PAPER, PARAMETERS, PRESETS, READING, RUNNING, count_jobs
 from manela.settings import Settings, check_all, check_walks
 
 DEFAULTS = {name: parameter.default for name, parameter in PARAMETERS.items()}
@@ -113,7 +113,7 @@ def test_identity_leaves_out_what_the_vectors_do_not_depend_on():
 def test_every_parameter_has_one_setting_and_is_an_argument_of_the_estimator():
     names = [parameter.setting or name for name, parameter in (LEARNING | RUNNING).items()]
     assert sorted([*names, "threads"]) == sorted(field.name for field in fields(Settings))
-    assert sorted(LEARNING | RUNNING) == sorted(Manela().get_params())
+    assert sorted(LEARNING | RUNNING | READING) == sorted(Manela().get_params())
 
 
 @pytest.mark.parametrize(

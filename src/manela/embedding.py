@@ -14,6 +14,7 @@ import numpy.typing as npt
 from manela.errors import ParameterError, UnknownNodeError, import_extra
 from manela.index import VectorIndex
 from manela.nearest import find_nearest
+from manela.pictures import draw_points, plot_vectors, show_facts
 
 Vectors = npt.NDArray[np.float32]
 RowNumbers = npt.NDArray[np.int64]
@@ -33,6 +34,8 @@ class Embedding:
         The second vectors, where the run kept them.
     provenance : mapping
         Parameters, seed, network and version.
+    further : mapping of str to array
+        What a method needs besides, and .npz files keep.
 
     Examples
     --------
@@ -46,9 +49,39 @@ class Embedding:
     vectors: Vectors
     context: Vectors | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    further: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Embedding({self.vectors.shape[0]:,} nodes, {self.vectors.shape[1]} dimensions)"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        facts = {
+            "nodes": f"{len(self):,}",
+            "dimensions": f"{self.vectors.shape[1]:,}",
+            "context vectors": "no" if self.context is None else "yes",
+        }
+        for name in ("method", "version"):
+            if name in self.provenance:
+                facts[name] = str(self.provenance[name])
+        return show_facts("Embedding", facts, draw_points(self.vectors))
+
+    def plot(self, labels: Any = None, *, method: str = "tsne", axes: Any = None) -> Any:
+        """Draw the vectors on a plane, with matplotlib.
+
+        Parameters
+        ----------
+        labels : array, shape (n,), optional
+            A label for each node, which gives its colour.
+        method : {"tsne", "pca"}, default="tsne"
+        axes : matplotlib axes, optional
+            Where to draw; new ones by default.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        return plot_vectors(self.vectors, labels, method, axes)
 
     def __len__(self) -> int:
         return len(self.nodes)

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from manela.adjacency import build_rows
 from manela.errors import GraphError, ManelaWarning, UnknownNodeError, import_extra
 from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
+from manela.pictures import draw_degrees, show_facts
 
 Integers = npt.NDArray[np.int64]
 
@@ -92,6 +93,18 @@ class Graph:
         words = ["directed"] * self.directed + ["weighted"] * self.is_weighted
         sizes = f"{self.number_of_nodes:,} nodes, {self.number_of_edges:,} {'arcs' if self.directed else 'edges'}"
         return f"Graph({', '.join([sizes, *words])})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        degrees = self.degrees
+        facts = {
+            "nodes": f"{self.number_of_nodes:,}",
+            "arcs" if self.directed else "edges": f"{self.number_of_edges:,}",
+            "weights": "yes" if self.is_weighted else "no",
+            "mean degree": f"{degrees.mean():.1f}",
+            "largest degree": f"{degrees.max():,}",
+        }
+        return show_facts("Graph", facts, draw_degrees(degrees))
 
     @property
     def number_of_nodes(self) -> int:
@@ -245,6 +258,13 @@ class Graph:
             return cls._from_matrix(sp.csr_array(array), directed)
         if array.ndim == 2 and array.shape[1] == 2 and not is_square:
             return cls.from_edges(array[:, 0], array[:, 1], directed=directed, duplicates=duplicates)
+        if is_square:
+            warnings.warn(
+                f"an array of shape {array.shape} is read as an edge_index, arcs from its first row to its second; "
+                "pairs can be given as a list, and an adjacency matrix as a sparse one",
+                ManelaWarning,
+                stacklevel=4,
+            )
         return cls.from_edge_index(array, directed=directed, duplicates=duplicates)
 
     @classmethod

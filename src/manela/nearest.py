@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 Vectors = npt.NDArray[np.float32]
 RowNumbers = npt.NDArray[np.int64]
 
-_CANDIDATES = 1024
+_CANDIDATES = 512
 """Rows whose cosines are found together; more run out of the cache."""
 _QUERIES = 1024
 _ALONE = 1 << 24

@@ -306,7 +306,12 @@ THOROUGH: dict[str, Any] = {"learning_rate": 0.0125, "patience": 8.0}
 PRESETS: dict[str, dict[str, Any]] = {"paper": PAPER, "thorough": THOROUGH}
 """Settings that have a name: a flag of the command and a method of the estimator."""
 
-PARAMETERS: dict[str, Parameter] = {**LEARNING, **RUNNING, **WALKING, **FACTORISING}
+READING: dict[str, Parameter] = {
+    "directed": Parameter(bool, False, "True or False", _is_flag, "Follow arcs as given, rather than both ways."),
+}
+"""How a network is read, where an estimator says it."""
+
+PARAMETERS: dict[str, Parameter] = {**LEARNING, **RUNNING, **WALKING, **FACTORISING, **READING}
 
 
 def default(name: str) -> Any:

@@ -42,8 +42,16 @@ def test_a_node_that_no_label_reaches_has_the_most_frequent_one():
 
 @pytest.mark.parametrize(
     ("given", "rule"),
-    [(np.zeros((2, 2)), "each of 3 nodes"), (np.zeros((3, 2)), "at least one node"), (np.ones(3), "each of 3 nodes")],
+    [(np.zeros((2, 2)), "each of 3 nodes"), (np.zeros((3, 2)), "at least one node"), (np.ones(4), "each of 3 nodes")],
 )
 def test_labels_are_checked(given, rule):
     with pytest.raises(ParameterError, match=rule):
         clone(RelationalNeighbors()).fit(Graph.from_edges([0, 1], [1, 2]), given)
+
+
+def test_one_label_for_each_node_may_be_of_any_kind():
+    path = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4])
+    assert RelationalNeighbors().fit(path, np.array([7, -1, -1, -1, 3])).predict().tolist() == [7, 7, 7, 3, 3]
+    model = RelationalNeighbors().fit(path, ["red", None, float("nan"), None, "blue"])
+    assert model.predict().tolist() == ["red", "red", "red", "blue", "blue"]
+    assert model.classes_.tolist() == ["red", "blue"]

@@ -1,19 +1,27 @@
 import datetime
 import decimal
 import json
+import sqlite3
 import uuid
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.numpy import save_file
 
 from manela.embedding import Embedding
 from manela.errors import FormatError, ManelaError, OutputError
 from manela.formats.embeddings import read_embedding, write_embedding
 
-ENDINGS = [".npz", ".npy", ".txt", ".emb", ".bin", ".csv", ".tsv", ".parquet"]
+ENDINGS = [
+    ".npz", ".npy", ".txt", ".emb", ".bin", ".csv", ".tsv", ".parquet", ".feather", ".arrow", ".safetensors", ".sqlite",
+    ".db", ".tensorboard", ".csv.gz", ".txt.gz", ".bin.gz",
+]  # fmt: skip
+WITH_FACTS = (".npz", ".npy", ".parquet", ".feather", ".safetensors", ".sqlite")
+"""Formats that keep provenance and ids of any type."""
 
 
 def make(ids, context=False):
@@ -32,15 +40,16 @@ def test_ids_with_their_types_and_every_bit_come_back(tmp_path, ending, ids):
     assert read.nodes.tolist() == ids
     np.testing.assert_array_equal(read.vectors, written.vectors)
     assert read.vectors.dtype == np.float32
-    if ending in (".npz", ".npy", ".parquet"):
+    if ending in WITH_FACTS:
         assert dict(read.provenance) == {"method": "manela", "seed": 7}
 
 
-def test_npz_keeps_context_and_ids_of_other_types(tmp_path):
+@pytest.mark.parametrize("ending", [".npz", ".parquet", ".feather", ".safetensors", ".sqlite"])
+def test_context_and_ids_of_other_types_are_kept(tmp_path, ending):
     ids = [("a", 1), None, 2.5, True, "s", ("b", ("c",))]
     written = make(ids, context=True)
-    write_embedding(written, tmp_path / "out.npz")
-    read = read_embedding(tmp_path / "out.npz")
+    write_embedding(written, tmp_path / f"out{ending}")
+    read = read_embedding(tmp_path / f"out{ending}")
     assert read.nodes.tolist() == ids
     np.testing.assert_array_equal(read.context, written.context)
 
@@ -131,7 +140,7 @@ def test_what_is_no_embedding_is_refused_with_the_file(tmp_path, name, text, mes
         read_embedding(tmp_path / name)
 
 
-@given(st.binary(max_size=200), st.sampled_from([".npz", ".txt", ".bin", ".csv", ".tsv", ".parquet"]))
+@given(st.binary(max_size=200), st.sampled_from([one for one in ENDINGS if one not in (".npy", ".tensorboard")]))
 def test_no_bytes_make_a_reader_fail_other_than_by_our_errors(tmp_path_factory, data, ending):
     path = tmp_path_factory.mktemp("fuzz") / f"e{ending}"
     path.write_bytes(data)
@@ -169,7 +178,7 @@ def test_npy_never_pairs_vectors_with_ids_of_others(tmp_path, monkeypatch):
         read_embedding(file)
 
 
-@pytest.mark.parametrize("ending", [".npz", ".npy", ".parquet"])
+@pytest.mark.parametrize("ending", WITH_FACTS)
 def test_ids_with_a_text_form_come_back_as_they_were(tmp_path, ending):
     ids = np.empty(7, dtype=object)
     ids[:] = [
@@ -187,3 +196,41 @@ def test_other_ids_say_what_to_do(tmp_path):
     ids[:] = [object(), "a"]
     with pytest.raises(OutputError, match=r"got object; make it a text by str"):
         write_embedding(Embedding(ids, np.eye(2, dtype=np.float32)), tmp_path / "e.npz")
+
+
+def test_tensorboard_has_vectors_metadata_and_where_they_are(tmp_path):
+    folder = tmp_path / "e.tensorboard"
+    for ids in (["x", "two words", "7"], ["a", "b"]):
+        write_embedding(make(ids), folder)
+        assert (folder / "metadata.tsv").read_text().splitlines() == ids
+        assert len((folder / "vectors.tsv").read_text().splitlines()) == len(ids)
+        assert 'tensor_path: "vectors.tsv"' in (folder / "projector_config.pbtxt").read_text()
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["e.tensorboard"]
+    (tmp_path / "other.tensorboard").mkdir()
+    with pytest.raises(OutputError, match="must be a new folder"):
+        write_embedding(make(["a", "b"]), tmp_path / "other.tensorboard")
+
+
+def test_a_database_is_there_for_others_to_query(tmp_path):
+    write_embedding(make(["x", "y"]), tmp_path / "e.db")
+    with closing(sqlite3.connect(tmp_path / "e.db")) as connection:
+        [(vector,)] = connection.execute("SELECT vector FROM vectors WHERE node = 'y'")
+    np.testing.assert_array_equal(np.frombuffer(vector, "<f4"), make(["x", "y"]).vectors[1])
+    with closing(sqlite3.connect(tmp_path / "other.db")) as connection, connection:
+        connection.execute("CREATE TABLE something (a)")
+    with pytest.raises(FormatError, match="must hold the tables"):
+        read_embedding(tmp_path / "other.db")
+
+
+def test_safetensors_of_others_have_numbered_rows(tmp_path):
+    save_file({"weights": np.eye(3, dtype=np.float32)}, tmp_path / "e.safetensors")
+    assert read_embedding(tmp_path / "e.safetensors").nodes.tolist() == [0, 1, 2]
+
+
+def test_frames_hold_ids_and_vectors():
+    embedding = make(["x", "y"])
+    assert embedding.to_pandas().loc["y"].tolist() == embedding["y"].tolist()
+    frame = embedding.to_polars()
+    assert frame.columns == ["node", "d0", "d1", "d2", "d3", "d4"]
+    assert frame["node"].to_list() == ["x", "y"]
+    assert frame.row(1)[1:] == tuple(embedding["y"].tolist())

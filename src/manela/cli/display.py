@@ -1,77 +1,21 @@
-"""What the command shows: a progress bar on a terminal, tables of facts."""
+"""What the command shows: how much has come of a download, and tables of facts."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from manela.embedding import Embedding
 from manela.graph import Graph
-from manela.progress import Progress
 from manela.settings import Settings
 
 
-class RunDisplay:
-    """A progress bar on stderr, if that is a terminal."""
-
-    def __init__(self, source: str, graph: Graph, quiet: bool) -> None:
-        self._bar: Any = None
-        self._task: Any = None
-        self._source, self._graph = source, graph
-        self._shown = sys.stderr.isatty() and not quiet
-
-    def __enter__(self) -> RunDisplay:
-        if self._shown:
-            from rich.console import Console
-            from rich.progress import BarColumn, TextColumn
-            from rich.progress import Progress as Bar
-
-            console = Console(stderr=True)
-            console.print(f"{self._source}: {describe(self._graph)}", highlight=False, markup=False)
-            self._bar = Bar(
-                TextColumn("round {task.completed:.0f}/{task.total:.0f}"),
-                BarColumn(bar_width=None),
-                TextColumn(
-                    "{task.fields[speed]}  {task.fields[left]}  "
-                    "α {task.fields[rate]}  objective {task.fields[objective]}"
-                ),
-                console=console,
-                expand=True,
-            )
-            self._task = self._bar.add_task("", total=1, speed="", left="", rate="", objective="")
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    @property
-    def report(self) -> Any:
-        """What to call with the progress, None if nobody looks."""
-        return self._report if self._shown else None
-
-    def finish(self, embedding: Embedding, output: Path) -> None:
-        """Say what was written."""
-        if self._shown:
-            facts = embedding.provenance
-            words = f"{len(embedding):,} vectors after {facts['pairs_made']:,} update pairs on {facts['engine']}"
-            print(f"{output}: {words}", file=sys.stderr)
-
-    def _report(self, progress: Progress) -> None:
-        self._bar.update(
-            self._task,
-            completed=progress.round,
-            total=progress.rounds,
-            speed=f"{progress.pairs_per_second / 1e6:.1f} M pairs/s",
-            left=f"{format_seconds(progress.seconds_left)} left",
-            rate=f"{progress.learning_rate:.5f}",
-            objective=f"{progress.objective:.3f}",
-        )
+def say_written(embedding: Embedding, output: Path) -> None:
+    """Say what was written."""
+    facts = embedding.provenance
+    words = f"{len(embedding):,} vectors after {facts['pairs_made']:,} update pairs on {facts['engine']}"
+    print(f"{output}: {words}", file=sys.stderr)
 
 
 def report_download(name: str) -> Any:
@@ -155,12 +99,3 @@ def print_facts(facts: dict[str, Any]) -> None:
         else:
             shown = str(value)
         print(f"{name:<{width}}{shown}")
-
-
-def format_seconds(seconds: float) -> str:
-    """90 as 1:30."""
-    if seconds == float("inf"):
-        return "-:--"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

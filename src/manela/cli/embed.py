@@ -19,7 +19,7 @@ def embed(
     *,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where the vectors go: .npz .npy .txt .emb .bin .csv .tsv .parquet"),
+        typer.Option("--output", "-o", help="Where the vectors go: .npz .npy .csv .parquet …, or - for stdout."),
     ] = None,
     paper: o.Paper = False,  # noqa: ARG001
     thorough: o.Thorough = False,  # noqa: ARG001
@@ -83,23 +83,27 @@ def _embed(
         target.check_ids(graph.nodes)
 
     # what is slow to import comes after what can be wrong
-    from manela.cli.display import RunDisplay, show_estimate, show_graph
+    from manela.bar import RunBar
+    from manela.cli.display import describe, say_written, show_estimate, show_graph
     from manela.engines.checkpoint import Checkpoint
-    from manela.estimators.manela import learn
+    from manela.estimators.learning import add_placement, learn
 
     if dry_run or target is None:
         show_graph(source, graph)
         show_estimate(graph, settings)
         return
     checkpoint = None if folder is None else Checkpoint(folder, every, resume)
-    with RunDisplay(source, graph, quiet) as display:
+    with RunBar(sys.stderr.isatty() and not quiet, f"{source}: {describe(graph)}") as bar:
         try:
-            embedding, _ = learn(graph, settings, reporter=display.report, checkpoint=checkpoint)
+            embedding, _ = learn(graph, settings, reporter=bar.report, checkpoint=checkpoint)
         except (KeyboardInterrupt, SystemExit):
             if checkpoint is not None and checkpoint.file.exists():
                 print(f"stopped; go on with --checkpoint {folder} --resume", file=sys.stderr)
             raise
+    if target.kind == ".npz":
+        embedding = add_placement(embedding, graph)
     target.write(embedding)
     if checkpoint is not None:
         checkpoint.remove()
-    display.finish(embedding, target.path)
+    if bar.is_shown:
+        say_written(embedding, target.path)

@@ -8,13 +8,14 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from manela import __version__
 from manela.datasets.loading import load_graph
 from manela.embedding import Embedding, Index, is_list_of_ids
-from manela.errors import FormatError
+from manela.errors import FormatError, import_extra
 from manela.formats.embeddings import read_embedding, write_embedding
 from manela.graph import Graph
 
@@ -41,7 +42,7 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     method: str
     """The name of the method, as provenance has it."""
 
-    def transform(self, X: Any) -> Vectors:
+    def transform(self, X: Any) -> Any:
         """The vectors of the nodes of X, which were all there when fitting.
 
         Parameters
@@ -53,14 +54,44 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         array of float32, shape (nodes of X, m)
         """
         check_is_fitted(self)
-        if is_list_of_ids(X) and not _is_list_of_edges(X, self._kept):
-            return self._kept[X]
-        return self._kept[load_graph(X).nodes]
+        nodes = X if is_list_of_ids(X) and not is_list_of_edges(X, self._kept) else load_graph(X).nodes
+        return self._with_ids(self._kept[nodes], nodes)
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Vectors:
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:  # noqa: ARG002
+        """The names of the columns of `transform`, as scikit-learn and `set_output` use them.
+
+        Examples
+        --------
+        >>> from manela import Manela
+        >>> Manela(dimensions=2).fit([("ann", "bob")]).get_feature_names_out().tolist()
+        ['manela0', 'manela1']
+        """
+        check_is_fitted(self)
+        name = type(self).__name__.lower()
+        return np.array([f"{name}{place}" for place in range(self.embedding_.shape[1])], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn may expect: X is a network, not a table of samples and features; no weight is negative."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Learn the vectors of a network and return them, shape (n, m)."""
-        vectors: Vectors = self.fit(X, y, **fit_params).embedding_
-        return vectors
+        self.fit(X, y, **fit_params)
+        return self._with_ids(self.embedding_, self.nodes_)
+
+    def _with_ids(self, vectors: Vectors, nodes: Any) -> Any:
+        """Vectors as they are, or as a frame with ids where pandas was asked for; scikit-learn does not know ids."""
+        config = getattr(self, "_sklearn_output_config", {}).get("transform", get_config()["transform_output"])
+        if config != "pandas":
+            return vectors
+        pandas = import_extra("pandas", "io", "set_output")
+        index = pandas.Index(list(nodes), name="node", tupleize_cols=False)
+        return pandas.DataFrame(vectors, index=index, columns=self.get_feature_names_out())
 
     def __getitem__(self, node: Any) -> Vectors:
         """The vector of a node, by the id that the user gave; or the vectors of a list or array of ids, a row each."""
@@ -76,6 +107,11 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The k nodes whose vectors have the largest cosine, as `Embedding.most_similar` finds them."""
         check_is_fitted(self)
         return self._kept.most_similar(node, k, **options)
+
+    def plot(self, labels: Any = None, *, method: str = "tsne", axes: Any = None) -> Any:
+        """Draw the vectors on a plane, as `Embedding.plot` does."""
+        check_is_fitted(self)
+        return self._kept.plot(labels, method=method, axes=axes)
 
     def index(self, path: str | Path | None = None) -> Index:
         """An approximate index of the vectors, as `Embedding.index` makes it."""
@@ -122,23 +158,28 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def _provenance(cls, graph: Graph, parameters: Mapping[str, Any], **more: Any) -> dict[str, Any]:
         """The provenance of vectors that this method learned from a network."""
-        return {
-            "method": cls.method,
-            "version": __version__,
-            "parameters": dict(parameters),
-            "graph": {
-                "nodes": graph.number_of_nodes,
-                "edges": graph.number_of_edges,
-                "weighted": graph.is_weighted,
-                "directed": graph.directed,
-                "sha256": graph.digest,
-                **({} if graph.rows is None else {"rows": graph.rows}),
-            },
-            **more,
-        }
+        return describe_run(cls.method, graph, parameters, **more)
 
 
-def _is_list_of_edges(data: Any, known: Embedding) -> bool:
+def describe_run(method: str, graph: Graph, parameters: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """The provenance of vectors that a method learned from a network."""
+    return {
+        "method": method,
+        "version": __version__,
+        "parameters": dict(parameters),
+        "graph": {
+            "nodes": graph.number_of_nodes,
+            "edges": graph.number_of_edges,
+            "weighted": graph.is_weighted,
+            "directed": graph.directed,
+            "sha256": graph.digest,
+            **({} if graph.rows is None else {"rows": graph.rows}),
+        },
+        **more,
+    }
+
+
+def is_list_of_edges(data: Any, known: Embedding) -> bool:
     """Whether a list holds pairs rather than ids, of which a pair may be one too."""
     first = data[0] if isinstance(data, list) and data else None
     return isinstance(first, list | tuple) and len(first) in (2, 3) and first not in known

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
 
+from manela.bar import RunBar, is_watched
 from manela.datasets.loading import load_graph
-from manela.embedding import Embedding
+from manela.embedding import Embedding, is_list_of_ids
 from manela.engines.checkpoint import Checkpoint
 from manela.engines.state import State, begin
-from manela.engines.training import Run, train
 from manela.errors import ManelaWarning, ParameterError
-from manela.estimators.embedder import Embedder, Vectors
+from manela.estimators.cover import cover, cover_embedding, is_covered
+from manela.estimators.embedder import Embedder, Vectors, describe_run, is_list_of_edges
+from manela.estimators.learning import METHOD, add_placement, learn, start_from_neighbours
+from manela.estimators.placement import Placement, split_newcomers
 from manela.graph import Graph
 from manela.params import PAPER, THOROUGH, default
 from manela.progress import Reporter
@@ -59,6 +64,10 @@ class Manela(Embedder):
         done with `context=True`, where it would harm.
     context : bool, default=False
         Keep a second vector for each node: nodes become alike by having alike neighbours rather than by being near.
+    directed : bool, default=False
+        Learn arcs as they are given: each node has an out vector, by whom it leads to (`embedding_`), and an in vector,
+        by who leads to it (`context_`); one without such arcs has zeros. By walks, and with `context=True`, nodes
+        learn from those that arcs lead to, and those that no arc leaves learn nothing.
     pairs, updates, max_seconds : optional, at most one
         The budget: update pairs in all, units of d(v)/w iterations for every node v, or a running time, the paper's T.
         By default as many pairs as suit the network; 7,450 a node by walks.
@@ -86,7 +95,7 @@ class Manela(Embedder):
     embedding_ : array of float32, shape (n, m)
         Φ; row i is the vector of nodes_[i].
     context_ : array of float32, shape (n, m), or None
-        Ψ, with `context=True`.
+        Ψ with `context=True`, in vectors with `directed=True`.
     nodes_ : array, shape (n,)
         Ids.
     updates_ : array of int, shape (n,), or None
@@ -107,7 +116,7 @@ class Manela(Embedder):
     True
     """
 
-    method = "manela"
+    method = METHOD
 
     def __init__(
         self,
@@ -122,6 +131,7 @@ class Manela(Embedder):
         start: str = default("start"),
         smooth: bool = default("smooth"),
         context: bool = default("context"),
+        directed: bool = default("directed"),
         pairs: int | None = default("pairs"),
         updates: float | None = default("updates"),
         max_seconds: float | None = default("max_seconds"),
@@ -145,6 +155,7 @@ class Manela(Embedder):
         self.start = start
         self.smooth = smooth
         self.context = context
+        self.directed = directed
         self.pairs = pairs
         self.updates = updates
         self.max_seconds = max_seconds
@@ -184,7 +195,7 @@ class Manela(Embedder):
         X: Any,
         y: Any = None,  # noqa: ARG002
         *,
-        progress: Reporter | None = None,
+        progress: Reporter | bool | None = None,
         checkpoint: Checkpoint | str | Path | None = None,
     ) -> Manela:
         """Learn the vectors of a network.
@@ -194,8 +205,9 @@ class Manela(Embedder):
         X : Graph, SciPy sparse matrix, NetworkX or igraph graph, edge_index, pandas frame, or path
             The network.
         y : ignored
-        progress : callable, optional
-            Called about twice a second with a `manela.progress.Progress`.
+        progress : callable or bool, optional
+            Called about twice a second with a `manela.progress.Progress`. True shows a bar and False shows none; by
+            default there is one in a terminal and in a notebook.
         checkpoint : Checkpoint or path, optional
             Where to save the run so that it can be resumed; a path is that of a folder for a new run.
 
@@ -203,15 +215,89 @@ class Manela(Embedder):
         -------
         self
         """
-        settings = check_all(self.get_params())
-        graph = load_graph(X)
+        settings, graph = check_all(self.get_params()), self._load(X)
         if isinstance(checkpoint, str | Path):
             checkpoint = Checkpoint(Path(checkpoint))
-        embedding, run = learn(graph, settings, reporter=progress, checkpoint=checkpoint)
+        with _show(progress) as reporter:
+            embedding, run = learn(graph, settings, reporter=reporter, checkpoint=checkpoint)
         self._graph = graph
         return self._set_fitted(embedding, run.updates)
 
-    def partial_fit(self, X: Any, y: Any = None, *, replace: bool = False, progress: Reporter | None = None) -> Manela:
+    def transform(self, X: Any) -> Any:
+        """The vectors of the nodes of X, also of some that were not there when fitting.
+
+        A new node gets a vector by its edges, in X, to nodes that were there or to other new ones: by a map from the
+        means of neighbours that is learned on the known nodes, whose vectors stay as they are.
+
+        Parameters
+        ----------
+        X : as for `fit`, or a list or one-dimensional array of ids
+            Rows are in the order of the ids, or of `Graph.of(X).nodes`.
+
+        Returns
+        -------
+        array of float32, shape (nodes of X, m)
+
+        Examples
+        --------
+        >>> model = Manela(dimensions=8).fit([("ann", "bob"), ("bob", "cem"), ("cem", "ann"), ("cem", "dan")])
+        >>> model.transform([("eve", "ann"), ("eve", "bob")]).shape  # those of eve, ann and bob
+        (3, 8)
+        """
+        check_is_fitted(self)
+        if is_list_of_ids(X) and not is_list_of_edges(X, self._kept):
+            return self._with_ids(self._kept[X], X)
+        graph = load_graph(X)
+        rows = np.array([self._kept._positions.get(node, -1) for node in graph.nodes.tolist()], dtype=np.int64)
+        vectors = self.embedding_[rows]
+        if (rows < 0).any():
+            vectors[rows < 0] = self._place(graph)[0][0]
+        return self._with_ids(vectors, graph.nodes)
+
+    def _place(self, graph: Graph) -> tuple[list[Vectors], npt.NDArray[Any]]:
+        """The vectors of the nodes of a network that are new, for each table, and their ids."""
+        if self.provenance_.get("graph", {}).get("directed"):
+            raise ParameterError("new nodes of a directed network are not placed; partial_fit learns them.")
+        links, among, ids = split_newcomers(graph, self._kept._positions, len(self.nodes_))
+        tables = [table for table in (self.embedding_, self.context_) if table is not None]
+        self._learn_placement()
+        further = self._kept.further
+        if "placement" not in further:
+            raise ParameterError(
+                f"{ids.tolist()[0]!r} is new, and this model was read from a file that does not say how to place new "
+                "nodes: fit it, or save it by Manela.save"
+            )
+        placed = []
+        for number, table in enumerate(tables):
+            scale, power = further["placement_norms"][number]
+            how = Placement(further["placement"][number], float(scale), float(power))
+            placed.append(how.place(links, among, table, ids))
+        return placed, ids
+
+    def _learn_placement(self) -> None:
+        """Keep how new nodes are placed beside the vectors, if it is not yet there and the network is known."""
+        if "placement" not in self._kept.further and hasattr(self, "_graph"):
+            self._kept = add_placement(self._kept, self._graph)
+
+    def save(self, path: str | Path) -> None:
+        """Write ids, vectors and provenance, in the format that the ending of path names.
+
+        A .npz file keeps besides how new nodes are placed, so that a model that is read from it can `transform` them.
+        """
+        check_is_fitted(self)
+        if Path(path).suffix.lower() == ".npz":
+            self._learn_placement()
+        super().save(path)
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        replace: bool = False,
+        freeze: bool = False,
+        progress: Reporter | bool | None = None,
+    ) -> Manela:
         """Go on with new edges, and the nodes that they bring.
 
         Nodes that were there start from their vectors, new ones from the mean of their neighbours'. New nodes do the
@@ -225,28 +311,51 @@ class Manela(Embedder):
             them, and its nodes keep their vectors unless they have edges here.
         replace : bool, default=False
             X is the whole network as it is now: nodes and edges that are not in it are gone.
+        freeze : bool, default=False
+            Leave all vectors that are there as they are, and give new nodes theirs as `transform` does.
         """
         if not hasattr(self, "embedding_"):
             return self.fit(X, y, progress=progress)
         settings = check_all(self.get_params())
-        dimensions, has_context = self.embedding_.shape[1], self.context_ is not None
-        if self.dimensions != dimensions or bool(self.context) != has_context:
-            raise ParameterError(
-                f"dimensions and context must be those of the first fit, {dimensions} and {has_context}, "
-                f"got {self.dimensions} and {self.context}."
-            )
-        graph = self._find_network(load_graph(X), replace)
+        self._check_same()
+        if freeze and replace:
+            raise ParameterError("give at most one of freeze and replace; with freeze, nothing that is there changes.")
+        if freeze:
+            return self._add_newcomers(self._load(X))
+        graph = self._find_network(self._load(X), replace)
         if graph.digest == self.provenance_.get("graph", {}).get("sha256"):
             return self
-        state, is_new = self._carry_over(graph, settings.seed)
+        if is_covered(graph, settings):
+            state, is_new = self._carry_over(cover(graph), cover_embedding(self._kept), settings)
+        else:
+            state, is_new = self._carry_over(graph, self._kept, settings)
         share = np.where(is_new, 1.0, _SHARE_OF_KNOWN)
         facts = {
             "continued_from": self.provenance_.get("graph", {}).get("sha256"),
-            "nodes_kept": int(np.count_nonzero(~is_new)),
+            "nodes_kept": sum(node in self._kept for node in graph.nodes.tolist()),
         }
-        embedding, run = learn(graph, settings, facts, start=state, share=share, reporter=progress)
+        with _show(progress) as reporter:
+            embedding, run = learn(graph, settings, facts, start=state, share=share, reporter=reporter)
         self._graph = graph
         return self._set_fitted(embedding, run.updates)
+
+    def _add_newcomers(self, given: Graph) -> Manela:
+        """Give new nodes of a network vectors, and leave all others as they are."""
+        if all(node in self._kept for node in given.nodes.tolist()):
+            return self
+        tables, ids = self._place(given)
+        before, further = getattr(self, "_graph", None), self._kept.further
+        graph = given if before is None else before.add(given)
+        nodes = np.empty(len(self.nodes_) + len(ids), dtype=object)
+        nodes[:] = [*self.nodes_.tolist(), *ids.tolist()]
+        nodes = nodes.astype(np.int64) if self.nodes_.dtype != object and ids.dtype != object else nodes
+        vectors = np.concatenate((self.embedding_, tables[0]))
+        context = None if self.context_ is None else np.concatenate((self.context_, tables[1]))
+        facts = {**self.provenance_, "nodes_placed": self.provenance_.get("nodes_placed", 0) + len(ids)}
+        if before is not None:
+            self._graph = graph
+            facts["graph"] = describe_run(METHOD, graph, {})["graph"]
+        return self._set_fitted(Embedding(nodes, vectors, context, facts, further), None)
 
     def _find_network(self, given: Graph, replace: bool) -> Graph:
         """The network to go on with: the given one, or that from before with its edges."""
@@ -281,58 +390,49 @@ class Manela(Embedder):
             )
         return both
 
-    def _carry_over(self, graph: Graph, seed: int) -> tuple[State, npt.NDArray[np.bool_]]:
+    def _carry_over(self, graph: Graph, known: Embedding, settings: Settings) -> tuple[State, npt.NDArray[np.bool_]]:
         """The state to go on from, and which nodes are new."""
-        dimensions = self.embedding_.shape[1]
-        known = self._kept
+        dimensions = known.vectors.shape[1]
         rows = np.array([known.row(n) if n in known else -1 for n in graph.nodes.tolist()], dtype=np.int64)
         is_new = rows < 0
-        state = begin(graph.number_of_nodes, dimensions, bool(self.context), seed)
-        for table, old in zip(state.tables, (self.embedding_, self.context_), strict=False):
+        state = begin(graph.number_of_nodes, dimensions, settings.context, settings.seed)
+        for table, old in zip(state.tables, (known.vectors, known.context), strict=False):
             if old is not None:
                 table[~is_new, :dimensions] = old[rows[~is_new]]
-                if self.smooth and not self.context:
+                if settings.smooths:
                     norms = np.linalg.norm(table, axis=1, keepdims=True)
                     table /= np.where(is_new[:, None], 1.0, np.maximum(norms, np.finfo(np.float32).tiny))
             start_from_neighbours(graph, table, is_new)
         return state, is_new
 
+    def _check_same(self) -> None:
+        """That what is learned is what was learned before."""
+        dimensions, has_context = self.embedding_.shape[1], self.context_ is not None
+        is_directed = bool(self.provenance_.get("graph", {}).get("directed"))
+        wanted = bool(self.context) or (is_directed and self.exchange == "messages")
+        if self.dimensions != dimensions or wanted != has_context:
+            raise ParameterError(
+                f"dimensions and context must be those of the first fit, {dimensions} and {has_context}, "
+                f"got {self.dimensions} and {self.context}."
+            )
 
-def learn(
-    graph: Graph, settings: Settings, facts: Mapping[str, Any] | None = None, **options: Any
-) -> tuple[Embedding, Run]:
-    """The vectors of a graph by settings that are checked already, and the run that learned them.
+    def _load(self, X: Any) -> Graph:
+        """The network that was given."""
+        graph = load_graph(X, directed=bool(self.directed))
+        if self.directed and not graph.directed:
+            raise ParameterError("directed=True needs a network with arcs, but this Graph was read as undirected.")
+        return graph
 
-    `facts` are added to the provenance; `options` are those of `train`.
-    """
-    run = train(graph, settings, **options)
-    provenance = Manela._provenance(
-        graph,
-        run.settings.parameters(),
-        budget=run.pairs,
-        rounds=run.schedule.rounds,
-        rounds_done=run.state.round,
-        rate_fell_at=run.state.falls_at,
-        pairs_made=run.state.pairs,
-        engine=run.engine,
-        **(facts or {}),
-    )
-    return Embedding(graph.nodes, run.state.vectors, run.state.context, provenance), run
+
+@contextmanager
+def _show(progress: Reporter | bool | None) -> Iterator[Reporter | None]:
+    """What to call with the progress: what is given, a bar, or nothing."""
+    if callable(progress):
+        yield progress
+        return
+    with RunBar(is_watched() if progress is None else bool(progress)) as bar:
+        yield bar.report
 
 
 _SHARE_OF_KNOWN = 0.1
 """Of the iterations of a full run, what a node does that was there before; more forgets more of what it learned."""
-
-
-def start_from_neighbours(graph: Graph, table: Vectors, is_new: npt.NDArray[np.bool_]) -> None:
-    """Put each new node at the mean of its neighbours that have a place, nearest first; without any it stays put."""
-    placed = ~is_new
-    adjacency = graph.to_scipy()
-    while not placed.all():
-        counts = adjacency @ placed.astype(np.float64)
-        ready = ~placed & (counts > 0)
-        if not ready.any():
-            return
-        sums = adjacency[ready] @ np.where(placed[:, None], table, 0.0)
-        table[ready] = sums / counts[ready, None]
-        placed |= ready

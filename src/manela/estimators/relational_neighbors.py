@@ -25,6 +25,8 @@ class RelationalNeighbors(BaseEstimator):  # type: ignore[misc]
     ----------
     chances_ : array, shape (n, number of labels)
         Of each label, its share of the neighbours' when the node was labelled; 1 or 0 where labels were given.
+    classes_ : array, or None
+        The labels, where one for each node was given.
     iterations_ : int
         How many it took.
 
@@ -36,6 +38,8 @@ class RelationalNeighbors(BaseEstimator):  # type: ignore[misc]
     >>> model = RelationalNeighbors().fit(path, given)
     >>> model.iterations_, model.predict()[:, 0].tolist()
     (2, [True, True, True, False, False])
+    >>> RelationalNeighbors().fit(path, ["red", None, None, None, "blue"]).predict().tolist()
+    ['red', 'red', 'red', 'blue', 'blue']
     """
 
     def fit(self, X: Any, y: Any) -> RelationalNeighbors:
@@ -45,11 +49,12 @@ class RelationalNeighbors(BaseEstimator):  # type: ignore[misc]
         ----------
         X : Graph, or what `Manela.fit` takes
             The network.
-        y : array or sparse matrix of 0 and 1, shape (n, number of labels)
-            The labels that are given; a row of zeros where none is.
+        y : array or sparse matrix of 0 and 1, shape (n, number of labels), or array of labels, shape (n,)
+            The labels that are given; a row of zeros where none is. One label for each node may be of any kind; where
+            none is given it is −1, None or NaN, and `predict` returns one label for each node too.
         """
         graph = load_graph(X)
-        given: npt.NDArray[np.bool_] = np.asarray(y.todense() if sp.issparse(y) else y).astype(bool)
+        given, self.classes_ = _read_labels(y)
         if given.ndim != 2 or len(given) != graph.number_of_nodes:
             raise ParameterError(
                 f"y must have a row for each of {graph.number_of_nodes} nodes, got shape {given.shape}."
@@ -75,8 +80,8 @@ class RelationalNeighbors(BaseEstimator):  # type: ignore[misc]
         self.chances_ = chances
         return self
 
-    def predict(self, counts: npt.NDArray[np.integer] | None = None) -> npt.NDArray[np.bool_]:
-        """The labels of all nodes, shape (n, number of labels).
+    def predict(self, counts: npt.NDArray[np.integer] | None = None) -> npt.NDArray[Any]:
+        """The labels of all nodes, shape (n, number of labels); or (n,), where one label for each node was given.
 
         Parameters
         ----------
@@ -84,6 +89,28 @@ class RelationalNeighbors(BaseEstimator):  # type: ignore[misc]
             How many labels each node has; one by default.
         """
         check_is_fitted(self)
+        if self.classes_ is not None and counts is None:
+            chosen: npt.NDArray[Any] = self.classes_[np.argmax(self.chances_, axis=1)]
+            return chosen
         ranks = np.argsort(np.argsort(-self.chances_, axis=1, kind="stable"), axis=1, kind="stable")
         wanted = np.ones(len(ranks), dtype=np.int64) if counts is None else np.asarray(counts)
         return np.asarray(ranks < wanted[:, None])
+
+
+def _read_labels(y: Any) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any] | None]:
+    """Which node has which label, (n, number of labels), and what the labels are where each node has one."""
+    values: npt.NDArray[Any] = np.asarray(y.todense() if sp.issparse(y) else y)
+    if values.ndim != 1:
+        return values.astype(bool), None
+    ids = values.tolist()
+    is_given = np.array([label is not None and label == label and label != -1 for label in ids], dtype=bool)
+    numbers: dict[Any, int] = {}
+    for label, has in zip(ids, is_given, strict=True):
+        if has:
+            numbers.setdefault(label, len(numbers))
+    given = np.zeros((len(ids), len(numbers)), dtype=bool)
+    for row in np.flatnonzero(is_given).tolist():
+        given[row, numbers[ids[row]]] = True
+    classes = np.empty(len(numbers), dtype=values.dtype if values.dtype.kind in "iuUb" else object)
+    classes[:] = list(numbers)
+    return given, classes

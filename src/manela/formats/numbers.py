@@ -34,6 +34,8 @@ def read_pairs(data: Bytes, separator: int) -> Pairs | None:
     """The edges of a file in which all lines are two whole numbers, comments or empty; None if some are not."""
     from manela.kernels import numbers as kernels
 
+    if not len(data):
+        return None
     with Threads(os.cpu_count() or 1) as threads:
         borders = _cut_lines(data)
         pieces = np.arange(len(borders))

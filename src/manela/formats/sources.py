@@ -9,6 +9,7 @@ import lzma
 import re
 import sys
 import tempfile
+import urllib.error
 import urllib.parse
 import urllib.request
 import zipfile
@@ -278,6 +279,8 @@ def _download(address: str, target: Path, limit: float, progress: DownloadReport
     except ImportError as error:  # of the package that fsspec needs for this scheme
         raise FormatError(f"{address}: cannot be read: {error}") from error
     except (OSError, ValueError, http.client.HTTPException) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
         raise FormatError(f"{address}: cannot be read: {' '.join(str(reason).split())}") from error
 

@@ -27,6 +27,7 @@ def write_npz(embedding: Embedding, file: BinaryIO, path: Path) -> None:
     arrays: dict[str, npt.NDArray[Any]] = {"nodes": nodes, "vectors": embedding.vectors}
     if embedding.context is not None:
         arrays["context"] = embedding.context
+    arrays.update(embedding.further)
     write_arrays(file, arrays, {**embedding.provenance, "node_ids": kind}, _NOTES)
 
 
@@ -36,7 +37,8 @@ def read_npz(path: Path) -> Embedding:
     if not {"nodes", "vectors"} <= set(arrays):
         raise FormatError(f"{path}: must hold 'nodes' and 'vectors', got {', '.join(arrays)}")
     nodes = from_plain(arrays["nodes"], notes.pop("node_ids"))
-    return Embedding(nodes, arrays["vectors"], arrays.get("context"), notes)
+    further = {name: array for name, array in arrays.items() if name not in ("nodes", "vectors", "context")}
+    return Embedding(nodes, arrays["vectors"], arrays.get("context"), notes, further)
 
 
 def write_npy(embedding: Embedding, file: BinaryIO, path: Path) -> None:

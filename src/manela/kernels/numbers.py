@@ -28,7 +28,7 @@ def parse_pairs(data, first, last, separator, sources, targets):
     at, pairs = first, 0
     while at < last:
         byte = data[at]
-        if byte == _NEWLINE:
+        if byte in (_NEWLINE, _RETURN):
             at += 1
             continue
         if byte in (_HASH, _PERCENT):

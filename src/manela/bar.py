@@ -1,0 +1,78 @@
+"""A progress bar where a person looks: in a terminal and in a notebook."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Any
+
+from manela.progress import Progress, Reporter
+
+
+def is_watched() -> bool:
+    """Whether a person looks: standard error is a terminal, or this is a notebook."""
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return sys.stderr.isatty() or type(shell).__name__ == "ZMQInteractiveShell"
+
+
+class RunBar:
+    """A bar of the rounds of a run, on standard error; there is none where it is not to be shown."""
+
+    def __init__(self, is_shown: bool, title: str = "") -> None:
+        self._bar: Any = None
+        self._task: Any = None
+        self._title, self.is_shown = title, is_shown
+
+    def __enter__(self) -> RunBar:
+        if self.is_shown:
+            from rich.console import Console
+            from rich.progress import BarColumn, TextColumn
+            from rich.progress import Progress as Bar
+
+            console = Console(stderr=True)
+            if self._title:
+                console.print(self._title, highlight=False, markup=False)
+            self._bar = Bar(
+                TextColumn("round {task.completed:.0f}/{task.total:.0f}"),
+                BarColumn(bar_width=None),
+                TextColumn(
+                    "{task.fields[speed]}  {task.fields[left]}  "
+                    "α {task.fields[rate]}  objective {task.fields[objective]}"
+                ),
+                console=console,
+                expand=True,
+            )
+            self._task = self._bar.add_task("", total=1, speed="", left="", rate="", objective="")
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    @property
+    def report(self) -> Reporter | None:
+        """What to call with the progress, None if nobody looks."""
+        return self._report if self.is_shown else None
+
+    def _report(self, progress: Progress) -> None:
+        self._bar.update(
+            self._task,
+            completed=progress.round,
+            total=progress.rounds,
+            speed=f"{progress.pairs_per_second / 1e6:.1f} M pairs/s",
+            left=f"{format_seconds(progress.seconds_left)} left",
+            rate=f"{progress.learning_rate:.5f}",
+            objective=f"{progress.objective:.3f}",
+        )
+
+
+def format_seconds(seconds: float) -> str:
+    """90 as 1:30."""
+    if seconds == float("inf"):
+        return "-:--"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,132 @@
+"""Vectors for nodes that were not there when fitting: by a map from the means of their neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from manela.errors import GraphError
+from manela.graph import Graph
+
+Vectors = npt.NDArray[np.float32]
+
+_MOST_SAMPLES = 16_384
+"""Known nodes that the map is learned on; more make it a little better and take longer."""
+_RIDGE = 1e-4
+"""How much the map is held back, as a share of the mean square of what it is learned from."""
+_TINY = np.finfo(np.float32).tiny
+
+
+@dataclass(frozen=True)
+class Placement:
+    """How the vector of a node follows from those of its neighbours.
+
+    Attributes
+    ----------
+    matrix : array of float32, shape (2m, m)
+        What the mean of the neighbours' directions, and the mean of their vectors, are multiplied by.
+    scale, power : float
+        The norm of a vector is scale·d^power for a node of degree d.
+    """
+
+    matrix: Vectors
+    scale: float
+    power: float
+
+    @classmethod
+    def learn(cls, graph: Graph, vectors: Vectors) -> Placement:
+        """The map that fits known nodes best, in the sense of least squares, those of high degree counting for more.
+
+        The mean over neighbours damps what varies from node to node and keeps what is common to all; the map undoes
+        that, direction by direction.
+        """
+        degrees = graph.degrees
+        rows = np.flatnonzero(degrees)
+        rows = rows[:: max(1, -(-len(rows) // _MOST_SAMPLES))]
+        directions = _unit(vectors)
+        means = _average(graph.to_scipy()[rows], directions, vectors).astype(np.float64)
+        weighted = means * degrees[rows][:, None]
+        square = means.T @ weighted
+        square[np.diag_indices_from(square)] += _RIDGE * max(np.trace(square) / len(square), float(_TINY))
+        matrix = np.linalg.solve(square, weighted.T @ directions[rows]).astype(np.float32)
+        norms = np.log(np.maximum(np.linalg.norm(vectors[rows], axis=1), _TINY))
+        sizes = np.log(degrees[rows])
+        spread = float(np.var(sizes))
+        power = float(np.mean((sizes - sizes.mean()) * (norms - norms.mean()))) / spread if spread > 0 else 0.0
+        return cls(matrix, float(np.exp(norms.mean() - power * sizes.mean())), power)
+
+    def place(self, links: sp.csr_array, among: sp.csr_array, vectors: Vectors, names: npt.NDArray[Any]) -> Vectors:
+        """Vectors for new nodes, by their known neighbours; one that has none, by new ones that have a vector already.
+
+        Parameters
+        ----------
+        links : sparse array, shape (new, n)
+            Weights of edges to known nodes.
+        among : sparse array, shape (new, new)
+            Weights of edges between new ones.
+        vectors : array, shape (n, m)
+            The vectors of known nodes, which stay as they are.
+        names : array, shape (new,)
+            The ids of the new nodes, for errors.
+        """
+        degrees = np.diff(links.indptr) + np.diff(among.indptr)
+        norms = (self.scale * np.maximum(degrees, 1) ** self.power).astype(np.float32)[:, None]
+        used, columns = np.unique(links.indices, return_inverse=True)
+        known = vectors[used]
+        narrow = sp.csr_array((links.data, columns, links.indptr), shape=(links.shape[0], len(used)))
+        sums = _add(narrow, _unit(known), known)
+        totals = np.asarray(narrow.sum(axis=1), dtype=np.float64).ravel()
+        placed = totals > 0
+        new = self._map(sums, totals) * norms
+        while not placed.all():  # nodes that are joined to known ones by way of other new ones
+            weights = among @ placed.astype(np.float64)
+            ready = ~placed & (weights > 0)
+            if not ready.any():
+                raise GraphError(f"a new node must be joined to known ones, {names[~placed].tolist()[0]!r} is not")
+            further = _add(among[ready], _unit(new) * placed[:, None], new * placed[:, None])
+            new[ready] = self._map(further, weights[ready]) * norms[ready]
+            placed |= ready
+        return np.asarray(new, dtype=np.float32)
+
+    def _map(self, sums: npt.NDArray[Any], totals: npt.NDArray[np.float64]) -> Vectors:
+        """Directions by the sums over neighbours and the sums of weights."""
+        means = sums / np.maximum(totals, _TINY)[:, None]
+        return _unit(means.astype(np.float32) @ self.matrix)
+
+
+def split_newcomers(graph: Graph, known: dict[Any, int], size: int) -> tuple[Any, Any, npt.NDArray[Any]]:
+    """Edges of new nodes to known ones, (new, size), and to each other, (new, new), and the ids of the new ones."""
+    rows = np.array([known.get(node, -1) for node in graph.nodes.tolist()], dtype=np.int64)
+    new = np.flatnonzero(rows < 0)
+    places = np.full(len(rows), -1, dtype=np.int64)
+    places[new] = np.arange(len(new))
+    entries = sp.coo_array(graph.to_scipy()[new])
+    sources, targets = entries.coords
+    is_known = rows[targets] >= 0
+    links = sp.csr_array((entries.data[is_known], (sources[is_known], rows[targets[is_known]])), shape=(len(new), size))
+    among = sp.csr_array(
+        (entries.data[~is_known], (sources[~is_known], places[targets[~is_known]])), shape=(len(new), len(new))
+    )
+    return links, among, graph.nodes[new]
+
+
+def _average(matrix: sp.csr_array, directions: Vectors, vectors: Vectors) -> npt.NDArray[Any]:
+    """The means of the directions and of the vectors of each row's neighbours, side by side."""
+    totals = np.maximum(np.asarray(matrix.sum(axis=1)).ravel(), _TINY)
+    averages: npt.NDArray[Any] = _add(matrix, directions, vectors) / totals[:, None]
+    return averages
+
+
+def _add(matrix: sp.csr_array, directions: Vectors, vectors: Vectors) -> npt.NDArray[Any]:
+    """Weighted sums over each row's neighbours, side by side."""
+    weights = sp.csr_array((matrix.data.astype(np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)
+    return np.concatenate((weights @ directions, weights @ vectors), axis=1)
+
+
+def _unit(vectors: Vectors) -> Vectors:
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(norms, _TINY), dtype=np.float32)

@@ -1,0 +1,71 @@
+"""What notebooks show: figures, pictures, and a bar."""
+
+import xml.etree.ElementTree as ElementTree
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from manela import Graph, Manela
+from manela.bar import RunBar, format_seconds, is_watched
+from manela.embedding import Embedding
+from manela.errors import ParameterError
+from manela.progress import Progress
+
+
+def test_a_network_and_an_embedding_are_shown_as_html_without_what_ids_could_smuggle_in():
+    graph = Graph.from_edges(["<script>", "b", "c"], ["b", "c", "d"])
+    embedding = Embedding(graph.nodes, np.eye(4, 3, dtype=np.float32), provenance={"method": "<b>"})
+    for shown, words in ((graph._repr_html_(), "mean degree"), (embedding._repr_html_(), "dimensions")):
+        page = ElementTree.fromstring(shown)  # well-formed
+        assert words in "".join(page.itertext())
+        assert page.find(".//svg") is not None
+        assert "<script>" not in shown
+        assert "<b>&lt;b&gt;" not in shown
+
+
+def test_html_of_many_nodes_is_small():
+    embedding = Embedding(np.arange(20_000), np.random.default_rng(0).normal(size=(20_000, 8)).astype(np.float32))
+    assert len(embedding._repr_html_()) < 100_000
+
+
+@pytest.mark.parametrize("method", ["tsne", "pca"])
+def test_vectors_are_plotted_with_a_colour_for_each_label(method):
+    draw = np.random.default_rng(0)
+    embedding = Embedding(np.arange(60), draw.normal(size=(60, 4)).astype(np.float32))
+    axes = embedding.plot(labels=np.arange(60) % 3, method=method)
+    assert len(axes.collections) == 3
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["0", "1", "2"]
+    assert sum(len(points.get_offsets()) for points in axes.collections) == 60
+    assert embedding.plot(method="pca", axes=axes) is axes
+    plt.close("all")
+    with pytest.raises(ParameterError, match="one for each of 60 nodes"):
+        embedding.plot(labels=[1, 2])
+    with pytest.raises(ParameterError, match="method must be"):
+        embedding.plot(method="umap")
+
+
+def test_there_is_a_bar_only_where_somebody_looks(capsys):
+    assert not is_watched()
+    edges = [("ann", "bob"), ("bob", "cem")]
+    Manela(dimensions=4).fit(edges)
+    assert capsys.readouterr().err == ""
+    Manela(dimensions=4).fit(edges, progress=True)
+    assert "round" in capsys.readouterr().err
+    with RunBar(False) as bar:
+        assert bar.report is None
+    with RunBar(True, "a title") as bar:
+        bar.report(Progress(1, 2, 10, 1.0, 90.0, 0.025, -1.0))
+    assert "a title" in capsys.readouterr().err
+    assert format_seconds(3690) == "1:01:30"
+
+
+def test_a_notebook_is_watched(monkeypatch):
+    class ZMQInteractiveShell:
+        pass
+
+    class IPython:
+        get_ipython = ZMQInteractiveShell
+
+    monkeypatch.setitem(__import__("sys").modules, "IPython", IPython)
+    assert is_watched()
