@@ -20,7 +20,7 @@ _MOST_PLOTTED = 5000
 """Nodes of a plot by t-SNE, which is slow for more."""
 _MOST_LABELS = 12
 """Labels that get a colour and a place in the legend; others are grey."""
-_WIDTH, _HEIGHT = 240, 120
+_WIDTH, _HEIGHT, _CAPTION = 240, 120, 16
 
 
 def show_facts(title: str, facts: Mapping[str, str], picture: str) -> str:
@@ -37,16 +37,23 @@ def show_facts(title: str, facts: Mapping[str, str], picture: str) -> str:
 
 def draw_degrees(degrees: npt.NDArray[np.integer]) -> str:
     """SVG bars: how many nodes have a degree of 1, 2 to 3, 4 to 7, and so on, by a logarithmic scale."""
-    groups = np.bincount(np.log2(degrees[degrees > 0]).astype(np.int64)) if degrees.any() else np.zeros(1, np.int64)
-    heights = np.log1p(groups) / max(float(np.log1p(groups.max())), 1e-9)
+    present = degrees[degrees > 0]
+    groups = np.bincount(np.log2(present).astype(np.int64)) if len(present) else np.zeros(1, np.int64)
+    first = int(np.argmax(groups > 0))
+    groups = groups[first:]
+    heights = np.log1p(groups) / max(float(np.log1p(groups.max())), 1e-9) * (_HEIGHT - _CAPTION)
     wide = _WIDTH / len(groups)
     bars = "".join(
-        f"<rect x='{place * wide + 1:.1f}' y='{_HEIGHT - height * _HEIGHT:.1f}' width='{max(1.0, wide - 2):.1f}' "
-        f"height='{height * _HEIGHT:.1f}' fill='{_COLOURS[0]}'>"
-        f"<title>degree {2**place} to {2 ** (place + 1) - 1}: {count:,} nodes</title></rect>"
+        f"<rect x='{place * wide + 1:.1f}' y='{_HEIGHT - _CAPTION - height:.1f}' width='{max(1.0, wide - 2):.1f}' "
+        f"height='{height:.1f}' fill='{_COLOURS[0]}'>"
+        f"<title>degree {2 ** (first + place)} to {2 ** (first + place + 1) - 1}: {count:,} nodes</title></rect>"
         for place, (height, count) in enumerate(zip(heights.tolist(), groups.tolist(), strict=True))
     )
-    return _svg(bars, "nodes by degree, both logarithmic")
+    ends = (int(present.min()), int(present.max())) if len(present) else (0, 0)
+    style = f"y='{_HEIGHT - 2}' font-size='11' font-family='sans-serif' fill='currentColor'"
+    words = f"<text x='1' {style}>degree {ends[0]:,}</text>"
+    words += f"<text x='{_WIDTH - 1}' text-anchor='end' {style}>{ends[1]:,}</text>"
+    return _svg(bars + words, "nodes by degree, both logarithmic")
 
 
 def draw_points(vectors: Points) -> str:
@@ -75,7 +82,8 @@ def plot_vectors(vectors: Points, labels: Any = None, method: str = "tsne", axes
     if axes is None:
         _, axes = pyplot.subplots(figsize=(6, 5), layout="constrained")
     kinds, counts = (["nodes"], [len(points)]) if names is None else np.unique(names, return_counts=True)
-    for place, number in enumerate(np.argsort(-np.asarray(counts), kind="stable").tolist()):
+    frequent = np.argsort(-np.asarray(counts), kind="stable").tolist()
+    for place, number in enumerate([*sorted(frequent[:_MOST_LABELS]), *frequent[_MOST_LABELS:]]):
         chosen = slice(None) if names is None else names == kinds[number]
         shown = place < _MOST_LABELS
         colour = _COLOURS[place % len(_COLOURS)] if shown else "#b0b0b0"
