@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +41,7 @@ def test_integer_ids_are_in_order_and_others_as_they_appear():
     assert list(Graph.from_edges(["z", "b"], ["b", "a"]).nodes) == ["z", "b", "a"]
 
 
+@pytest.mark.filterwarnings("ignore:edges that are given several times")
 def test_self_loops_and_duplicates_are_dropped_and_counted_and_weights_added():
     graph = Graph.from_edges([0, 1, 0, 2, 1], [1, 0, 1, 2, 2], [1.0, 2.0, 3.0, 9.0, 5.0])
     assert (graph.self_loops, graph.duplicates) == (1, 2)
@@ -114,6 +116,7 @@ def test_what_adds_up_is_told_and_edges_that_all_stand_twice_are_not():
         assert not Graph.from_edges([0, 1, 1, 2], [1, 0, 2, 1]).is_weighted
 
 
+@pytest.mark.filterwarnings("ignore:edges that are given several times")
 @pytest.mark.parametrize("ones", [[1.0, 1.0, 1.0], np.ones(3)])
 def test_weights_of_duplicates_are_added_even_if_all_are_one(ones):
     assert edges_of(Graph.from_edges([0, 1, 1], [1, 0, 2], ones)) == {(0, 1, 2.0), (1, 2, 1.0)}
@@ -132,6 +135,7 @@ triples = st.lists(
 )
 
 
+@pytest.mark.filterwarnings("ignore:edges that are given several times")
 @given(triples)
 def test_csr_is_symmetric_sorted_and_holds_every_edge(edges):
     sources, targets, weights = zip(*edges, strict=True)
@@ -368,3 +372,58 @@ def test_a_biadjacency_matrix_has_rows_and_columns():
             Graph.from_biadjacency(matrix, **arguments)
     with pytest.raises(GraphError, match="no direction"):
         Graph.of(matrix, directed=True)
+
+
+def test_the_weight_that_all_edges_have_counts_when_others_are_added():
+    heavy, light = Graph.of([("a", "b", 5.0), ("b", "c", 5.0)]), Graph.of([("c", "d", 2.0)])
+    assert not heavy.is_weighted
+    both = heavy.add(light)
+    assert edges_of(both) == {("a", "b", 5.0), ("b", "c", 5.0), ("c", "d", 2.0)}
+    assert not heavy.add(Graph.of([("c", "d", 5.0)])).is_weighted
+    assert Graph.of([("a", "b", 2.0), ("b", "c", 20.0)]).add(Graph.of([("c", "d", 10.0)])).weights.max() == 20
+
+
+def test_arrays_of_edges_are_edges_and_what_else_they_could_be_is_told():
+    with pytest.warns(ManelaWarning, match="read as pairs; a biadjacency"):
+        assert Graph.of(np.array([[0.0, 1], [1, 2], [2, 3], [3, 0]])).number_of_nodes == 4
+    with pytest.warns(ManelaWarning, match="pairs with a weight"):
+        assert Graph.of(np.array([[0, 1, 5], [1, 2, 7], [2, 3, 9], [3, 0, 2]])).weights.max() == 9
+    assert Graph.of(np.array([[1, 0], [0, 1], [1, 1]], dtype=bool)).rows == 3
+    assert Graph.of(np.array([[0.5, 0], [0, 0.25], [1, 1]])).rows == 3
+
+
+def test_tables_are_read_as_their_columns_are_called():
+    with pytest.warns(ManelaWarning, match="a and b are taken for the ends of edges; year is not read"):
+        assert not Graph.of(pd.DataFrame({"a": ["x", "y"], "b": ["y", "z"], "year": [1999, 2001]})).is_weighted
+    with pytest.warns(ManelaWarning, match="a and b are taken for the ends of edges, euros for the weight"):
+        assert Graph.of(pd.DataFrame({"a": ["x", "y"], "b": ["y", "z"], "euros": [3, 4]})).is_weighted
+    frame = pd.DataFrame({"Unnamed: 0": [0, 1], "a": ["x", "y"], "b": ["y", "z"]})
+    with pytest.warns(ManelaWarning, match="a and b"):
+        assert Graph.of(frame).nodes.tolist() == ["x", "y", "z"]
+    timed = pd.DataFrame({"a": ["x", "y"], "b": ["y", "z"], "ts": [5, 6]})
+    assert not Graph.from_pandas(timed, source="a", target="b").is_weighted
+    adjacency = pd.DataFrame([[0, 2, 0], [2, 0, 3], [0, 3, 0]], index=list("xyz"), columns=list("xyz"))
+    assert edges_of(Graph.of(adjacency)) == {("x", "y", 2.0), ("y", "z", 3.0)}
+    assert Graph.of({"source": ["a", "b"], "target": ["b", "c"]}).nodes.tolist() == ["a", "b", "c"]
+    network = nx.path_graph(["a", "b", "c"])
+    assert Graph.of(network.edges).digest == Graph.of(network).digest
+    with pytest.raises(GraphError, match="two are called 'a'"):
+        Graph.of(pd.DataFrame([["x", "y"], ["y", "z"]], columns=["a", "a"]))
+    with pytest.raises(GraphError, match="a Series, which is one column"):
+        Graph.of(pd.Series([1, 2]))
+
+
+def test_the_rule_for_repeated_edges_holds_for_matrices():
+    matrix = sp.coo_array(([1.0, 2, 3], ([0, 0, 1], [1, 1, 2])), shape=(3, 3))
+    with pytest.raises(GraphError, match="several entries in one place"):
+        Graph.of(matrix, directed=True, duplicates="error")
+    assert Graph.of(matrix, directed=True, duplicates="first").weights.tolist() == [1, 3]
+    with pytest.raises(GraphError, match="duplicates must be one of"):
+        Graph.of(matrix, duplicates="max")
+
+
+def test_tensors_that_are_learned_are_read():
+    weights = torch.tensor([2.0, 3.0], requires_grad=True)
+    data = type("Data", (), {"edge_index": torch.tensor([[0, 1], [1, 2]]), "edge_weight": weights, "num_nodes": 3})()
+    assert Graph.of(data, directed=True).weights.tolist() == [2, 3]
+    assert Graph.of(torch.tensor(np.ones((3, 3)), requires_grad=True)).number_of_edges == 3

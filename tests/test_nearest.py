@@ -1,11 +1,15 @@
 """The nearest are those that all cosines say, however they are asked for; an index finds nearly all of them."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from manela import nearest
 from manela.embedding import Embedding
 from manela.errors import FormatError, ParameterError
+from manela.index import VectorIndex
 from manela.nearest import find_nearest
 
 
@@ -84,6 +88,7 @@ def test_who_may_be_found_can_be_said(embedding):
         ({"node": 1, "among": "leaves"}, "among must be"),
         ({"node": 1, "among": np.array([True])}, "a boolean for each"),
         ({"node": np.zeros(3)}, "must have 16 numbers"),
+        ({"positive": []}, "must not be empty"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(embedding, arguments, words):
@@ -101,9 +106,10 @@ def test_an_index_finds_nearly_all_and_is_saved_beside_the_vectors(embedding, ve
     assert all(len(some) == 10 and node not in dict(some) for node, some in zip(nodes, found, strict=True))
     assert embedding.index(path).most_similar(nodes, k=10) == found
     assert {n for n, _ in index.most_similar(positive=[3], negative=[5], k=5)} & {3, 5} == set()
-    other = Embedding(np.arange(3000), vectors + 1)
-    with pytest.raises(FormatError, match="other vectors"):
-        other.index(path)
+    other = Embedding(np.arange(3000), vectors[::-1].copy())
+    assert other.index(path).most_similar(0, k=1)[0][0] == other.most_similar(0, k=1)[0][0]  # made anew
+    assert VectorIndex.load(path, vectors) is None
+    assert {n for n, _ in index.most_similar(4, among=[9, 2000])} == {9, 2000}
     path.write_bytes(b"manela index 1\n{")
     with pytest.raises(FormatError, match="damaged"):
         embedding.index(path)
@@ -122,3 +128,28 @@ def test_edges_have_vectors(embedding, vectors):
         embedding.edge_vectors([(1, 2)], "sum")
     with pytest.raises(ParameterError, match="pairs of ids"):
         embedding.edge_vectors([1, 2])
+
+
+def test_many_threads_leave_products_as_they_were(embedding, monkeypatch):
+    monkeypatch.setattr(nearest, "_ALONE", 0)
+    before = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: embedding.most_similar(list(range(50)), k=3), range(40)))
+    assert all(one == found[0] for one in found)
+    assert [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"] == before
+
+
+def test_a_node_of_zeros_is_told_from_others_and_context_can_be_searched():
+    nodes, zeros = np.arange(3), np.array([[1, 0], [0, 1], [0, 0]], dtype=np.float32)
+    embedding = Embedding(nodes, zeros, np.ones((3, 2), dtype=np.float32))
+    with pytest.raises(ParameterError, match=r"2 is zero in all dimensions.*by_context"):
+        embedding.most_similar(2)
+    assert [node for node, _ in embedding.by_context().most_similar(2, k=1)] == [0]
+
+
+def test_vectors_in_a_list_and_ids_that_are_tuples(embedding, vectors):
+    assert embedding.most_similar([vectors[3], vectors[5]], k=1)[1][0][0] == 5
+    ids = np.empty(3, dtype=object)
+    ids[:] = [("row", 1), ("x",), "y"]
+    named = Embedding(ids, vectors[:3])
+    assert {node for node, _ in named.most_similar("y", among=[("row", 1), ("x",)])} == {("row", 1), ("x",)}

@@ -38,6 +38,10 @@ def test_vectors_are_plotted_with_a_colour_for_each_label(method):
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["0", "1", "2"]
     assert sum(len(points.get_offsets()) for points in axes.collections) == 60
     assert embedding.plot(method="pca", axes=axes) is axes
+    by_name = embedding.plot(labels={node: "even" if node % 2 == 0 else "odd" for node in range(60)}, method="pca")
+    assert [text.get_text() for text in by_name.get_legend().get_texts()] == ["even", "odd"]
+    few = Embedding(np.arange(2), np.eye(2, dtype=np.float32)).plot(method=method)
+    assert np.isfinite(few.collections[0].get_offsets()).all()
     plt.close("all")
     with pytest.raises(ParameterError, match="one for each of 60 nodes"):
         embedding.plot(labels=[1, 2])
@@ -61,11 +65,16 @@ def test_there_is_a_bar_only_where_somebody_looks(capsys):
 
 
 def test_a_notebook_is_watched(monkeypatch):
-    class ZMQInteractiveShell:
-        pass
+    shell = type("ZMQInteractiveShell", (), {"__module__": "ipykernel.zmqshell"})
 
     class IPython:
-        get_ipython = ZMQInteractiveShell
+        get_ipython = shell
 
     monkeypatch.setitem(__import__("sys").modules, "IPython", IPython)
     assert is_watched()
+
+
+def test_what_has_no_terminal_is_not_watched(monkeypatch):
+    monkeypatch.setattr("sys.stderr", None)
+    assert not is_watched()
+    Manela(dimensions=4).fit([("ann", "bob"), ("bob", "cem")])

@@ -6,13 +6,14 @@ import sys
 from types import TracebackType
 from typing import Any
 
-from manela.progress import Progress, Reporter
+from manela.progress import DownloadReporter, Progress, Reporter
 
 
 def is_watched() -> bool:
     """Whether a person looks: standard error is a terminal, or this is a notebook."""
     shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return sys.stderr.isatty() or type(shell).__name__ == "ZMQInteractiveShell"
+    is_notebook = type(shell).__module__.startswith(("ipykernel", "google.colab"))
+    return is_notebook or bool(getattr(sys.stderr, "isatty", lambda: False)())
 
 
 class RunBar:
@@ -67,6 +68,19 @@ class RunBar:
             rate=f"{progress.learning_rate:.5f}",
             objective=f"{progress.objective:.3f}",
         )
+
+
+def report_download(name: object) -> DownloadReporter | None:
+    """What shows on standard error how much of a data set or of an address has come, None if nobody looks."""
+    if not is_watched():
+        return None
+
+    def report(have: int, size: int) -> None:
+        end = "\n" if have == size else ""
+        whole = f" of {size / 1e6:.1f}" if size else ""
+        print(f"\r{name}: {have / 1e6:.1f}{whole} MB", end=end, file=sys.stderr, flush=True)
+
+    return report
 
 
 def format_seconds(seconds: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ class Embedding:
 
         Parameters
         ----------
-        labels : array, shape (n,), optional
+        labels : array, shape (n,), or dict, optional
             A label for each node, which gives its colour.
         method : {"tsne", "pca"}, default="tsne"
         axes : matplotlib axes, optional
@@ -81,7 +81,15 @@ class Embedding:
         -------
         matplotlib axes
         """
+        if isinstance(labels, Mapping):
+            labels = [labels.get(node) for node in self.nodes.tolist()]
         return plot_vectors(self.vectors, labels, method, axes)
+
+    def by_context(self) -> Embedding:
+        """The same with context vectors in the place of vectors: the in vectors of a directed network."""
+        if self.context is None:
+            raise ParameterError("there are no context vectors; they are learned with context=True or directed=True.")
+        return replace(self, vectors=self.context, context=self.vectors, further={})
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -99,7 +107,8 @@ class Embedding:
 
     def rows(self, nodes: Iterable[Hashable]) -> npt.NDArray[np.int64]:
         """Where the vectors of these nodes stand."""
-        ids = nodes.tolist() if hasattr(nodes, "tolist") else nodes
+        listed = getattr(nodes, "tolist", None) or getattr(nodes, "to_list", None)
+        ids = nodes if listed is None else listed()
         return np.array([self.row(node) for node in ids], dtype=np.int64)
 
     def row(self, node: Hashable) -> int:
@@ -156,10 +165,12 @@ class Embedding:
     def index(self, path: str | Path | None = None) -> Index:
         """An approximate index, which finds nearly all of the most similar nodes in a fraction of the time.
 
-        With a path, it is read from there if it was saved for these vectors, and saved there if not.
+        With a path, it is read from there if it was saved for these vectors; if not, it is made and saved there.
         """
         if path is not None and Path(path).exists():
-            return Index(self, VectorIndex.load(path, self.vectors))
+            saved = VectorIndex.load(path, self.vectors)
+            if saved is not None:
+                return Index(self, saved)
         index = Index(self, VectorIndex(self.vectors))
         if path is not None:
             index.save(path)
@@ -208,7 +219,9 @@ class Embedding:
         """How many nodes are rows of a biadjacency matrix; they come first."""
         rows = self.provenance.get("graph", {}).get("rows")
         if rows is None:
-            raise ParameterError("rows and columns are those of a biadjacency matrix, which this network did not have.")
+            raise ParameterError(
+                "rows and columns are those of a biadjacency matrix, which this network was not, or has grown since."
+            )
         return int(rows)
 
     def _find_query(self, node: Any, positive: Any, negative: Any) -> _Query:
@@ -217,6 +230,7 @@ class Embedding:
             raise ParameterError("most_similar needs a node, or positive and negative ones, and not both.")
         if node is not None:
             vectors, rows, is_batch = self._find_vectors(node)
+            self._check_directions(vectors, rows)
             return _Query(vectors, rows[:, None], is_batch)
         total, exclude = np.zeros((1, self.vectors.shape[1]), dtype=np.float32), []
         for given, sign in ((positive, 1.0), (negative, -1.0)):
@@ -225,10 +239,24 @@ class Embedding:
                 norms = np.linalg.norm(vectors, axis=1, keepdims=True)
                 total += np.float32(sign) * (vectors / np.maximum(norms, np.finfo(np.float32).tiny)).sum(axis=0)
                 exclude.append(rows)
+        if not total.any():
+            raise ParameterError("positive and negative must not be empty, nor cancel each other out.")
         return _Query(total, np.concatenate(exclude)[None, :], False)
+
+    def _check_directions(self, vectors: Vectors, rows: RowNumbers) -> None:
+        """That there is something to be similar to: an end of arcs that a node does not have is zero."""
+        empty = np.flatnonzero(~vectors.any(axis=1))
+        if len(empty) and self.context is not None:
+            row = rows[empty[0]]
+            who = "a vector" if row < 0 else repr(self.nodes[row : row + 1].tolist()[0])
+            raise ParameterError(
+                f"{who} is zero in all dimensions, so that no node is similar to it; by_context() has other vectors."
+            )
 
     def _find_vectors(self, given: Any) -> tuple[Vectors, RowNumbers, bool]:
         """The vectors that are given or of nodes that are given, their rows, −1 for none, and whether it is a batch."""
+        if isinstance(given, list) and given and all(_is_vector(one) for one in given):
+            given = np.stack(given)
         if isinstance(given, np.ndarray) and np.issubdtype(given.dtype, np.floating) and given.ndim in (1, 2):
             vectors = np.atleast_2d(given).astype(np.float32, copy=False)
             if vectors.shape[1] != self.vectors.shape[1]:
@@ -250,12 +278,13 @@ class Embedding:
             return np.arange(self._split) if among == "rows" else np.arange(self._split, len(self))
         if callable(among):
             return np.flatnonzero([bool(among(node)) for node in self.nodes.tolist()])
-        values = np.asarray(among) if not isinstance(among, set | frozenset | dict) else np.empty(0)
-        if values.dtype == bool:
+        ids = among.tolist() if hasattr(among, "tolist") else list(among)
+        if ids and all(isinstance(one, bool) for one in ids):
+            values = np.array(ids)
             if values.shape != (len(self),):
                 raise ParameterError(f"among must have a boolean for each of {len(self):,} nodes, got {values.shape}.")
             return np.flatnonzero(values)
-        return np.unique(self.rows(among))
+        return np.unique(self.rows(ids))
 
     def _name(self, rows: RowNumbers, cosines: Vectors, query: _Query) -> Any:
         """The ids of what was found, with cosines; for a batch, a list for each query."""
@@ -292,8 +321,12 @@ class Index:
     embedding: Embedding
     _vectors: VectorIndex
 
-    def most_similar(self, node: Any = None, k: int = 10, *, positive: Any = None, negative: Any = None) -> Any:
-        """Nearly the same as `Embedding.most_similar` finds."""
+    def most_similar(
+        self, node: Any = None, k: int = 10, *, positive: Any = None, negative: Any = None, among: Any = None
+    ) -> Any:
+        """Nearly the same as `Embedding.most_similar` finds; with `among` exactly the same, without the index."""
+        if among is not None:
+            return self.embedding.most_similar(node, k, positive=positive, negative=negative, among=among)
         query = self.embedding._find_query(node, positive, negative)
         left_out = query.exclude.shape[1]
         rows, cosines = self._vectors.find_nearest(query.vectors, _check_k(k) + left_out)
@@ -335,4 +368,10 @@ def is_list_of_ids(data: Any) -> bool:
     """Whether this is a list, an array or a series of ids; a tuple may be an id itself."""
     if isinstance(data, list):
         return True
+    if type(data).__name__ == "Series":
+        return True
     return getattr(data, "ndim", None) == 1 and hasattr(data, "tolist")
+
+
+def _is_vector(data: Any) -> bool:
+    return isinstance(data, np.ndarray) and data.ndim == 1 and np.issubdtype(data.dtype, np.floating)

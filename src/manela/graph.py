@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manela.adjacency import build_rows
+from manela.edge_columns import WEIGHT_NAMES, choose_by_names, describe_choice, find_pair
 from manela.errors import GraphError, ManelaWarning, UnknownNodeError, import_extra
 from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 from manela.pictures import draw_degrees, show_facts
@@ -35,7 +36,7 @@ class Graph:
     indices : array of int32 or int64, shape (arcs,)
         The neighbours, as positions; an edge stands here twice.
     weights : array of float64, shape (arcs,), or None
-        Weights of the arcs; None where all are the same.
+        Weights of the arcs; None where all are the same, `unit`.
     nodes : array, shape (n,)
         The ids, integers or objects.
     directed : bool
@@ -46,6 +47,8 @@ class Graph:
         How many edges were given that had been given before.
     rows : int or None
         Of a biadjacency matrix, how many nodes are its rows; they come first, and its columns after them.
+    unit : float
+        The weight of every edge where all weigh the same; counts only if others are added.
 
     Examples
     --------
@@ -64,6 +67,7 @@ class Graph:
     self_loops: int = 0
     duplicates: int = 0
     rows: int | None = None
+    unit: float = 1.0
 
     def __post_init__(self) -> None:
         if len(self.nodes) < 2 or len(self.indices) == 0:
@@ -180,17 +184,17 @@ class Graph:
         for node in other.nodes.tolist():
             places.setdefault(node, len(places))
         moved = np.array([places[node] for node in other.nodes.tolist()], dtype=np.int64)
-        is_weighted = self.is_weighted or other.is_weighted
+        is_weighted = self.is_weighted or other.is_weighted or self.unit != other.unit
         ends, weights = [], []
         for graph, rows in ((self, np.arange(self.number_of_nodes)), (other, moved)):
             sources = np.repeat(np.arange(graph.number_of_nodes), graph.degrees)
             once = np.full(len(sources), True) if graph.directed else sources < graph.indices
             ends.append((rows[sources[once]], rows[graph.indices[once]]))
-            weights.append(np.ones(len(ends[-1][0])) if graph.weights is None else graph.weights[once])
-        return Graph.from_arcs(
+            weights.append(np.full(len(ends[-1][0]), graph.unit) if graph.weights is None else graph.weights[once])
+        return Graph._build(
             np.concatenate([pair[0] for pair in ends]), np.concatenate([pair[1] for pair in ends]),
             np.concatenate(weights) if is_weighted else None, _as_ids(list(places)), directed=self.directed,
-            duplicates="sum" if is_weighted else "first",
+            duplicates="sum" if is_weighted else "first", unit=self.unit,
         )  # fmt: skip
 
     def to_scipy(self) -> sp.csr_array:
@@ -211,37 +215,49 @@ class Graph:
         table of edges, a list or array of pairs, or triples with a weight, a dict of each node's neighbours, a PyG Data
         or edge_index (integers of shape (2, arcs)), or a sparse tensor. Files are read by `manela.read_graph`.
         """
+        _check_rule(duplicates)
         if isinstance(data, cls):
             return data
         if sp.issparse(data):
-            return cls._from_matrix(data, directed)
+            return cls._from_matrix(_merge_entries(data, duplicates), directed)
         rule: Any = {"directed": directed, "duplicates": duplicates}
         library = type(data).__module__.partition(".")[0]
         if hasattr(data, "is_directed") and hasattr(data, "adj"):
             return cls.from_networkx(data, **rule)
+        if library == "networkx":  # edges of a graph
+            return cls._from_tuples(list(data(data=True)) if callable(data) else list(data), **rule)
         if library == "igraph":
             return cls.from_igraph(data, **rule)
+        if type(data).__name__ == "Series":
+            raise GraphError("a network must be a table of edges or the like, got a Series, which is one column")
         if library == "pandas":
             return cls.from_pandas(data, **rule)
+        if library == "polars" and hasattr(data, "collect"):
+            data = data.collect()
         if hasattr(data, "__arrow_c_stream__"):  # tables of Arrow, polars, DuckDB and others
             arrow = import_extra("pyarrow", "io", f"a table of {library}")
             table = arrow.table(data)
-            return cls.from_columns({name: table[name].to_numpy() for name in table.column_names}, **rule)
+            columns = columns_of(table.column_names, lambda place: table.column(place).to_numpy())
+            return cls.from_columns(columns, **rule)
         if hasattr(data, "edge_index"):
             weights = getattr(data, "edge_weight", None)
             return cls.from_edge_index(
-                data.edge_index, None if weights is None else np.asarray(weights.cpu()),
+                data.edge_index, None if weights is None else _as_array(weights),
                 number_of_nodes=getattr(data, "num_nodes", None), **rule,
             )  # fmt: skip
         if library == "torch" and str(data.layout) != "torch.strided":
-            tensor = data.to_sparse_coo().coalesce().cpu()
+            tensor = data.detach().to_sparse_coo().coalesce().cpu()
             found = sp.coo_array((np.asarray(tensor.values()), np.asarray(tensor.indices())), shape=tuple(tensor.shape))
             return cls._from_matrix(found, directed)
         if library == "torch" or isinstance(data, np.ndarray):
-            return cls._from_array(np.asarray(data.cpu() if hasattr(data, "cpu") else data), **rule)
+            return cls._from_array(_as_array(data), **rule)
         if isinstance(data, Mapping):
+            if _holds_columns(data):
+                return cls.from_columns({str(name): np.asarray(values) for name, values in data.items()}, **rule)
             return cls._from_mapping(data, **rule)
-        if isinstance(data, list | tuple) and data and all(isinstance(one, list | tuple) for one in data):
+        if isinstance(data, set | frozenset):
+            data = sorted(data, key=repr)
+        if isinstance(data, list | tuple) and data and all(isinstance(one, list | tuple | np.ndarray) for one in data):
             return cls._from_tuples(data, **rule)
         raise GraphError(
             "a network must be a Graph, a SciPy sparse matrix, a NetworkX or igraph graph, a table, a list of pairs, "
@@ -250,22 +266,33 @@ class Graph:
 
     @classmethod
     def _from_array(cls, array: npt.NDArray[Any], *, directed: bool, duplicates: str) -> Graph:
-        """The network of an edge_index (2, arcs), pairs (edges, 2), or a matrix."""
+        """The network of an edge_index (2, arcs), of pairs or pairs with a weight (edges, 2 or 3), or of a matrix."""
+        rule: Any = {"directed": directed, "duplicates": duplicates}
         is_square = array.ndim == 2 and array.shape[0] == array.shape[1]
-        is_number = np.issubdtype(array.dtype, np.number) or array.dtype == bool
-        has_pairs = array.ndim == 2 and 2 in array.shape and not np.issubdtype(array.dtype, np.floating)
-        if array.ndim == 2 and is_number and (is_square or not has_pairs) and (len(array) > 2 or not has_pairs):
-            return cls._from_matrix(sp.csr_array(array), directed)
-        if array.ndim == 2 and array.shape[1] == 2 and not is_square:
-            return cls.from_edges(array[:, 0], array[:, 1], directed=directed, duplicates=duplicates)
-        if is_square:
-            warnings.warn(
-                f"an array of shape {array.shape} is read as an edge_index, arcs from its first row to its second; "
-                "pairs can be given as a list, and an adjacency matrix as a sparse one",
-                ManelaWarning,
-                stacklevel=4,
+        is_number = np.issubdtype(array.dtype, np.number)
+        if array.ndim != 2 or not (is_number or array.dtype == bool):
+            return (
+                cls.from_edge_index(array, **rule)
+                if is_number or array.ndim != 2
+                else cls._from_tuples(array.tolist(), **rule)
             )
-        return cls.from_edge_index(array, directed=directed, duplicates=duplicates)
+        if array.dtype == bool or (is_square and len(array) > 2):
+            return cls._from_matrix(sp.csr_array(array), directed)
+        if is_square:
+            _note_array(array, "an edge_index, arcs from its first row to its second", "pairs can be given as a list")
+            return cls.from_edge_index(array, **rule)
+        if array.shape[0] == 2:
+            return cls.from_edge_index(array, **rule)
+        if array.shape[1] not in (2, 3):
+            return cls._from_matrix(sp.csr_array(array), directed)
+        ends = array[:, :2]
+        if np.issubdtype(array.dtype, np.complexfloating) or not np.array_equal(ends, np.trunc(ends)):
+            return cls._from_matrix(sp.csr_array(array), directed)
+        if not np.issubdtype(array.dtype, np.integer) or array.shape[1] == 3:
+            what = "pairs" if array.shape[1] == 2 else "pairs with a weight"
+            _note_array(array, what, "a biadjacency matrix is for Graph.from_biadjacency")
+        weights = array[:, 2].astype(np.float64) if array.shape[1] == 3 else None
+        return cls.from_edges(ends[:, 0].astype(np.int64), ends[:, 1].astype(np.int64), weights, **rule)
 
     @classmethod
     def _from_tuples(cls, edges: Sequence[Any], *, directed: bool, duplicates: str) -> Graph:
@@ -346,22 +373,39 @@ class Graph:
         Of edges that are given several times `duplicates` says whether they add up to a weight ("sum"), the first
         counts ("first"), or they are refused ("error"). In an undirected network an edge and its reverse are one.
         """
-        if duplicates not in DUPLICATES:
-            raise GraphError(f"duplicates must be one of {', '.join(DUPLICATES)}, got {duplicates!r}")
-        size = len(nodes)
+        _check_rule(duplicates)
         data = _check_weights(weights, len(rows))
-        self_loops = int(np.count_nonzero(rows == columns))
-        found = build_rows(rows, columns, data, size, directed=directed, adds=duplicates == "sum")
-        if found.repeated and duplicates == "error":
-            raise GraphError(f"no edge must be given twice, but {_name_repeated(rows, columns, nodes, directed)} is")
-        kept = None if found.weights is None else _drop_if_equal(found.weights)
-        if found.repeated and data is None and kept is not None:
+        graph = cls._build(rows, columns, data, nodes, directed=directed, duplicates=duplicates)
+        if graph.duplicates and graph.is_weighted and duplicates == "sum":
+            what = "add up to weights" if data is None else "add up their weights"
             warnings.warn(
-                f"edges that are given several times ({found.repeated:,} times more than once) add up to weights; "
+                f"edges that are given several times ({graph.duplicates:,} times more than once) {what}; "
                 "duplicates='first' (--duplicates first) counts each once",
                 ManelaWarning,
                 stacklevel=3,
             )
+        return graph
+
+    @classmethod
+    def _build(
+        cls,
+        rows: npt.NDArray[np.integer],
+        columns: npt.NDArray[np.integer],
+        data: npt.NDArray[np.float64] | None,
+        nodes: npt.NDArray[Any],
+        *,
+        directed: bool,
+        duplicates: str,
+        unit: float = 1.0,
+    ) -> Graph:
+        """The same, with weights that are checked already, and without a word about what adds up."""
+        self_loops = int(np.count_nonzero(rows == columns))
+        found = build_rows(rows, columns, data, len(nodes), directed=directed, adds=duplicates == "sum")
+        if found.repeated and duplicates == "error":
+            raise GraphError(f"no edge must be given twice, but {_name_repeated(rows, columns, nodes, directed)} is")
+        kept = None if found.weights is None else _drop_if_equal(found.weights)
+        if kept is None and data is not None and found.weights is not None and len(found.weights):
+            unit = float(found.weights[0])
         return cls(
             indptr=found.indptr,
             indices=found.indices,
@@ -370,6 +414,7 @@ class Graph:
             directed=directed,
             self_loops=self_loops,
             duplicates=found.repeated,
+            unit=unit,
         )
 
     @classmethod
@@ -402,8 +447,9 @@ class Graph:
             upper = sp.triu(matrix, format="coo")
             upper.eliminate_zeros()
             (rows, columns), weights = upper.coords, upper.data
-        same = len(weights) > 0 and weights[0] > 0 and bool(np.all(weights == weights[0]))
-        return cls.from_arcs(rows, columns, None if same else weights, ids, directed=directed)
+        is_same = len(weights) > 0 and weights[0] > 0 and bool(np.all(weights == weights[0]))
+        graph = cls.from_arcs(rows, columns, None if is_same else weights, ids, directed=directed)
+        return replace(graph, unit=float(weights[0])) if is_same else graph
 
     @classmethod
     def from_biadjacency(
@@ -459,7 +505,7 @@ class Graph:
         duplicates: str = "sum",
     ) -> Graph:
         """The network of a PyG-style edge_index, an integer array or tensor of shape (2, arcs); ids are 0 … n - 1."""
-        array = np.asarray(edge_index.cpu() if hasattr(edge_index, "cpu") else edge_index)
+        array = _as_array(edge_index)
         if array.ndim != 2 or array.shape[0] != 2 or not np.issubdtype(array.dtype, np.integer):
             raise GraphError(
                 f"an edge_index must be integers of shape (2, arcs), got {array.dtype} of shape {array.shape}; "
@@ -527,8 +573,13 @@ class Graph:
         directed: bool = False,
         duplicates: str = "sum",
     ) -> Graph:
-        """The network of a frame with an edge a row; columns as for `from_columns`."""
-        columns = {str(name): frame[name].to_numpy() for name in frame.columns}
+        """The network of a frame with an edge a row; columns as for `from_columns`.
+
+        A frame whose index and columns are the same ids is an adjacency matrix.
+        """
+        if source is None and target is None and len(frame) > 1 and frame.index.tolist() == frame.columns.tolist():
+            return cls.from_scipy(sp.csr_array(frame.to_numpy()), nodes=frame.index.tolist(), directed=directed)
+        columns = columns_of([str(name) for name in frame.columns], lambda place: frame.iloc[:, place].to_numpy())
         return cls.from_columns(
             columns, source=source, target=target, weight=weight, directed=directed, duplicates=duplicates
         )
@@ -543,24 +594,40 @@ class Graph:
         weight: str | None = None,
         directed: bool = False,
         duplicates: str = "sum",
+        unweighted: bool = False,
     ) -> Graph:
         """The network of named columns with an edge in each place.
 
-        Columns that are not given are found by name (source and target, src and dst, from and to, u and v; weight);
-        without such names they are the first two, and the third where there are three.
+        Columns that are not given are found by name (source and target, src and dst, from and to, and others that
+        people use; weight, value, count and the like); without such names they are the first two, and a third of
+        numbers is the weight. A warning tells what was taken for what where names do not say it.
         """
         names = list(columns)
         if len(names) < 2:
             raise GraphError(f"a table of edges must have at least two columns, got {len(names)}")
-        found = find_columns(names) or (names[0], names[1], names[2] if len(names) == 3 else None)
-        chosen = [given or name for given, name in zip((source, target, weight), found, strict=True)]
-        for name in chosen:
+        for name in (source, target, weight):
             if name is not None and name not in columns:
                 raise GraphError(f"a table of edges has no column {name!r}, only {', '.join(names)}")
-        sources, targets = (columns[str(name)] for name in chosen[:2])
-        weights = None if chosen[2] is None else columns[chosen[2]]
+        choice = choose_by_names(
+            names, lambda: _counts_up(columns[names[0]]), lambda place: _is_number(columns[names[place]])
+        )
+        if source is None and target is None:
+            note = describe_choice(names, choice, unweighted or weight is not None)
+            if note and len(names) > 2:
+                warnings.warn(note, ManelaWarning, stacklevel=4)
+            if weight is None and choice.weight >= 0:
+                weight = names[choice.weight]
+        elif (
+            weight is None
+            and names[choice.weight].lower() in WEIGHT_NAMES
+            and choice.weight >= 0
+            and None in (source, target)
+        ):
+            weight = names[choice.weight]
+        sources, targets = columns[source or names[choice.source]], columns[target or names[choice.target]]
         if _has_gaps(sources) or _has_gaps(targets):
             raise GraphError("a table of edges must not have missing ids")
+        weights = None if weight is None or unweighted else columns[weight]
         return cls.from_edges(sources, targets, weights, directed=directed, duplicates=duplicates)
 
 
@@ -568,26 +635,58 @@ DUPLICATES = ("sum", "first", "error")
 """What can be done about edges that are given several times."""
 
 
-COLUMN_NAMES = (
-    ("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"), ("node_1", "node_2"),
-    ("id1", "id2"), ("id_1", "id_2"), ("head", "tail"), ("start", "end"), ("sender", "receiver"),
-    ("sender", "recipient"), ("payer", "payee"), ("buyer", "seller"), ("caller", "callee"), ("follower", "followee"),
-    ("follower", "followed"), ("citing", "cited"), ("fromnodeid", "tonodeid"), ("from_id", "to_id"),
-    ("source_id", "target_id"), ("src_id", "dst_id"), ("from_node", "to_node"), ("source_node", "target_node"),
-    ("node_a", "node_b"), ("user1", "user2"), ("user", "item"), ("user_id", "item_id"), ("user", "friend"),
-)  # fmt: skip
-"""Names of the ends of an edge in tables of pandas, Gephi, NetworkX, KONECT, SNAP, and of people."""
-WEIGHT_NAMES = ("weight", "weights", "w", "value", "count", "counts", "strength", "amount", "edge_weight", "n")
+def columns_of(names: Sequence[str], read: Callable[[int], npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """The columns of a table by their names, which must differ."""
+    repeated = [name for place, name in enumerate(names) if name in names[:place]]
+    if repeated:
+        raise GraphError(f"the columns of a table must have different names, but two are called {repeated[0]!r}")
+    return {name: read(place) for place, name in enumerate(names)}
 
 
-def find_columns(names: Sequence[str]) -> tuple[str, str, str | None] | None:
-    """The names of the source, target and weight columns, if these are names of such columns."""
-    lower = {name.strip().lower(): name for name in names}
-    for source, target in COLUMN_NAMES:
-        if source in lower and target in lower:
-            weight = next((lower[name] for name in WEIGHT_NAMES if name in lower), None)
-            return lower[source], lower[target], weight
-    return None
+def _check_rule(duplicates: str) -> None:
+    if duplicates not in DUPLICATES:
+        raise GraphError(f"duplicates must be one of {', '.join(DUPLICATES)}, got {duplicates!r}")
+
+
+def _holds_columns(data: Mapping[Any, Any]) -> bool:
+    """Whether a dict holds columns of a table of edges, rather than the neighbours of each node."""
+    names = [str(name).strip().lower() for name in data]
+    lengths = {len(values) if hasattr(values, "__len__") and not isinstance(values, str | Mapping) else -1
+               for values in data.values()}  # fmt: skip
+    return find_pair(names) is not None and len(lengths) == 1 and min(lengths) >= 0
+
+
+def _merge_entries(matrix: Any, duplicates: str) -> Any:
+    """A sparse matrix in which entries of one place are one, as `duplicates` says."""
+    if matrix.format != "coo" or duplicates == "sum":
+        return matrix
+    places = matrix.coords[0].astype(np.int64) * matrix.shape[1] + matrix.coords[1]
+    _, first = np.unique(places, return_index=True)
+    if len(first) == len(places):
+        return matrix
+    if duplicates == "error":
+        raise GraphError("no edge must be given twice, but this matrix has several entries in one place")
+    rows, columns = (coordinates[first] for coordinates in matrix.coords)
+    return sp.coo_array((matrix.data[first], (rows, columns)), shape=matrix.shape)
+
+
+def _note_array(array: npt.NDArray[Any], what: str, otherwise: str) -> None:
+    warnings.warn(f"an array of shape {array.shape} is read as {what}; {otherwise}", ManelaWarning, stacklevel=5)
+
+
+def _as_array(data: Any) -> npt.NDArray[Any]:
+    """An array of NumPy, also of a tensor that is learned or on another device."""
+    return np.asarray(data.detach().cpu() if hasattr(data, "detach") else data)
+
+
+def _counts_up(values: npt.NDArray[Any]) -> bool:
+    """Whether whole numbers number the rows."""
+    is_whole = np.issubdtype(values.dtype, np.integer)
+    return bool(is_whole and len(values) and np.all(np.diff(values) == 1))
+
+
+def _is_number(values: npt.NDArray[Any]) -> bool:
+    return bool(np.issubdtype(values.dtype, np.number))
 
 
 def _as_ids(values: Any) -> npt.NDArray[Any]:

@@ -48,22 +48,21 @@ class VectorIndex:
     def find_nearest(self, queries: Vectors, k: int, threads: int = 0) -> tuple[RowNumbers, Vectors]:
         """The k rows with the largest cosine for each query, and the cosines, largest first."""
         k = min(k, len(self))
-        # one found less than asked for leaves a hole, which one more makes unlikely
         matches = self._index.search(np.ascontiguousarray(queries, dtype=np.float32), k, threads=threads)
         rows = np.asarray(matches.keys, dtype=np.int64).reshape(len(queries), -1)
         cosines = 1.0 - np.asarray(matches.distances, dtype=np.float32).reshape(len(queries), -1)
         return rows, cosines
 
     def save(self, path: str | Path) -> None:
-        """Write the index; the vectors are not in it twice as large, they stay in their own file."""
+        """Write the index, with what tells whose it is; the vectors stay in their own file."""
         with replace_file(Path(path)) as file:
             header = {"sha256": self.digest, "rows": len(self), "dimensions": int(self._index.ndim)}
             file.write(_MAGIC + json.dumps(header).encode() + b"\n")
             file.write(self._index.save())
 
     @classmethod
-    def load(cls, path: str | Path, vectors: Vectors) -> VectorIndex:
-        """The index that was saved at path, if it is that of these vectors."""
+    def load(cls, path: str | Path, vectors: Vectors) -> VectorIndex | None:
+        """The index that was saved at path; None if it is that of other vectors."""
         path = Path(path)
         try:
             with path.open("rb") as file:
@@ -71,7 +70,7 @@ class VectorIndex:
                     raise FormatError(f"{path}: is not an index of manela")
                 header = json.loads(file.readline(_LONGEST_HEADER))
                 if header.get("sha256") != _digest(vectors):
-                    raise FormatError(f"{path}: is the index of other vectors; make it anew")
+                    return None
                 index = _make(vectors.shape[1])
                 index.load(file.read())
         except ManelaError:

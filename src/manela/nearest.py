@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 Vectors = npt.NDArray[np.float32]
 RowNumbers = npt.NDArray[np.int64]
@@ -17,6 +22,36 @@ _CANDIDATES = 512
 _QUERIES = 1024
 _ALONE = 1 << 24
 """Multiplications that are worth a second thread."""
+
+
+class _Blas:
+    """Keeps products to the thread that asks for them while several threads do; the last one sets it back."""
+
+    def __init__(self) -> None:
+        self._lock, self._users = threading.Lock(), 0
+        self._limit: Any = None
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._limit = _find_libraries().limit(limits=1, user_api="blas")
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    self._limit.restore_original_limits()
+
+
+@cache
+def _find_libraries() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+_BLAS = _Blas()
 
 
 def find_nearest(
@@ -71,11 +106,18 @@ def find_nearest(
     workers = os.cpu_count() or 1
     workers = 1 if candidates * unit.size < _ALONE else min(workers, tiles)
     borders = [min(candidates, (tiles * part // workers) * _CANDIDATES) for part in range(workers)] + [candidates]
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(workers) as pool:
+    with ExitStack() as stack:
+        pool = None
+        if workers > 1:
+            stack.enter_context(_BLAS.alone())
+            pool = stack.enter_context(ThreadPoolExecutor(workers))
         for first in range(0, len(unit), _QUERIES):
             some = slice(first, min(len(unit), first + _QUERIES))
-            jobs = [pool.submit(search, some, borders[part], borders[part + 1]) for part in range(workers)]
-            parts = [job.result() for job in jobs]
+            if pool is None:
+                parts = [search(some, 0, candidates)]
+            else:
+                jobs = [pool.submit(search, some, *borders[part : part + 2]) for part in range(workers)]
+                parts = [job.result() for job in jobs]
             all_rows, all_best = (np.concatenate([part[which] for part in parts], axis=1) for which in (0, 1))
             order = np.argsort(-all_best, axis=1, kind="stable")[:, :k]
             rows[some] = np.take_along_axis(all_rows, order, axis=1)

@@ -18,6 +18,8 @@ _MOST_POINTS = 800
 """Points of a picture in HTML; more make notebooks large."""
 _MOST_PLOTTED = 5000
 """Nodes of a plot by t-SNE, which is slow for more."""
+_FEWEST = 8
+"""Nodes from which on t-SNE has something to spread."""
 _MOST_LABELS = 12
 """Labels that get a colour and a place in the legend; others are grey."""
 _WIDTH, _HEIGHT, _CAPTION = 240, 120, 16
@@ -78,7 +80,7 @@ def plot_vectors(vectors: Points, labels: Any = None, method: str = "tsne", axes
     pyplot = import_extra("matplotlib.pyplot", "report", "plot")
     step = max(1, -(-len(vectors) // _MOST_PLOTTED)) if method == "tsne" else 1
     vectors, names = vectors[::step], None if names is None else names[::step]
-    points = _flatten(vectors) if method == "pca" else _spread(vectors)
+    points = _flatten(vectors) if method == "pca" or len(vectors) < _FEWEST else _spread(vectors)
     if axes is None:
         _, axes = pyplot.subplots(figsize=(6, 5), layout="constrained")
     kinds, counts = (["nodes"], [len(points)]) if names is None else np.unique(names, return_counts=True)

@@ -63,7 +63,9 @@ def test_ids_come_back_with_their_type(model):
 
 
 def test_weights_count(model):
-    graph = Graph.from_edges([0, 1, 2, 3, 0, 2], [1, 2, 3, 0, 2, 1], [1.0, 50.0, 1.0, 50.0, 0.5, 2.0])
+    graph = Graph.from_edges(
+        [0, 1, 2, 3, 0, 2], [1, 2, 3, 0, 2, 1], [1.0, 50.0, 1.0, 50.0, 0.5, 2.0], duplicates="first"
+    )
     weighted = clone(model).fit(graph).embedding_
     assert not np.array_equal(weighted, clone(model).fit(graph.without_weights()).embedding_)
 

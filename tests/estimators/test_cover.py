@@ -34,6 +34,8 @@ def test_sinks_learn_by_who_leads_to_them(arcs):
     assert not model.embedding_[sinks].any()
     assert not model.context_[sources].any()
     assert model.provenance_["graph"]["directed"]
+    assert model.updates_.shape == model.nodes_.shape
+    assert (model.updates_ > 0).all()
 
 
 def test_arcs_are_likelier_the_way_they_go():

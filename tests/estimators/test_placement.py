@@ -93,3 +93,17 @@ def test_context_vectors_are_placed_too(network):
     model.partial_fit(edges_to_known(network[0]), freeze=True)
     assert model.context_.shape == model.embedding_.shape
     assert np.abs(model.context_[900:]).max(axis=1).min() > 0
+
+
+def test_weights_of_any_size_are_taken_in_proportion(model):
+    wanted = model.transform([("x", 1, 1.0), ("x", 2, 2.0), ("x", 3, 2.0)])[0]
+    for scale in (1e50, 1e-50):
+        found = model.transform([("x", 1, scale), ("x", 2, 2 * scale), ("x", 3, 2 * scale)])[0]
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_edges_between_known_nodes_are_learned_by_later(model):
+    before = model._graph.number_of_edges
+    model.partial_fit([(0, 899)], freeze=True)
+    assert model._graph.number_of_edges - before in (0, 1)
+    assert 899 in model._graph.neighbours(0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from manela.embedding import Embedding
-from manela.errors import FormatError, ManelaError, OutputError
+from manela.errors import FormatError, ManelaError, ManelaWarning, OutputError
 from manela.formats.embeddings import read_embedding, write_embedding
 
 ENDINGS = [
@@ -234,3 +234,33 @@ def test_frames_hold_ids_and_vectors():
     assert frame.columns == ["node", "d0", "d1", "d2", "d3", "d4"]
     assert frame["node"].to_list() == ["x", "y"]
     assert frame.row(1)[1:] == tuple(embedding["y"].tolist())
+
+
+def test_what_others_have_in_a_database_or_folder_is_not_lost(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "mine.db")) as connection, connection:
+        connection.execute("CREATE TABLE mine (a)")
+    with pytest.raises(OutputError, match="holds something else than vectors"):
+        write_embedding(make(["a", "b"]), tmp_path / "mine.db")
+    folder = tmp_path / "e.tensorboard"
+    write_embedding(make(["a", "b"]), folder)
+    (folder / "mine.txt").write_text("kept")
+    write_embedding(make(["a", "b", "c"]), folder)
+    assert (folder / "mine.txt").read_text() == "kept"
+    write_embedding(make(["a", "b"]), tmp_path / "e.db")
+    write_embedding(make(["a", "b", "c"]), tmp_path / "e.db")
+    assert len(read_embedding(tmp_path / "e.db")) == 3
+
+
+def test_ids_that_would_be_mixed_up_or_lost_are_refused_or_kept(tmp_path):
+    for ids, words in (([1, "1"], "the same when written"), (["a\rb", "c"], "line ends")):
+        with pytest.raises(OutputError, match=words):
+            write_embedding(make(ids), tmp_path / "e.csv")
+    write_embedding(make(["a\0", "a"]), tmp_path / "e.npz")
+    assert read_embedding(tmp_path / "e.npz").nodes.tolist() == ["a\0", "a"]
+    with pytest.raises(OutputError, match="no proper text"):
+        write_embedding(make(["\ud800", "a"]), tmp_path / "e.csv")
+
+
+def test_vectors_that_a_format_does_not_hold_are_told(tmp_path):
+    with pytest.warns(ManelaWarning, match="holds no context vectors"):
+        write_embedding(make(["a", "b"], context=True), tmp_path / "e.csv")

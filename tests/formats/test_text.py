@@ -246,6 +246,7 @@ names = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zs", "Zl", "Zp"))
 )
 
 
+@pytest.mark.filterwarnings("ignore:edges that are given several times")
 @given(st.lists(st.tuples(names, names, st.floats(1e-9, 1e9)), min_size=1, max_size=40))
 def test_what_is_written_is_read_back(tmp_path_factory, edges):
     edges = [("start", "end", 1.0), *edges]
@@ -343,3 +344,27 @@ def test_edge_lists_of_networkx_are_read_as_it_writes_them(tmp_path):
     (tmp_path / "bad.edgelist").write_text("0 1 {'weight': 4}\n1 2 {'weight': __import__('os')}\n")
     with pytest.raises(FormatError, match=r"bad.edgelist:2: attributes must be a dict"):
         read_graph(tmp_path / "bad.edgelist")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns"),
+    [
+        ("old mac.csv", "source,target\ra,b\rb,c\r", None),
+        ("commas.edgelist", "a,b,{'weight': 1}\nb,c,{'weight': 1}\n", None),
+        ("named.csv", "person,friend\na,b\nb,c\n", ["person", "friend"]),
+        ("case.csv", "Person,Friend\na,b\nb,c\n", ["person", "friend"]),
+    ],
+)
+def test_ways_that_were_misread_are_read_right(write, name, text, columns):
+    assert edges_of(read_graph(write(text, name), columns=columns)) == {frozenset("ab"): 1.0, frozenset("bc"): 1.0}
+
+
+def test_a_weight_that_is_named_and_not_there_is_told(write):
+    with pytest.raises(FormatError, match="3 columns or more"):
+        read_graph(write("1,2\n2,3\n", "g.csv"), columns=["1", "2", "3"])
+    with pytest.raises(FormatError, match="3 columns or more"):
+        read_graph(write("source,target,weight\n1,2\n2,3\n", "g.csv"))
+
+
+def test_tabs_separate_fields_with_blanks(write):
+    assert read_graph(write("San Jose\tNew York\nNew York\tRome\n")).nodes.tolist() == ["San Jose", "New York", "Rome"]

@@ -24,7 +24,7 @@ def list_all() -> None:
 @datasets.command()
 def fetch(name: Name) -> None:
     """Download a data set, if need be, and print where it is."""
-    from manela.cli.display import report_download
+    from manela.bar import report_download
     from manela.datasets import catalogue
 
     dataset = catalogue.find(name)

@@ -18,19 +18,6 @@ def say_written(embedding: Embedding, output: Path) -> None:
     print(f"{output}: {words}", file=sys.stderr)
 
 
-def report_download(name: str) -> Any:
-    """What shows how much of a data set or of an address has come, None if nobody looks."""
-    if not sys.stderr.isatty():
-        return None
-
-    def report(have: int, size: int) -> None:
-        end = "\n" if have == size else ""
-        whole = f" of {size / 1e6:.1f}" if size else ""
-        print(f"\r{name}: {have / 1e6:.1f}{whole} MB", end=end, file=sys.stderr, flush=True)
-
-    return report
-
-
 def describe(graph: Graph) -> str:
     """The size of a network, and what was dropped from it, in a line."""
     text = repr(graph)[len("Graph(") : -1]

@@ -66,7 +66,7 @@ def _embed(
 ) -> None:
     import warnings
 
-    from manela.cli.display import report_download
+    from manela.bar import report_download
     from manela.datasets.loading import load_graph
     from manela.errors import ManelaWarning
     from manela.formats.embeddings import check_output

@@ -124,7 +124,7 @@ def links(
     manela evaluate links ppi --paper --ratios 0.4,0.6
     manela evaluate links friends.csv --method all --runs 3
     """
-    from manela.cli.display import report_download
+    from manela.bar import report_download
     from manela.datasets.loading import load_graph
 
     _check_outputs(json, plot)

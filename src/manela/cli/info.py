@@ -37,7 +37,8 @@ def info(
     """Show size, components and degrees of GRAPH, and the time and memory that `manela embed` would take."""
     import json
 
-    from manela.cli.display import estimate_facts, facts_of, print_facts, report_download
+    from manela.bar import report_download
+    from manela.cli.display import estimate_facts, facts_of, print_facts
     from manela.datasets.loading import load_graph
     from manela.settings import check_all
 

@@ -42,7 +42,7 @@ def tune(
         raise ParameterError(f"--max-seconds must be above 0, got {max_seconds}")
     check("random_state", random_state)
     check("n_jobs", jobs)
-    from manela.cli.display import report_download
+    from manela.bar import report_download
     from manela.datasets.loading import load_graph, load_labels
 
     read = load_graph(graph, **reading, progress=report_download(graph))

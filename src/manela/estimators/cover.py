@@ -52,6 +52,17 @@ def uncover(graph: Graph, vectors: Vectors, provenance: Mapping[str, Any]) -> Em
     return Embedding(graph.nodes, tables[0], tables[1], provenance)
 
 
+def add_ends(graph: Graph, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The sum for each node of what is counted for the nodes of the cover."""
+    added = np.zeros(graph.number_of_nodes, dtype=np.int64)
+    first = 0
+    for has in _find_ends(graph):
+        last = first + int(np.count_nonzero(has))
+        added[has] += counts[first:last]
+        first = last
+    return added
+
+
 def _find_ends(graph: Graph) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Which nodes arcs leave, and which they lead to."""
     return graph.degrees > 0, np.bincount(graph.indices, minlength=graph.number_of_nodes) > 0

@@ -108,6 +108,11 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self._kept.most_similar(node, k, **options)
 
+    def to_embedding(self) -> Embedding:
+        """Ids, vectors and provenance as one object, which a notebook shows with a picture."""
+        check_is_fitted(self)
+        return self._kept
+
     def plot(self, labels: Any = None, *, method: str = "tsne", axes: Any = None) -> Any:
         """Draw the vectors on a plane, as `Embedding.plot` does."""
         check_is_fitted(self)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from manela.embedding import Embedding
 from manela.engines.training import Run, train
-from manela.estimators.cover import cover, is_covered, uncover
+from manela.estimators.cover import add_ends, cover, is_covered, uncover
 from manela.estimators.embedder import Vectors, describe_run
 from manela.estimators.placement import Placement
 from manela.graph import Graph
@@ -44,7 +44,8 @@ def learn(
         **(facts or {}),
     )
     if covered:
-        return uncover(graph, run.state.vectors, provenance), run
+        made = None if run.updates is None else add_ends(graph, run.updates)
+        return uncover(graph, run.state.vectors, provenance), dataclasses.replace(run, updates=made)
     return Embedding(graph.nodes, run.state.vectors, run.state.context, provenance), run
 
 

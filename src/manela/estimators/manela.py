@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from manela.bar import RunBar, is_watched
+from manela.bar import RunBar, is_watched, report_download
 from manela.datasets.loading import load_graph
 from manela.embedding import Embedding, is_list_of_ids
 from manela.engines.checkpoint import Checkpoint
@@ -307,8 +307,9 @@ class Manela(Embedder):
         Parameters
         ----------
         X : as for `fit`
-            A batch of edges, which are added to those from before; a model that was loaded from a file does not know
-            them, and its nodes keep their vectors unless they have edges here.
+            A batch of edges, which are added to those from before; where edges have weights, those of an edge that
+            was there grow. A file does not hold the network, so a model that was loaded from one only places new
+            nodes, as with `freeze`.
         replace : bool, default=False
             X is the whole network as it is now: nodes and edges that are not in it are gone.
         freeze : bool, default=False
@@ -320,9 +321,20 @@ class Manela(Embedder):
         self._check_same()
         if freeze and replace:
             raise ParameterError("give at most one of freeze and replace; with freeze, nothing that is there changes.")
+        given = self._load(X)
+        if given.digest == self.provenance_.get("graph", {}).get("sha256"):
+            return self
+        if not freeze and not replace and not hasattr(self, "_graph"):
+            warnings.warn(
+                "this model was read from a file, which does not hold its network: new nodes are placed, and nobody "
+                "else moves; the whole network can be given with replace=True",
+                ManelaWarning,
+                stacklevel=2,
+            )
+            freeze = True
         if freeze:
-            return self._add_newcomers(self._load(X))
-        graph = self._find_network(self._load(X), replace)
+            return self._add_newcomers(given)
+        graph = self._find_network(given, replace)
         if graph.digest == self.provenance_.get("graph", {}).get("sha256"):
             return self
         if is_covered(graph, settings):
@@ -341,11 +353,14 @@ class Manela(Embedder):
 
     def _add_newcomers(self, given: Graph) -> Manela:
         """Give new nodes of a network vectors, and leave all others as they are."""
+        before = getattr(self, "_graph", None)
+        graph = given if before is None else before.add(given)
         if all(node in self._kept for node in given.nodes.tolist()):
+            if before is not None:
+                self._graph = graph  # what is learned next learns by these edges too
             return self
         tables, ids = self._place(given)
-        before, further = getattr(self, "_graph", None), self._kept.further
-        graph = given if before is None else before.add(given)
+        further = self._kept.further
         nodes = np.empty(len(self.nodes_) + len(ids), dtype=object)
         nodes[:] = [*self.nodes_.tolist(), *ids.tolist()]
         nodes = nodes.astype(np.int64) if self.nodes_.dtype != object and ids.dtype != object else nodes
@@ -359,7 +374,7 @@ class Manela(Embedder):
 
     def _find_network(self, given: Graph, replace: bool) -> Graph:
         """The network to go on with: the given one, or that from before with its edges."""
-        before: Graph | None = getattr(self, "_graph", None)
+        before: Graph = getattr(self, "_graph", given)
         if replace:
             kept = sum(node in self._kept for node in given.nodes.tolist())
             if 2 * kept < len(self.nodes_):
@@ -370,15 +385,6 @@ class Manela(Embedder):
                     stacklevel=3,
                 )
             return given
-        if before is None:
-            nodes = [*self.nodes_.tolist(), *(node for node in given.nodes.tolist() if node not in self._kept)]
-            sources = np.repeat(np.arange(given.number_of_nodes), given.degrees)
-            once = np.full(len(sources), True) if given.directed else sources < given.indices
-            weights = None if given.weights is None else given.weights[once]
-            return Graph.from_edges(
-                given.nodes[sources[once]], given.nodes[given.indices[once]], weights, nodes=nodes,
-                directed=given.directed,
-            )  # fmt: skip
         both = before.add(given)
         again = before.number_of_edges + given.number_of_edges - both.number_of_edges
         if 2 * again > max(before.number_of_edges, given.number_of_edges):
@@ -418,7 +424,7 @@ class Manela(Embedder):
 
     def _load(self, X: Any) -> Graph:
         """The network that was given."""
-        graph = load_graph(X, directed=bool(self.directed))
+        graph = load_graph(X, directed=bool(self.directed), progress=report_download(X))
         if self.directed and not graph.directed:
             raise ParameterError("directed=True needs a network with arcs, but this Graph was read as undirected.")
         return graph

@@ -78,24 +78,21 @@ class Placement:
         used, columns = np.unique(links.indices, return_inverse=True)
         known = vectors[used]
         narrow = sp.csr_array((links.data, columns, links.indptr), shape=(links.shape[0], len(used)))
-        sums = _add(narrow, _unit(known), known)
-        totals = np.asarray(narrow.sum(axis=1), dtype=np.float64).ravel()
-        placed = totals > 0
-        new = self._map(sums, totals) * norms
+        placed = np.diff(links.indptr) > 0
+        new = self._map(_average(narrow, _unit(known), known)) * norms
         while not placed.all():  # nodes that are joined to known ones by way of other new ones
-            weights = among @ placed.astype(np.float64)
-            ready = ~placed & (weights > 0)
+            through = among @ sp.diags_array(placed.astype(np.float64))
+            through.eliminate_zeros()
+            ready = ~placed & (np.diff(through.indptr) > 0)
             if not ready.any():
                 raise GraphError(f"a new node must be joined to known ones, {names[~placed].tolist()[0]!r} is not")
-            further = _add(among[ready], _unit(new) * placed[:, None], new * placed[:, None])
-            new[ready] = self._map(further, weights[ready]) * norms[ready]
+            new[ready] = self._map(_average(through[ready], _unit(new), new)) * norms[ready]
             placed |= ready
         return np.asarray(new, dtype=np.float32)
 
-    def _map(self, sums: npt.NDArray[Any], totals: npt.NDArray[np.float64]) -> Vectors:
-        """Directions by the sums over neighbours and the sums of weights."""
-        means = sums / np.maximum(totals, _TINY)[:, None]
-        return _unit(means.astype(np.float32) @ self.matrix)
+    def _map(self, means: Vectors) -> Vectors:
+        """Directions by the means over neighbours."""
+        return _unit(means @ self.matrix)
 
 
 def split_newcomers(graph: Graph, known: dict[Any, int], size: int) -> tuple[Any, Any, npt.NDArray[Any]]:
@@ -114,16 +111,11 @@ def split_newcomers(graph: Graph, known: dict[Any, int], size: int) -> tuple[Any
     return links, among, graph.nodes[new]
 
 
-def _average(matrix: sp.csr_array, directions: Vectors, vectors: Vectors) -> npt.NDArray[Any]:
-    """The means of the directions and of the vectors of each row's neighbours, side by side."""
-    totals = np.maximum(np.asarray(matrix.sum(axis=1)).ravel(), _TINY)
-    averages: npt.NDArray[Any] = _add(matrix, directions, vectors) / totals[:, None]
-    return averages
-
-
-def _add(matrix: sp.csr_array, directions: Vectors, vectors: Vectors) -> npt.NDArray[Any]:
-    """Weighted sums over each row's neighbours, side by side."""
-    weights = sp.csr_array((matrix.data.astype(np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)
+def _average(matrix: sp.csr_array, directions: Vectors, vectors: Vectors) -> Vectors:
+    """The weighted means of the directions and of the vectors of each row's neighbours, side by side."""
+    totals = np.asarray(matrix.sum(axis=1), dtype=np.float64).ravel()
+    shares = matrix.data / np.repeat(np.where(totals > 0, totals, 1.0), np.diff(matrix.indptr))
+    weights = sp.csr_array((shares.astype(np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)
     return np.concatenate((weights @ directions, weights @ vectors), axis=1)
 
 

@@ -103,14 +103,19 @@ def _read_labels(y: Any) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any] | None
     if values.ndim != 1:
         return values.astype(bool), None
     ids = values.tolist()
-    is_given = np.array([label is not None and label == label and label != -1 for label in ids], dtype=bool)
-    numbers: dict[Any, int] = {}
-    for label, has in zip(ids, is_given, strict=True):
-        if has:
-            numbers.setdefault(label, len(numbers))
+    is_given = np.array([_is_label(label) for label in ids], dtype=bool)
+    found = dict.fromkeys(label for label, has in zip(ids, is_given, strict=True) if has)
+    numbers = {label: place for place, label in enumerate(found)}
     given = np.zeros((len(ids), len(numbers)), dtype=bool)
     for row in np.flatnonzero(is_given).tolist():
         given[row, numbers[ids[row]]] = True
     classes = np.empty(len(numbers), dtype=values.dtype if values.dtype.kind in "iuUb" else object)
     classes[:] = list(numbers)
     return given, classes
+
+
+def _is_label(label: Any) -> bool:
+    """Whether this is a label rather than a sign that there is none: −1, None, NaN, or NA of pandas."""
+    if label is None or type(label).__name__ == "NAType":
+        return False
+    return bool(label == label and label != -1)

@@ -7,12 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from manela.edge_columns import choose_by_names, describe_choice, find_pair
 from manela.errors import FormatError
-from manela.graph import COLUMN_NAMES, WEIGHT_NAMES
 
-TIMES = ("time", "timestamp", "date", "datetime", "year", "t", "ts", "when", "unixts")
-INDICES = ("", "index", "unnamed: 0", "unnamed:0", "level_0", "row", "rownum", "id")
-"""Names of a column that numbers the rows, where it stands before the others."""
 _SAMPLE = 1000
 """Lines by which it is judged what columns hold."""
 
@@ -68,7 +65,7 @@ def find_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
     names = [name.lower() for name in first]
     sample = rest[:_SAMPLE]
     later = {cell for line in sample for cell in line}
-    pair = _find_pair(names)
+    pair = find_pair(names)
     if pair is not None and not {first[place] for place in pair} & later:
         return True
     if not rest or len(first) < 2:
@@ -93,27 +90,30 @@ def choose_columns(
         return _choose_wanted(header, wanted, unweighted)
     if header is None:
         return Columns(0, 1, -1 if unweighted else 2, is_exact=True)
-    names = [name.lower() for name in header]
-    pair = _find_pair(names)
-    if pair is None:
-        first = 1 if len(names) > 2 and names[0] in INDICES and _counts_up(rest) else 0
-        pair = (first, first + 1)
-    left = [place for place in range(len(names)) if place not in pair and (place > 0 or names[0] not in INDICES)]
-    weight = next((place for name in WEIGHT_NAMES for place in left if names[place] == name), -1)
-    if weight < 0 and len(left) == 1 and names[left[0]] not in TIMES and _has_kind(rest[:_SAMPLE], left[0], _NUMBERS):
-        weight = left[0]
-    if unweighted:
-        weight = -1
-    return Columns(*pair, weight, is_exact=False, note=_describe(header, pair, weight, unweighted))
+    choice = choose_by_names(header, lambda: _counts_up(rest), lambda place: _has_kind(rest[:_SAMPLE], place, _NUMBERS))
+    note = describe_choice(header, choice, unweighted)
+    weight = -1 if unweighted else choice.weight
+    note += " (--columns says otherwise)" if note else ""
+    return Columns(choice.source, choice.target, weight, is_exact=False, note=note)
+
+
+def names_columns(first: Sequence[str], wanted: Sequence[str] | None) -> bool:
+    """Whether a first line is a header since it has the names that are wanted, in whatever case."""
+    names = {name.lower() for name in first}
+    given = [name.lower() for name in wanted or () if not name.isdecimal()]
+    return bool(given) and all(name in names for name in given)
 
 
 def _choose_wanted(header: Sequence[str] | None, wanted: Sequence[str], unweighted: bool) -> Columns:
     if not 2 <= len(wanted) <= 3:
         raise FormatError(f"columns must be two, or three with a weight, got {', '.join(wanted)}")
     places = []
+    known_names = [] if header is None else [name.lower() for name in header]
     for name in wanted:
         if header is not None and name in header:
             places.append(list(header).index(name))
+        elif name.lower() in known_names:
+            places.append(known_names.index(name.lower()))
         elif name.isdecimal() and int(name) >= 1:
             places.append(int(name) - 1)
         else:
@@ -123,29 +123,6 @@ def _choose_wanted(header: Sequence[str] | None, wanted: Sequence[str], unweight
         raise FormatError(f"columns must be different ones, got {', '.join(wanted)}")
     weight = places[2] if len(places) == 3 and not unweighted else -1
     return Columns(places[0], places[1], weight, is_exact=False)
-
-
-def _find_pair(names: Sequence[str]) -> tuple[int, int] | None:
-    """The places of the ends of an edge, by name."""
-    for source, target in COLUMN_NAMES:
-        if source in names and target in names:
-            return names.index(source), names.index(target)
-    return None
-
-
-def _describe(header: Sequence[str], pair: tuple[int, int], weight: int, unweighted: bool) -> str:
-    """What was taken for what; nothing where it is what it says."""
-    names = [name.lower() for name in header]
-    plain = tuple(names[place] for place in pair) in COLUMN_NAMES[:5]
-    used = {*pair, weight}
-    ignored = [header[place] or "a column without a name" for place in range(len(names)) if place not in used]
-    if plain and (weight < 0 or names[weight] == "weight") and (not ignored or unweighted):
-        return ""
-    words = f"{header[pair[0]]} and {header[pair[1]]} are taken for the ends of edges"
-    words += f", {header[weight]} for the weight" if weight >= 0 else ""
-    shown = ", ".join(ignored[:5]) + (" and others" if len(ignored) > 5 else "")
-    words += f"; {shown} {'is' if len(ignored) == 1 else 'are'} not read" if ignored else ""
-    return words + " (--columns says otherwise)"
 
 
 def _kind_of(cell: str) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import shutil
+import sqlite3
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.embedding import Embedding
-from manela.errors import FormatError, ManelaError, OutputError, import_extra
+from manela.errors import FormatError, ManelaError, ManelaWarning, OutputError, import_extra
 from manela.files import check_writable, replace_file
 from manela.formats import vector_arrays as arrays
 from manela.formats import vector_text as text
-from manela.formats.ids import to_plain, to_words
-from manela.formats.vector_database import read_database, write_database
+from manela.formats.ids import check_texts, to_plain, to_words
+from manela.formats.vector_database import is_ours, read_database, write_database
 
 _WORD2VEC = (".txt", ".emb", ".w2v")
 _DATABASES = (".sqlite", ".db")
@@ -79,11 +81,28 @@ class Output:
         """Raise OutputError if the format cannot hold these ids; `write` would, after the work."""
         if self.kind in (*_WORD2VEC, ".bin"):
             to_words(nodes, self.path)
-        elif self.kind not in (".csv", ".tsv", _PROJECTOR):
+        elif self.kind in (".csv", ".tsv", _PROJECTOR):
+            check_texts(nodes, self.path)
+        else:
             to_plain(nodes, self.path)
 
     def write(self, embedding: Embedding) -> None:
         """Write an embedding; a file appears whole or not at all."""
+        self.check_ids(embedding.nodes)
+        if embedding.context is not None and self.kind in (*_PACKABLE, ".npy", _PROJECTOR):
+            warnings.warn(
+                f"{self.path}: {self.kind} holds no context vectors; .npz, .parquet, .safetensors and .sqlite do",
+                ManelaWarning,
+                stacklevel=2,
+            )
+        try:
+            self._write_whole(embedding)
+        except UnicodeEncodeError as error:
+            raise OutputError(f"{self.path}: cannot hold an id that is no proper text: {error}") from error
+        except sqlite3.Error as error:
+            raise OutputError(f"{self.path}: cannot be written: {error}") from error
+
+    def _write_whole(self, embedding: Embedding) -> None:
         if self.is_stream:
             self._write_stream(embedding)
         elif self.kind == _PROJECTOR:
@@ -121,6 +140,8 @@ def check_output(path: Path) -> Output:
     kind = _find_kind(path)
     is_stream = str(path) == "-" or _is_stream(path)
     if is_stream and kind not in _PACKABLE:
+        if kind in _READERS:
+            raise OutputError(f"{path}: a pipe can be one of {' '.join(_PACKABLE)}, got {kind!r}")
         kind = _STREAM
     if kind not in _READERS:
         raise OutputError(f"{path}: the format must be one of {' '.join(ENDINGS)}, got {path.suffix!r}")
@@ -128,6 +149,8 @@ def check_output(path: Path) -> Output:
         import_extra(_EXTRAS[kind], "io", f"writing {kind}")
     if is_stream:
         return Output(path, kind, is_stream)
+    if kind in _DATABASES and path.is_file() and not is_ours(path):
+        raise OutputError(f"{path}: is there and holds something else than vectors; name another file")
     if kind != _PROJECTOR:
         check_writable(path)
     elif not path.parent.is_dir() or (path.exists() and not _is_projector(path)):
@@ -194,6 +217,9 @@ def _replace_folder(path: Path, write: Callable[[Path], None]) -> None:
                 before = Path(tempfile.mkdtemp(dir=path.parent, prefix=".manela."))
                 path.rename(before / "before")
                 folder.rename(path)
+                for other in (before / "before").iterdir():  # files of others stay
+                    if not (path / other.name).exists():
+                        other.rename(path / other.name)
                 shutil.rmtree(before)
             else:
                 folder.rename(path)

@@ -16,7 +16,7 @@ import numpy as np
 from manela.errors import FormatError, GraphError, ManelaError, import_extra
 from manela.formats.sources import ADJACENCY_LISTS, EDGE_LISTS, SIZE_LIMIT, Source, open_source
 from manela.formats.text import read_adjacency_list, read_edge_list, read_metis
-from manela.graph import Graph, find_columns, say_directed
+from manela.graph import Graph, columns_of, say_directed
 from manela.progress import DownloadReporter
 
 
@@ -112,7 +112,7 @@ def _read_mat(source: Source, reading: _Reading) -> Graph:
         if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or not np.issubdtype(matrix.dtype, np.number):
             raise FormatError(f"{source}: the variable {variable!r} must be a matrix of numbers")
         matrix = sp.coo_array(matrix)
-    return Graph.from_scipy(matrix, directed=reading.directed)
+    return Graph.of(matrix, directed=reading.directed)
 
 
 def _read_npz(source: Source, reading: _Reading) -> Graph:
@@ -125,28 +125,28 @@ def _read_npz(source: Source, reading: _Reading) -> Graph:
         names = set(arrays.files)
         if "edge_index" in names:
             sizes = next((arrays[name] for name in ("num_nodes_list", "num_nodes") if name in names), None)
-            size = None if sizes is None else int(np.sum(sizes))
+            if sizes is not None and np.size(sizes) > 1:
+                raise FormatError(f"{source}: must hold one network, it holds {np.size(sizes):,}")
             return Graph.from_edge_index(
-                arrays["edge_index"], number_of_nodes=size, directed=reading.directed, duplicates=reading.duplicates
-            )
+                arrays["edge_index"], arrays["edge_weight"] if "edge_weight" in names else None,
+                number_of_nodes=None if sizes is None else int(np.sum(sizes)), directed=reading.directed,
+                duplicates=reading.duplicates,
+            )  # fmt: skip
         parts = [f"adj_{name}" for name in ("data", "indices", "indptr", "shape")]
         if names >= set(parts):
             data, indices, indptr, shape = (arrays[name] for name in parts)
-            return Graph.from_scipy(sp.csr_array((data, indices, indptr), shape=shape), directed=reading.directed)
+            return Graph.of(sp.csr_array((data, indices, indptr), shape=shape), directed=reading.directed)
         if not names & {"format", "indices", "row"}:
             raise FormatError(
                 f"{source}: must hold a sparse matrix as written by scipy.sparse.save_npz, or an edge_index, got "
                 f"{', '.join(sorted(names)) or 'nothing'}"
             )
-    return Graph.from_scipy(sp.load_npz(source.path), directed=reading.directed)
+    return Graph.of(sp.load_npz(source.path), directed=reading.directed)
 
 
 def _read_npy(source: Source, reading: _Reading) -> Graph:
     array = np.load(source.path, allow_pickle=False)
-    if array.ndim != 2 or 2 not in array.shape or not np.issubdtype(array.dtype, np.integer):
-        raise FormatError(f"{source}: must be whole numbers of shape (edges, 2) or (2, edges), got {array.shape}")
-    sources, targets = array.T if array.shape[1] == 2 else array
-    return Graph.from_edges(sources, targets, directed=reading.directed, duplicates=reading.duplicates)
+    return Graph.of(array, directed=reading.directed, duplicates=reading.duplicates)
 
 
 def _read_matrix_market(source: Source, reading: _Reading) -> Graph:
@@ -157,7 +157,7 @@ def _read_matrix_market(source: Source, reading: _Reading) -> Graph:
         matrix = sp.coo_array(scipy.io.mmread(stream))
     if max(matrix.shape) > 1000 + 100 * matrix.nnz:  # a few bytes must not ask for all memory
         raise FormatError(f"{source}: {matrix.nnz:,} entries cannot be a network of {max(matrix.shape):,} nodes")
-    return Graph.from_scipy(matrix, directed=reading.directed)
+    return Graph.of(matrix, directed=reading.directed)
 
 
 def _read_node_link(source: Source, reading: _Reading) -> Graph:
@@ -171,7 +171,8 @@ def _read_node_link(source: Source, reading: _Reading) -> Graph:
         )
     nodes = [_as_id(node["id"]) for node in content.get("nodes", []) if isinstance(node, dict) and "id" in node]
     sources, targets = ([_as_id(link[end]) for link in links] for end in ("source", "target"))
-    weights = [link.get("weight", 1.0) for link in links] if any("weight" in link for link in links) else None
+    name = next((name for name in ("weight", "value") if any(name in link for link in links)), None)
+    weights = None if name is None else [link.get(name, 1.0) for link in links]
     is_directed = bool(content.get("directed", False))
     if is_directed and not reading.directed:
         say_directed()
@@ -213,14 +214,24 @@ def _by_arrow(module: str) -> Callable[[Source, _Reading], Graph]:
 
 def _read_table(table: Any, reading: _Reading) -> Graph:
     """The network of a table of Arrow."""
-    columns = {name: table[name].to_numpy() for name in table.column_names}
-    rule: Any = {"directed": reading.directed, "duplicates": reading.duplicates}
+    columns = columns_of(table.column_names, lambda place: table.column(place).to_numpy())
+    names = list(columns)
+    chosen: list[str | None] = [None, None, None]
     if reading.columns is not None:
-        source, target, weight = (*reading.columns, None)[:3]
-        return Graph.from_columns(columns, source=source, target=target, weight=weight, **rule)
-    if reading.unweighted and find_columns(table.column_names) is None:
-        columns = dict(list(columns.items())[:2])
-    return Graph.from_columns(columns, **rule)
+        if not 2 <= len(reading.columns) <= 3:
+            raise GraphError(f"columns must be two, or three with a weight, got {', '.join(reading.columns)}")
+        chosen = [_find_name(name, names) for name in reading.columns] + [None] * (3 - len(reading.columns))
+    return Graph.from_columns(
+        columns, source=chosen[0], target=chosen[1], weight=chosen[2], directed=reading.directed,
+        duplicates=reading.duplicates, unweighted=reading.unweighted,
+    )  # fmt: skip
+
+
+def _find_name(wanted: str, names: list[str]) -> str:
+    """The name of a column that is wanted by name or by number from 1."""
+    if wanted not in names and wanted.isdecimal() and 1 <= int(wanted) <= len(names):
+        return names[int(wanted) - 1]
+    return wanted
 
 
 _READERS: dict[str, Callable[[Source, _Reading], Graph]] = {

@@ -36,7 +36,7 @@ def to_plain(nodes: Ids, name: object) -> tuple[Ids, str]:
     if nodes.dtype != object:
         return nodes, "integer"
     ids = nodes.tolist()
-    if all(type(node) is str for node in ids):
+    if all(type(node) is str and not node.endswith("\0") for node in ids):  # NumPy drops zeros at the end
         return np.array(ids, dtype=np.str_), "string"
     try:
         return np.array([json.dumps(_to_json(node)) for node in ids], dtype=np.str_), "json"
@@ -61,7 +61,22 @@ def to_words(nodes: Ids, name: object) -> list[str]:
     for word in words:
         if word.split() != [word]:
             raise OutputError(f"{name}: ids must not have white space in this format, got {word!r}; use .npz or .csv")
+    check_texts(nodes, name)
     return words
+
+
+def check_texts(nodes: Ids, name: object) -> None:
+    """Raise OutputError if ids are not different ones when they are written as text, or would break lines."""
+    if nodes.dtype != object:
+        return
+    texts: dict[str, Any] = {}
+    for node in nodes.tolist():
+        text = str(node)
+        if "\r" in text or "\0" in text:
+            raise OutputError(f"{name}: ids must not have line ends or zeros in this format, got {text!r}; use .npz")
+        if text in texts:
+            raise OutputError(f"{name}: ids {texts[text]!r} and {node!r} are the same when written; use .npz")
+        texts[text] = node
 
 
 def from_words(words: list[str]) -> Ids:

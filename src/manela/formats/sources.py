@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import http.client
 import lzma
 import re
 import sys
@@ -41,10 +40,11 @@ PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 SIZE_LIMIT = 16.0
 """GB that may be downloaded, piped in or unpacked by default."""
 
-_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, OSError, ValueError)
+_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, OSError, ValueError, RuntimeError)
 _PIECE = 1 << 22
 _HEAD = 1 << 16
 """Bytes by which a format is recognised."""
+_LONGEST_NAME = 400
 _TIMEOUT = 60.0
 """Seconds to wait for a server that sends nothing."""
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
@@ -99,6 +99,8 @@ class Source:
             raise FormatError(f"{self}: must hold a network, but it is empty")
         if data.min() == 0:
             raise FormatError(f"{self}: must be text, but it holds bytes of zero")
+        if ord("\n") not in data[:_HEAD] and ord("\r") in data[:_HEAD]:  # lines as old Macs end them
+            data = np.where(data == ord("\r"), np.uint8(ord("\n")), data)
         return data
 
     def _unpack(self) -> Iterator[bytes]:
@@ -130,6 +132,8 @@ def open_source(
         copy = Path(folder) / "content"
         if name == "-":
             name, path = "standard input", copy
+            if sys.stdin is None:
+                raise FormatError("standard input: is closed; name a file")
             _copy(sys.stdin.buffer, copy, name, size_limit)
             ending = ""
         elif is_address(name):
@@ -137,16 +141,24 @@ def open_source(
             _download(name, copy, size_limit, progress)
         else:
             path = Path(given)
-            if path.is_dir():
-                raise FormatError(f"{path}: must be a file, but it is a folder")
-            if not path.exists():
-                raise FormatError(f"{path}: no such file, nor a data set of that name (manela datasets list)")
+            _check_file(path)
             ending = path.name
             if not path.is_file():  # a pipe, such as <(zcat …) is
                 with path.open("rb") as stream:
                     _copy(stream, copy, name, size_limit)
                 path = copy
         yield _recognise(name, path, ending, size_limit, Path(folder))
+
+
+def _check_file(path: Path) -> None:
+    try:
+        if path.is_dir():
+            raise FormatError(f"{path}: must be a file, but it is a folder")
+        if not path.exists():
+            raise FormatError(f"{path}: no such file, nor a data set of that name (manela datasets list)")
+    except OSError as error:
+        shown = str(path) if len(str(path)) < _LONGEST_NAME else f"{str(path)[:40]!r}…"
+        raise FormatError(f"{shown}: cannot be read: {error.strerror or error}") from error
 
 
 def is_address(name: str) -> bool:
@@ -174,6 +186,8 @@ def drop_packing(name: str) -> str:
 
 def _recognise(name: str, path: Path, ending: str, limit: float, folder: Path) -> Source:
     """The format and packing of a file: by its name, and where that does not say, by how it begins."""
+    if ending.lower().endswith(".zip") and zipfile.is_zipfile(path):
+        ending = _find_member(name, path) + ".zip"
     kind = Path(drop_packing(ending)).suffix.lower()
     packing = Path(ending).suffix.lower() if drop_packing(ending) != ending else ""
     if kind not in ENDINGS:
@@ -239,17 +253,22 @@ def _is_npz(path: Path) -> bool:
         return all(name.endswith(".npy") for name in archive.namelist())
 
 
+def _find_member(name: str, path: Path) -> str:
+    """The name of the one file in a .zip."""
+    with zipfile.ZipFile(path) as archive:
+        names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
+    if len(names) != 1:
+        raise FormatError(f"{name}: must hold one file, it holds {len(names)}; unpack the one that is meant")
+    return names[0]
+
+
 @contextmanager
 def _open_packed(source: Source, ending: str) -> Iterator[Any]:
     """The content of a packed file; of a .zip, of the one file in it."""
     path = source.path
     if ending == ".zip":
-        with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
-            if len(names) != 1:
-                raise FormatError(f"{source}: must hold one file, it holds {len(names)}; unpack the one that is meant")
-            with archive.open(names[0]) as stream:
-                yield stream
+        with zipfile.ZipFile(path) as archive, archive.open(_find_member(source.name, path)) as stream:
+            yield stream
         return
     if ending == ".zst":
         arrow: Any = import_extra("pyarrow", "io", "reading .zst")
@@ -278,11 +297,11 @@ def _download(address: str, target: Path, limit: float, progress: DownloadReport
         raise
     except ImportError as error:  # of the package that fsspec needs for this scheme
         raise FormatError(f"{address}: cannot be read: {error}") from error
-    except (OSError, ValueError, http.client.HTTPException) as error:
+    except Exception as error:  # what fsspec's file systems raise is theirs
         if isinstance(error, urllib.error.HTTPError):
             error.close()
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
-        raise FormatError(f"{address}: cannot be read: {' '.join(str(reason).split())}") from error
+        raise FormatError(f"{address}: cannot be read: {' '.join(str(reason).split())[:300]}") from error
 
 
 def _copy(

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import FormatError, ManelaWarning
-from manela.formats.columns import Columns, choose_columns, find_header
+from manela.formats.columns import Columns, choose_columns, find_header, names_columns
 from manela.formats.numbers import read_pairs
 from manela.formats.sources import Bytes, Source
 from manela.graph import Graph
 from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 
-_ATTRIBUTES = re.compile(rb"(\S+\s+\S+)\s+(\{.*\})")
+_ATTRIBUTES = re.compile(rb"([^\s,]+)[\s,]+([^\s,]+)[\s,]+(\{.*\})")
 _FIRST_BYTES = 1 << 16
 _LINES = 1000
 """Lines by which it is judged what columns hold."""
@@ -46,7 +46,8 @@ def read_edge_list(
 
     data = _unfold_attributes(source, source.read())
     separator, data, skipped, chosen = _find_layout(source, data, columns, unweighted)
-    if (chosen.source, chosen.target) == (0, 1) and (pairs := read_pairs(data, separator)) is not None:
+    is_plain = (chosen.source, chosen.target) == (0, 1) and (chosen.is_exact or chosen.weight < 0)
+    if is_plain and (pairs := read_pairs(data, separator)) is not None:
         return Graph.from_arcs(
             pairs.sources, pairs.targets, None, pairs.nodes, directed=directed,
             duplicates=_without_weights(duplicates, unweighted),
@@ -89,12 +90,12 @@ def _unfold_attributes(source: Source, data: Bytes) -> Bytes:
             found.append(b"")
             continue
         try:
-            attributes = ast.literal_eval(match[2].decode())
+            attributes = ast.literal_eval(match[3].decode())
         except (ValueError, SyntaxError, UnicodeDecodeError, MemoryError, RecursionError) as error:
             raise FormatError(f"{source}:{number}: attributes must be a dict as Python writes it: {error}") from None
         weight = attributes.get("weight", 1) if isinstance(attributes, dict) else 1
         has_weights |= isinstance(attributes, dict) and "weight" in attributes
-        found.append(match[1] + f" {weight}".encode())
+        found.append(match[1] + b" " + match[2] + f" {weight}".encode())
     if not has_weights:
         found = [line.rpartition(b" ")[0] for line in found]
     return np.frombuffer(b"\n".join(found), dtype=np.uint8)
@@ -152,6 +153,11 @@ def read_metis(source: Source, *, directed: bool = False) -> Graph:
             raise FormatError(f"{source}: the line of node {row + 1} must name nodes 1 to {nodes:,}")
         sources += [row] * len(numbers)
         targets += [number - 1 for number in numbers]
+    if len(targets) != 2 * int(head[1]) or any(lines[nodes + 1 :]):
+        raise FormatError(
+            f"{source}: must have {int(head[1]):,} edges, each in the lines of both its nodes, got {len(targets):,} "
+            "neighbours in all"
+        )
     return Graph.from_arcs(
         np.array(sources, np.int64), np.array(targets, np.int64), weights or None, np.arange(1, nodes + 1),
         directed=directed, duplicates="first",
@@ -167,7 +173,7 @@ def _find_layout(
         return 0, data, 0, choose_columns(None, [], None, unweighted)
     separator = _find_separator(source.kind, lines[0])
     fields = [_fields_of(line, separator) for line in lines]
-    has_header = find_header(fields[0], fields[1:])
+    has_header = names_columns(fields[0], wanted) or find_header(fields[0], fields[1:])
     try:
         chosen = choose_columns(fields[0] if has_header else None, fields[1:], wanted, unweighted)
     except FormatError as error:
@@ -206,6 +212,8 @@ def _find_separator(kind: str, first: bytes) -> int:
         return ord(";") if b";" in first.partition(b",")[0] else ord(",")
     if kind == ".tsv":
         return ord("\t")
+    if b"\t" in first and any(b" " in field.strip() for field in first.split(b"\t")):
+        return ord("\t")  # white space within fields
     commas = b"," in first and all(len(field.split()) == 1 for field in first.split(b","))
     return ord(",") if commas else 0
 

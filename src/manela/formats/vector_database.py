@@ -59,3 +59,15 @@ def read_database(path: Path) -> Embedding:
     has_context = bool(rows) and rows[0][2] is not None
     context = np.array([np.frombuffer(held, "<f4") for _, _, held in rows], dtype=np.float32) if has_context else None
     return Embedding(nodes, vectors, context, json.loads(facts["provenance"]))
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file is empty, or a database with the tables of `write_database` and no others."""
+    if path.stat().st_size == 0:
+        return True
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except sqlite3.Error:
+        return False
+    return names == {"vectors", "facts"}
