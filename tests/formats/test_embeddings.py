@@ -1,5 +1,7 @@
 import datetime
 import decimal
+import fractions
+import ipaddress
 import json
 import sqlite3
 import uuid
@@ -75,8 +77,8 @@ def test_word2vec_text_is_what_others_read(tmp_path):
 def test_ids_that_a_format_cannot_hold_are_refused_and_leave_nothing(tmp_path):
     with pytest.raises(OutputError, match="white space"):
         write_embedding(make(["a b", "c"]), tmp_path / "out.txt")
-    with pytest.raises(OutputError, match="got frozenset"):
-        write_embedding(make([frozenset({1}), "c"]), tmp_path / "out.npz")
+    with pytest.raises(OutputError, match="got object"):
+        write_embedding(make([object(), "c"]), tmp_path / "out.npz")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -180,15 +182,26 @@ def test_npy_never_pairs_vectors_with_ids_of_others(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("ending", WITH_FACTS)
 def test_ids_with_a_text_form_come_back_as_they_were(tmp_path, ending):
-    ids = np.empty(7, dtype=object)
+    ids = np.empty(8, dtype=object)
     ids[:] = [
         uuid.UUID(int=7), datetime.date(2026, 1, 2), datetime.datetime(2026, 1, 2, 3, 4), decimal.Decimal("1.50"),
-        b"\x00\xff", ("a", uuid.UUID(int=8)), None,
+        b"\x00\xff", ("a", uuid.UUID(int=8)), None, ipaddress.ip_address("10.0.0.1"),
     ]  # fmt: skip
-    write_embedding(Embedding(ids, np.eye(7, dtype=np.float32)), tmp_path / f"e{ending}")
+    write_embedding(Embedding(ids, np.eye(8, dtype=np.float32)), tmp_path / f"e{ending}")
     found = read_embedding(tmp_path / f"e{ending}").nodes.tolist()
     assert found == ids.tolist()
     assert [type(one) for one in found] == [type(one) for one in ids.tolist()]
+
+
+def test_ids_of_other_types_come_back_as_text(tmp_path):
+    ids = np.empty(2, dtype=object)
+    ids[:] = [fractions.Fraction(1, 3), "a"]
+    write_embedding(Embedding(ids, np.eye(2, dtype=np.float32)), tmp_path / "e.npz")
+    assert read_embedding(tmp_path / "e.npz").nodes.tolist() == ["1/3", "a"]
+    other = np.empty(2, dtype=object)
+    other[:] = [fractions.Fraction(1, 3), type("Odd", (), {"__str__": lambda self: "1/3"})()]
+    with pytest.raises(OutputError, match="the same text"):
+        write_embedding(Embedding(other, np.eye(2, dtype=np.float32)), tmp_path / "e.npz")
 
 
 def test_other_ids_say_what_to_do(tmp_path):

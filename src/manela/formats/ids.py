@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import ipaddress
 import json
 import uuid
 from collections.abc import Callable, Sequence
@@ -17,15 +18,17 @@ from manela.errors import OutputError
 
 Ids = npt.NDArray[Any]
 
-_TYPES: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
+_TYPES: dict[str, tuple[Any, Callable[[Any], str], Callable[[str], Any]]] = {
     "uuid": (uuid.UUID, str, uuid.UUID),
     "datetime": (datetime.datetime, datetime.datetime.isoformat, datetime.datetime.fromisoformat),
     "date": (datetime.date, datetime.date.isoformat, datetime.date.fromisoformat),
     "decimal": (decimal.Decimal, str, decimal.Decimal),
     "path": (PurePath, str, Path),
     "bytes": (bytes, bytes.hex, bytes.fromhex),
+    "ip": (ipaddress.IPv4Address | ipaddress.IPv6Address, str, ipaddress.ip_address),
+    "text": (object, str, str),
 }
-"""Types of ids that come back as they were, by their text."""
+"""Types of ids that come back as they were, by their text; anything else comes back as its text."""
 
 
 def to_plain(nodes: Ids, name: object) -> tuple[Ids, str]:
@@ -39,9 +42,12 @@ def to_plain(nodes: Ids, name: object) -> tuple[Ids, str]:
     if all(type(node) is str and not node.endswith("\0") for node in ids):  # NumPy drops zeros at the end
         return np.array(ids, dtype=np.str_), "string"
     try:
-        return np.array([json.dumps(_to_json(node)) for node in ids], dtype=np.str_), "json"
+        texts = [json.dumps(_to_json(node)) for node in ids]
     except TypeError as error:
         raise OutputError(f"{name}: cannot hold these ids: {error}") from error
+    if len(set(texts)) < len(texts):
+        raise OutputError(f"{name}: cannot hold these ids: two of them have the same text")
+    return np.array(texts, dtype=np.str_), "json"
 
 
 def from_plain(nodes: Ids | Sequence[Any], kind: str) -> Ids:
@@ -98,13 +104,13 @@ def _to_json(node: Any) -> Any:
         return [_to_json(part) for part in node]
     if node is None or type(node) in (bool, int, float, str):
         return node
-    for name, (kind, write, _) in _TYPES.items():
-        if isinstance(node, kind):
-            return {name: write(node)}
-    raise TypeError(
-        f"an id must be a number, a text, a UUID, a date, bytes, None or a tuple of these to be saved, got "
-        f"{type(node).__name__}; make it a text by str(…) before fitting"
-    )
+    kind_of_id: Any = type(node)
+    if kind_of_id.__str__ is object.__str__ and kind_of_id.__repr__ is object.__repr__:
+        raise TypeError(
+            f"an id must have a text form to be saved, got {kind_of_id.__name__}; make it a text by str(…) before "
+            "fitting"
+        )
+    return next({name: write(node)} for name, (kind, write, _) in _TYPES.items() if isinstance(node, kind))
 
 
 def _from_json(node: Any) -> Any:
