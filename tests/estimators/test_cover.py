@@ -5,7 +5,7 @@ import pytest
 
 from manela import Graph, Manela
 from manela.datasets.generators import planted_partition
-from manela.errors import ParameterError
+from manela.errors import GraphError, ManelaWarning, ParameterError
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +60,6 @@ def test_a_saved_model_stays_directed_and_goes_on(arcs, tmp_path):
     grown = model.partial_fit([(1000, int(edges[0, 1])), (1000, int(edges[1, 1]))])
     assert grown[1000].any()
     assert len(grown.context_) == len(grown.nodes_)
-    with pytest.raises(ParameterError, match="partial_fit learns them"):
-        model.transform(np.array([[2000, 1], [2000, 2], [2000, 3]]))
 
 
 def test_a_network_that_was_read_as_undirected_has_no_arcs():
@@ -78,3 +76,32 @@ def test_the_command_writes_both(manela, tmp_path, arcs):
     )
     assert done.returncode == 0, done.stderr
     assert Manela.load(tmp_path / "v.npz").context_.any()
+
+
+def test_new_nodes_get_the_ends_that_their_arcs_give_them(arcs, tmp_path):
+    edges, communities = arcs
+    late = (edges[:, 0] >= 280) | (edges[:, 1] >= 580)
+    model = Manela(dimensions=16, directed=True).fit(edges[~late])
+    new = edges[late & (edges[:, 0] < 280) & (edges[:, 1] >= 580)]  # sinks that come later
+    out = model.transform(new)
+    assert not out[Graph.of(new, directed=True).nodes >= 580].any()
+    model.save(tmp_path / "model.npz")
+    for grown in (model, Manela.load(tmp_path / "model.npz")):
+        before = grown.context_.copy()
+        grown.partial_fit(new, freeze=True)
+        np.testing.assert_array_equal(grown.context_[: len(before)], before)
+        ends = grown.to_embedding().by_context()
+        sinks = sorted(set(new[:, 1].tolist()))
+        found = ends.most_similar(sinks, k=5, among=[n for n in grown.nodes_.tolist() if 300 <= n < 580])
+        guesses = [np.bincount(communities[[node for node, _ in some]]).argmax() for some in found]
+        assert np.mean(np.array(guesses) == communities[sinks]) > 0.9
+    with pytest.raises(GraphError, match="7000 is not"):
+        model.transform([(0, 5000), (7000, 8000)])
+
+
+def test_arcs_that_were_followed_as_given_place_nobody(arcs):
+    model = Manela(dimensions=8, directed=True, context=True, rounds=3)
+    with pytest.warns(ManelaWarning, match="no neighbour"):
+        model.fit(arcs[0])
+    with pytest.raises(ParameterError, match="partial_fit learns them"):
+        model.transform([(5000, 300), (5000, 301)])

@@ -86,7 +86,8 @@ def _embed(
     from manela.bar import RunBar
     from manela.cli.display import describe, say_written, show_estimate, show_graph
     from manela.engines.checkpoint import Checkpoint
-    from manela.estimators.learning import add_placement, learn
+    from manela.estimators.learning import learn
+    from manela.estimators.newcomers import add_placement
 
     if dry_run or target is None:
         show_graph(source, graph)

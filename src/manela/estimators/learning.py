@@ -13,7 +13,6 @@ from manela.embedding import Embedding
 from manela.engines.training import Run, train
 from manela.estimators.cover import add_ends, cover, is_covered, uncover
 from manela.estimators.embedder import Vectors, describe_run
-from manela.estimators.placement import Placement
 from manela.graph import Graph
 from manela.settings import Settings
 
@@ -47,17 +46,6 @@ def learn(
         made = None if run.updates is None else add_ends(graph, run.updates)
         return uncover(graph, run.state.vectors, provenance), dataclasses.replace(run, updates=made)
     return Embedding(graph.nodes, run.state.vectors, run.state.context, provenance), run
-
-
-def add_placement(embedding: Embedding, graph: Graph) -> Embedding:
-    """The same embedding, with how new nodes are placed."""
-    tables = [table for table in (embedding.vectors, embedding.context) if table is not None]
-    learned = [Placement.learn(graph, table) for table in tables]
-    further = {
-        "placement": np.stack([how.matrix for how in learned]),
-        "placement_norms": np.array([(how.scale, how.power) for how in learned]),
-    }
-    return dataclasses.replace(embedding, further={**embedding.further, **further})
 
 
 def start_from_neighbours(graph: Graph, table: Vectors, is_new: npt.NDArray[np.bool_]) -> None:

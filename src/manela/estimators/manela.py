@@ -20,8 +20,8 @@ from manela.engines.state import State, begin
 from manela.errors import ManelaWarning, ParameterError
 from manela.estimators.cover import cover, cover_embedding, is_covered
 from manela.estimators.embedder import Embedder, Vectors, describe_run, is_list_of_edges
-from manela.estimators.learning import METHOD, add_placement, learn, start_from_neighbours
-from manela.estimators.placement import Placement, split_newcomers
+from manela.estimators.learning import METHOD, learn, start_from_neighbours
+from manela.estimators.newcomers import add_placement, place_newcomers
 from manela.graph import Graph
 from manela.params import PAPER, THOROUGH, default
 from manela.progress import Reporter
@@ -247,7 +247,7 @@ class Manela(Embedder):
         check_is_fitted(self)
         if is_list_of_ids(X) and not is_list_of_edges(X, self._kept):
             return self._with_ids(self._kept[X], X)
-        graph = load_graph(X)
+        graph = load_graph(X, directed=bool(self.directed))
         rows = np.array([self._kept._positions.get(node, -1) for node in graph.nodes.tolist()], dtype=np.int64)
         vectors = self.embedding_[rows]
         if (rows < 0).any():
@@ -256,23 +256,8 @@ class Manela(Embedder):
 
     def _place(self, graph: Graph) -> tuple[list[Vectors], npt.NDArray[Any]]:
         """The vectors of the nodes of a network that are new, for each table, and their ids."""
-        if self.provenance_.get("graph", {}).get("directed"):
-            raise ParameterError("new nodes of a directed network are not placed; partial_fit learns them.")
-        links, among, ids = split_newcomers(graph, self._kept._positions, len(self.nodes_))
-        tables = [table for table in (self.embedding_, self.context_) if table is not None]
         self._learn_placement()
-        further = self._kept.further
-        if "placement" not in further:
-            raise ParameterError(
-                f"{ids.tolist()[0]!r} is new, and this model was read from a file that does not say how to place new "
-                "nodes: fit it, or save it by Manela.save"
-            )
-        placed = []
-        for number, table in enumerate(tables):
-            scale, power = further["placement_norms"][number]
-            how = Placement(further["placement"][number], float(scale), float(power))
-            placed.append(how.place(links, among, table, ids))
-        return placed, ids
+        return place_newcomers(self._kept, graph)
 
     def _learn_placement(self) -> None:
         """Keep how new nodes are placed beside the vectors, if it is not yet there and the network is known."""

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from manela.errors import GraphError
 from manela.graph import Graph
 
 Vectors = npt.NDArray[np.float32]
@@ -59,8 +58,12 @@ class Placement:
         power = float(np.mean((sizes - sizes.mean()) * (norms - norms.mean()))) / spread if spread > 0 else 0.0
         return cls(matrix, float(np.exp(norms.mean() - power * sizes.mean())), power)
 
-    def place(self, links: sp.csr_array, among: sp.csr_array, vectors: Vectors, names: npt.NDArray[Any]) -> Vectors:
+    def place(
+        self, links: sp.csr_array, among: sp.csr_array, vectors: Vectors
+    ) -> tuple[Vectors, npt.NDArray[np.bool_]]:
         """Vectors for new nodes, by their known neighbours; one that has none, by new ones that have a vector already.
+
+        Returns them, and which of them have one: those that known nodes can be reached from.
 
         Parameters
         ----------
@@ -70,8 +73,6 @@ class Placement:
             Weights of edges between new ones.
         vectors : array, shape (n, m)
             The vectors of known nodes, which stay as they are.
-        names : array, shape (new,)
-            The ids of the new nodes, for errors.
         """
         degrees = np.diff(links.indptr) + np.diff(among.indptr)
         norms = (self.scale * np.maximum(degrees, 1) ** self.power).astype(np.float32)[:, None]
@@ -85,10 +86,10 @@ class Placement:
             through.eliminate_zeros()
             ready = ~placed & (np.diff(through.indptr) > 0)
             if not ready.any():
-                raise GraphError(f"a new node must be joined to known ones, {names[~placed].tolist()[0]!r} is not")
+                break
             new[ready] = self._map(_average(through[ready], _unit(new), new)) * norms[ready]
             placed |= ready
-        return np.asarray(new, dtype=np.float32)
+        return np.asarray(new, dtype=np.float32), placed
 
     def _map(self, means: Vectors) -> Vectors:
         """Directions by the means over neighbours."""
