@@ -16,7 +16,8 @@ import numpy as np
 from manela.errors import FormatError, GraphError, ManelaError, import_extra
 from manela.formats.sources import ADJACENCY_LISTS, EDGE_LISTS, SIZE_LIMIT, Source, open_source
 from manela.formats.text import read_adjacency_list, read_edge_list, read_metis
-from manela.graph import Graph, columns_of, say_directed
+from manela.graph import Graph, columns_of
+from manela.network import say_directed
 from manela.progress import DownloadReporter
 
 
