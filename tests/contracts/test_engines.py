@@ -22,8 +22,9 @@ ENGINES = {
 }
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"
-)
+    "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning",
+    "ignore:edges that are given several times",
+)  # fmt: skip
 
 
 @pytest.fixture(params=sorted(ENGINES), scope="module")

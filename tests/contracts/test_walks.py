@@ -10,6 +10,8 @@ from manela.engines.cpu import CpuEngine
 from manela.engines.gpu.walks import GpuWalkEngine
 from manela.graph import Graph
 
+pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
+
 
 @pytest.fixture(params=sorted(BY_WALKS), scope="module")
 def walking_class(request):

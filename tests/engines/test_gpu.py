@@ -31,7 +31,7 @@ from manela.schedule import plan
 from manela.settings import check_all
 from manela.threads import Threads
 
-pytestmark = pytest.mark.filterwarnings("ignore:1 of 13 nodes")
+pytestmark = pytest.mark.filterwarnings("ignore:1 of 13 nodes", "ignore:edges that are given several times")
 
 
 def settings(**parameters):

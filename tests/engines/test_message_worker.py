@@ -15,6 +15,8 @@ from manela.kernels import moments
 from manela.schedule import plan
 from manela.settings import check_all
 
+pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
+
 NODES = 62
 
 

@@ -10,6 +10,8 @@ from manela.kernels import reference
 from manela.kernels.layout import allocate
 from manela.threads import Threads
 
+pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
+
 
 @pytest.fixture
 def threads():

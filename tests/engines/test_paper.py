@@ -9,6 +9,8 @@ from manela import Manela
 from manela.graph import Graph
 from manela.params import PAPER
 
+pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
+
 RELEASED = {
     "plain": ("a5067ca7c93c729506e0b85f0aa06b9332ba77c55c505f33053a6b1fb5d4815f", None),
     "weighted": ("ad78d60f5dec57d96cb840df8a85f08c3bd6ec2b62ccbb2d0bfc91dad2e20fc0", None),

@@ -12,6 +12,8 @@ from manela.kernels import reference
 from manela.kernels.layout import allocate
 from manela.threads import Threads
 
+pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
+
 
 def draw_network(kind, scale=1.0):
     rng = np.random.default_rng(6)

@@ -12,6 +12,8 @@ from manela.graph import Graph
 from manela.kernels import reference
 from manela.threads import Threads
 
+pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
+
 
 @pytest.fixture(params=["plain", "weighted", "directed"])
 def graph(request):

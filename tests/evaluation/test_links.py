@@ -18,6 +18,8 @@ from manela.evaluation.links import (
     score_vectors,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
+
 
 @pytest.fixture(scope="module")
 def graph():

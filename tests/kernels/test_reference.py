@@ -26,6 +26,8 @@ from manela.kernels.reference import (
 )
 from manela.randomness import derive
 
+pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
+
 
 @pytest.fixture(params=["plain", "weighted"])
 def graph(request):

@@ -7,6 +7,8 @@ from manela.graph import Graph
 from manela.kernels import cpu, skipgram
 from manela.randomness import derive, scale_to
 
+pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
+
 
 @pytest.fixture(scope="module")
 def graph():

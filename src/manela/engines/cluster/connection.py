@@ -26,6 +26,7 @@ def connect(ray: Any, address: str | None) -> bool:
     if ray.is_initialized():
         return False
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_gcs_rpc_server_connect_timeout_s", "60")  # 5 are too few where others work too
     _knock(address)
     main = threading.current_thread() is threading.main_thread()
     kept = signal.getsignal(signal.SIGTERM) if main else None
