@@ -15,7 +15,7 @@ demo: $(INSTALLED_DEMO)  ## four hosts learn SYN-SBM together, scored beside one
 # libraries that would take all cores in each of the two processes wait for each other then
 test: $(INSTALLED)  ## run the tests: two processes, and then those with processes of their own
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile --ignore tests/e2e
-	$(BIN)/python -m pytest -q --numprocesses 3 --dist loadfile tests/e2e
+	$(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile tests/e2e
 
 check: $(INSTALLED)  ## format, lint, types, import contract
 	$(BIN)/ruff format --check .

@@ -27,6 +27,9 @@ settings.load_profile("manela")
 if not Path("/dev/nvidiactl").exists():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
+# gRPC, which Ray brings, would end processes that tests fork from one that has used it
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
