@@ -53,6 +53,7 @@ def test_batches_vectors_and_single_nodes_agree(embedding, vectors):
     assert batch == embedding.most_similar(np.array([3, 700]), k=4)
     by_vector = embedding.most_similar(vectors[3], k=5)
     assert by_vector[0][0] == 3
+    assert by_vector[0][1] <= 1.0
     assert [node for node, _ in by_vector[1:]] == [node for node, _ in batch[0]]
     assert [n for n, _ in embedding.most_similar(vectors[[3, 700]], k=5)[0]] == [n for n, _ in by_vector]
 
@@ -110,6 +111,12 @@ def test_an_index_finds_nearly_all_and_is_saved_beside_the_vectors(embedding, ve
     assert other.index(path).most_similar(0, k=1)[0][0] == other.most_similar(0, k=1)[0][0]  # made anew
     assert VectorIndex.load(path, vectors) is None
     assert {n for n, _ in index.most_similar(4, among=[9, 2000])} == {9, 2000}
+    embedding.index(path)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match="damaged: it does not have the SHA-256"):
+        embedding.index(path)
     path.write_bytes(b"manela index 1\n{")
     with pytest.raises(FormatError, match="damaged"):
         embedding.index(path)

@@ -55,10 +55,11 @@ class VectorIndex:
 
     def save(self, path: str | Path) -> None:
         """Write the index, with what tells whose it is; the vectors stay in their own file."""
+        content = bytes(self._index.save())
+        header = {"vectors": self.digest, "sha256": hashlib.sha256(content).hexdigest()}
         with replace_file(Path(path)) as file:
-            header = {"sha256": self.digest, "rows": len(self), "dimensions": int(self._index.ndim)}
             file.write(_MAGIC + json.dumps(header).encode() + b"\n")
-            file.write(self._index.save())
+            file.write(content)
 
     @classmethod
     def load(cls, path: str | Path, vectors: Vectors) -> VectorIndex | None:
@@ -69,10 +70,13 @@ class VectorIndex:
                 if file.read(len(_MAGIC)) != _MAGIC:
                     raise FormatError(f"{path}: is not an index of manela")
                 header = json.loads(file.readline(_LONGEST_HEADER))
-                if header.get("sha256") != _digest(vectors):
+                if header["vectors"] != _digest(vectors):
                     return None
-                index = _make(vectors.shape[1])
-                index.load(file.read())
+                content = file.read()
+            if header["sha256"] != hashlib.sha256(content).hexdigest():  # usearch reads whatever it is given
+                raise FormatError(f"{path}: is damaged: it does not have the SHA-256 that was written with it")
+            index = _make(vectors.shape[1])
+            index.load(content)
         except ManelaError:
             raise
         except FileNotFoundError:

@@ -121,7 +121,8 @@ def find_nearest(
             all_rows, all_best = (np.concatenate([part[which] for part in parts], axis=1) for which in (0, 1))
             order = np.argsort(-all_best, axis=1, kind="stable")[:, :k]
             rows[some] = np.take_along_axis(all_rows, order, axis=1)
-            cosines[some] = np.take_along_axis(all_best, order, axis=1)
+            best = np.take_along_axis(all_best, order, axis=1)
+            cosines[some] = np.where(np.isfinite(best), np.clip(best, -1.0, 1.0), best)  # rounding goes beyond
     if among is not None:
         rows = np.where(rows >= 0, among[rows], -1)
     return rows, cosines

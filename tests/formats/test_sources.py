@@ -114,3 +114,15 @@ def test_formats_are_recognised_by_how_files_begin():
     assert sniff(b"a b c d\n1 2\n") == ""
     assert sniff(b"\x00\x01\x02") == ""
     assert sniff(b"") == ""
+
+
+@pytest.mark.parametrize("limit", [0.0, -1.0, float("nan")])
+def test_a_limit_that_is_none_is_refused(tmp_path, limit):
+    (tmp_path / "g.txt").write_bytes(EDGES)
+    with pytest.raises(FormatError, match="must be above 0 GB"):
+        read_graph(tmp_path / "g.txt", size_limit=limit)
+
+
+def test_nothing_at_all_is_called_empty():
+    with pytest.raises(FormatError, match="/dev/null: must hold a network, but it is empty"):
+        read_graph("/dev/null")

@@ -128,6 +128,8 @@ def open_source(
     What is no file is copied to one, which is removed in the end.
     """
     name = str(given)
+    if not size_limit > 0:
+        raise FormatError(f"size_limit (--size-limit) must be above 0 GB, got {size_limit}")
     with tempfile.TemporaryDirectory(prefix="manela-") as folder:
         copy = Path(folder) / "content"
         if name == "-":
@@ -199,6 +201,8 @@ def _recognise(name: str, path: Path, ending: str, limit: float, folder: Path) -
             source = Source(name, path, "", packing, limit)
         if packing:
             head = next(source._unpack(), b"")[:_HEAD]
+        if not head.strip():
+            raise FormatError(f"{name}: must hold a network, but it is empty")
         kind = ".npz" if not packing and _is_npz(path) else sniff(head)
         if not kind:
             shown = repr("".join(Path(ending).suffixes[-2:]) or ending) if ending else "what no format begins with"
