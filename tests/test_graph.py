@@ -427,3 +427,13 @@ def test_tensors_that_are_learned_are_read():
     data = type("Data", (), {"edge_index": torch.tensor([[0, 1], [1, 2]]), "edge_weight": weights, "num_nodes": 3})()
     assert Graph.of(data, directed=True).weights.tolist() == [2, 3]
     assert Graph.of(torch.tensor(np.ones((3, 3)), requires_grad=True)).number_of_edges == 3
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 1)])
+def test_entries_outside_a_matrix_do_not_end_the_process(form, shape):
+    matrix = form(shape)
+    rows = shape[0] if form is sp.csr_array else shape[1]
+    matrix.indices, matrix.data, matrix.indptr = np.array([5]), np.array([1.0]), np.array([0] * rows + [1])
+    with pytest.raises(GraphError, match="within its shape"):
+        Graph.of(matrix)

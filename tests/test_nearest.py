@@ -87,6 +87,7 @@ def test_who_may_be_found_can_be_said(embedding):
         ({"node": 1, "positive": 2}, "and not both"),
         ({"node": 1, "k": 1.5}, "k must be at least 1"),
         ({"node": 1, "among": "leaves"}, "among must be"),
+        ({"node": 1, "among": 5}, "among must be"),
         ({"node": 1, "among": np.array([True])}, "a boolean for each"),
         ({"node": np.zeros(3)}, "must have 16 numbers"),
         ({"positive": []}, "must not be empty"),
@@ -110,6 +111,7 @@ def test_an_index_finds_nearly_all_and_is_saved_beside_the_vectors(embedding, ve
     other = Embedding(np.arange(3000), vectors[::-1].copy())
     assert other.index(path).most_similar(0, k=1)[0][0] == other.most_similar(0, k=1)[0][0]  # made anew
     assert VectorIndex.load(path, vectors) is None
+    assert index.most_similar([], k=3) == embedding.most_similar([], k=3) == []
     assert {n for n, _ in index.most_similar(4, among=[9, 2000])} == {9, 2000}
     embedding.index(path)
     content = bytearray(path.read_bytes())
@@ -133,8 +135,9 @@ def test_edges_have_vectors(embedding, vectors):
         np.testing.assert_allclose(embedding.edge_vectors([(1, 5), (2, 6)], name), wanted, rtol=1e-6)
     with pytest.raises(ParameterError, match="operator must be one of"):
         embedding.edge_vectors([(1, 2)], "sum")
-    with pytest.raises(ParameterError, match="pairs of ids"):
-        embedding.edge_vectors([1, 2])
+    for edges in ([1, 2], 5):
+        with pytest.raises(ParameterError, match="pairs of ids"):
+            embedding.edge_vectors(edges)
 
 
 def test_many_threads_leave_products_as_they_were(embedding, monkeypatch):
@@ -160,3 +163,8 @@ def test_vectors_in_a_list_and_ids_that_are_tuples(embedding, vectors):
     ids[:] = [("row", 1), ("x",), "y"]
     named = Embedding(ids, vectors[:3])
     assert {node for node, _ in named.most_similar("y", among=[("row", 1), ("x",)])} == {("row", 1), ("x",)}
+
+
+def test_what_cannot_be_an_id_is_nobodys(embedding):
+    assert ("x", ["a"]) not in embedding
+    assert [1] not in embedding

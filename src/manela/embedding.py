@@ -96,7 +96,10 @@ class Embedding:
 
     def __contains__(self, node: object) -> bool:
         """Whether a node of this id has a vector."""
-        return isinstance(node, Hashable) and node in self._positions
+        try:
+            return node in self._positions
+        except TypeError:  # what cannot be hashed is nobody's id
+            return False
 
     def __getitem__(self, node: Any) -> Vectors:
         """The vector of a node, by the id that the user gave; or the vectors of a list or array of ids, a row each."""
@@ -197,7 +200,9 @@ class Embedding:
         """
         if operator not in _OPERATORS:
             raise ParameterError(f"operator must be one of {', '.join(_OPERATORS)}, got {operator!r}.")
-        pairs = edges.tolist() if isinstance(edges, np.ndarray) else list(edges)
+        pairs = (
+            edges.tolist() if isinstance(edges, np.ndarray) else list(edges) if isinstance(edges, Iterable) else [edges]
+        )
         if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
             raise ParameterError("edges must be pairs of ids.")
         sources, targets = (self.rows([pair[end] for pair in pairs]) for end in range(2))
@@ -278,6 +283,8 @@ class Embedding:
             return np.arange(self._split) if among == "rows" else np.arange(self._split, len(self))
         if callable(among):
             return np.flatnonzero([bool(among(node)) for node in self.nodes.tolist()])
+        if not isinstance(among, Iterable):
+            raise ParameterError(f"among must be 'rows', 'columns', ids, booleans or a function, got {among!r}.")
         ids = among.tolist() if hasattr(among, "tolist") else list(among)
         if ids and all(isinstance(one, bool) for one in ids):
             values = np.array(ids)

@@ -48,6 +48,8 @@ class VectorIndex:
     def find_nearest(self, queries: Vectors, k: int, threads: int = 0) -> tuple[RowNumbers, Vectors]:
         """The k rows with the largest cosine for each query, and the cosines, largest first."""
         k = min(k, len(self))
+        if not len(queries):
+            return np.empty((0, k), dtype=np.int64), np.empty((0, k), dtype=np.float32)
         matches = self._index.search(np.ascontiguousarray(queries, dtype=np.float32), k, threads=threads)
         rows = np.asarray(matches.keys, dtype=np.int64).reshape(len(queries), -1)
         cosines = 1.0 - np.asarray(matches.distances, dtype=np.float32).reshape(len(queries), -1)

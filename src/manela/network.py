@@ -273,6 +273,7 @@ class Network:
             raise GraphError(f"an adjacency matrix must be square, got shape {tuple(matrix.shape)}")
         if np.issubdtype(matrix.dtype, np.complexfloating):
             raise GraphError(f"an adjacency matrix must be real, got {matrix.dtype}")
+        check_places(matrix)
         matrix = sp.csr_array(matrix)  # in which entries of one place are one
         if not matrix.has_canonical_format:
             matrix = matrix.copy()
@@ -316,6 +317,7 @@ class Network:
             raise GraphError(f"a biadjacency matrix must have two dimensions, got shape {tuple(matrix.shape)}")
         if np.issubdtype(matrix.dtype, np.complexfloating):
             raise GraphError(f"a biadjacency matrix must be real, got {matrix.dtype}")
+        check_places(matrix)
         entries = sp.coo_array(sp.csr_array(matrix))
         ids: list[Hashable] = []
         for given, name, count in ((rows, "row", matrix.shape[0]), (columns, "column", matrix.shape[1])):
@@ -418,6 +420,15 @@ def _name_repeated(
     same = (np.diff(rows[order]) == 0) & (np.diff(columns[order]) == 0)
     place = order[int(np.argmax(same))]
     return f"{nodes[rows[place]]} - {nodes[columns[place]]}"
+
+
+def check_places(matrix: Any) -> None:
+    """Raise GraphError if entries of a sparse matrix lie outside of it: SciPy's own code would end the process."""
+    if getattr(matrix, "format", "") in ("csr", "csc", "bsr"):
+        try:
+            matrix.check_format(full_check=True)
+        except ValueError as error:
+            raise GraphError(f"a sparse matrix must have its entries within its shape: {error}") from error
 
 
 def say_directed() -> None:

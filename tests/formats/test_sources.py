@@ -74,6 +74,8 @@ def test_nobody_there_and_nothing_known_are_one_line():
         read_graph("http://127.0.0.1:1/edges.txt")
     with pytest.raises(FormatError, match="cannot be read"):
         read_graph("nonsense://somewhere/edges.txt")
+    with pytest.raises(FormatError, match="cannot be read: Invalid IPv6 URL"):
+        read_graph("http://[::1")
 
 
 def test_what_fsspec_knows_is_read():

@@ -175,9 +175,10 @@ def read_embedding(path: Path) -> Embedding:
     except ManelaError:
         raise
     except OSError as error:
-        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise FormatError(f"{path}: cannot be read: {error.strerror or ' '.join(str(error).split())}") from error
     except Exception as error:
-        raise FormatError(f"{path}: is not a readable {kind} file: {error or type(error).__name__}") from error
+        words = " ".join(str(error).split()) or type(error).__name__
+        raise FormatError(f"{path}: is not a readable {kind} file: {words}") from error
     if embedding.vectors.ndim != 2 or len(embedding.vectors) != len(embedding.nodes) or embedding.vectors.size == 0:
         shape = embedding.vectors.shape
         raise FormatError(f"{path}: must hold a vector for each node, got {len(embedding.nodes):,} nodes and {shape}")

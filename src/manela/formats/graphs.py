@@ -84,7 +84,8 @@ def read_graph(
         except MemoryError as error:
             raise FormatError(f"{source}: does not fit into memory") from error
         except OSError as error:
-            raise FormatError(f"{source}: cannot be read: {error.strerror or error}") from error
+            words = error.strerror or " ".join(str(error).split())
+            raise FormatError(f"{source}: cannot be read: {words}") from error
         except Exception as error:
             first = (str(error).splitlines() or [""])[0]
             words = f"is not a readable {source.kind} file: {first or type(error).__name__}"

@@ -139,8 +139,9 @@ def open_source(
             _copy(sys.stdin.buffer, copy, name, size_limit)
             ending = ""
         elif is_address(name):
-            path, ending = copy, PurePosixPath(urllib.parse.urlsplit(name).path).name
+            path = copy
             _download(name, copy, size_limit, progress)
+            ending = PurePosixPath(urllib.parse.urlsplit(name).path).name
         else:
             path = Path(given)
             _check_file(path)
