@@ -14,8 +14,6 @@ from manela.edge_columns import WEIGHT_NAMES, choose_by_names, describe_choice, 
 from manela.errors import GraphError, ManelaWarning, import_extra
 from manela.network import Network, as_ids, check_rule, check_weights, is_symmetric, say_directed
 
-Integers = npt.NDArray[np.int64]
-
 
 class Graph(Network):
     """A network: undirected by default, weighted or not.
@@ -306,13 +304,9 @@ class Graph(Network):
                 warnings.warn(note, ManelaWarning, stacklevel=4)
             if weight is None and choice.weight >= 0:
                 weight = names[choice.weight]
-        elif (
-            weight is None
-            and names[choice.weight].lower() in WEIGHT_NAMES
-            and choice.weight >= 0
-            and None in (source, target)
-        ):
-            weight = names[choice.weight]
+        elif weight is None and None in (source, target) and choice.weight >= 0:
+            named = names[choice.weight]
+            weight = named if named.lower() in WEIGHT_NAMES else None
         sources, targets = columns[source or names[choice.source]], columns[target or names[choice.target]]
         if _has_gaps(sources) or _has_gaps(targets):
             raise GraphError("a table of edges must not have missing ids")

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from manela.errors import FormatError, ManelaError, import_extra
+from manela.arrays import read_arrays, write_arrays
+from manela.errors import FormatError, import_extra
 from manela.files import replace_file
 
 Vectors = npt.NDArray[np.float32]
 RowNumbers = npt.NDArray[np.int64]
 
-_MAGIC = b"manela index 1\n"
-_LONGEST_HEADER = 1 << 16
+_CONTENT, _NOTES = "index", "notes"
 _CONNECTIVITY = 24
 """Links of a vector in the index; more find more and take longer to build."""
 _EFFORT_OF_BUILDING = 96
@@ -57,34 +56,20 @@ class VectorIndex:
 
     def save(self, path: str | Path) -> None:
         """Write the index, with what tells whose it is; the vectors stay in their own file."""
-        content = bytes(self._index.save())
-        header = {"vectors": self.digest, "sha256": hashlib.sha256(content).hexdigest()}
+        content = np.frombuffer(self._index.save(), dtype=np.uint8)
         with replace_file(Path(path)) as file:
-            file.write(_MAGIC + json.dumps(header).encode() + b"\n")
-            file.write(content)
+            write_arrays(file, {_CONTENT: content}, {"vectors": self.digest}, _NOTES)
 
     @classmethod
     def load(cls, path: str | Path, vectors: Vectors) -> VectorIndex | None:
         """The index that was saved at path; None if it is that of other vectors."""
-        path = Path(path)
-        try:
-            with path.open("rb") as file:
-                if file.read(len(_MAGIC)) != _MAGIC:
-                    raise FormatError(f"{path}: is not an index of manela")
-                header = json.loads(file.readline(_LONGEST_HEADER))
-                if header["vectors"] != _digest(vectors):
-                    return None
-                content = file.read()
-            if header["sha256"] != hashlib.sha256(content).hexdigest():  # usearch reads whatever it is given
-                raise FormatError(f"{path}: is damaged: it does not have the SHA-256 that was written with it")
-            index = _make(vectors.shape[1])
-            index.load(content)
-        except ManelaError:
-            raise
-        except FileNotFoundError:
-            raise FormatError(f"{path}: no such file") from None
-        except Exception as error:
-            raise FormatError(f"{path}: is damaged or not an index: {error or type(error).__name__}") from error
+        arrays, notes = read_arrays(Path(path), _NOTES)  # whole, or refused: usearch reads whatever it is given
+        if _CONTENT not in arrays or "vectors" not in notes:
+            raise FormatError(f"{path}: is not an index of manela")
+        if notes["vectors"] != _digest(vectors):
+            return None
+        index = _make(vectors.shape[1])
+        index.load(arrays[_CONTENT].tobytes())
         return cls(vectors, _index=index)
 
 

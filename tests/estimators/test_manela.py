@@ -9,13 +9,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from manela import Graph, Manela
+from manela.arrays import read_arrays, write_arrays
 from manela.datasets.generators import stochastic_block_model
 from manela.datasets.loading import load_graph
 from manela.errors import FormatError, ManelaWarning, ParameterError, UnknownNodeError
 from manela.estimators.learning import start_from_neighbours
 from manela.evaluation.classification import classify
 from manela.evaluation.separation import measure_separation
-from manela.formats.arrays import read_arrays, write_arrays
 from manela.kernels.reference import POWER
 from manela.params import PAPER, PARAMETERS
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manela.arrays import read_arrays, write_arrays
 from manela.engines.state import State
 from manela.errors import CheckpointError, FormatError, OutputError
 from manela.files import check_writable, replace_file
-from manela.formats.arrays import read_arrays, write_arrays
 from manela.kernels.layout import allocate
 
 VERSION = 2

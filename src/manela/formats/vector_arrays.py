@@ -11,10 +11,10 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from manela.arrays import read_arrays, write_arrays
 from manela.embedding import Embedding
 from manela.errors import FormatError, import_extra
 from manela.files import replace_file
-from manela.formats.arrays import read_arrays, write_arrays
 from manela.formats.ids import from_plain, to_plain
 
 _PIECE = 4096
