@@ -35,7 +35,7 @@ class Case(NamedTuple):
 
 def main() -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    ray.init(num_cpus=4, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+    ray.init("local", num_cpus=4, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
     try:
         graphs = {"BlogCatalog": load_graph("blogcatalog", unweighted=True), "300,000 nodes": draw_random(NODES, EDGES)}
         measured = measure(graphs)

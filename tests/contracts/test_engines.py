@@ -37,7 +37,7 @@ def engine_class(request):
 @pytest.fixture(scope="module")
 def connected():
     """Ray on this machine, started once for all engines on a cluster."""
-    ray.init(num_cpus=2, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+    ray.init("local", num_cpus=2, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
     yield
     ray.shutdown()
 

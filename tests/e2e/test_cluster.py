@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -54,20 +55,12 @@ def test_without_a_cluster_ray_starts_on_this_machine_and_ends(manela, tmp_path)
     file = tmp_path / "graph.csv"
     file.write_text("a,b\nb,c\nc,a\n")
     environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
-    done = manela(
-        "embed",
-        file,
-        "-o",
-        tmp_path / "out.npz",
-        "--paper",
-        "--engine",
-        "ray",
-        "--pairs",
-        1000,
-        "--rounds",
-        5,
-        env=environment,
-    )
+    options = "--paper", "--engine", "ray", "--pairs", 1000, "--rounds", 5
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:  # a socket's path must be short
+        # what a cluster that is gone leaves behind
+        (Path(folder) / "ray").mkdir()
+        (Path(folder) / "ray" / "ray_current_cluster").write_text("127.0.0.1:9")
+        done = manela("embed", file, "-o", tmp_path / "out.npz", *options, env={**environment, "RAY_TMPDIR": folder})
     assert done.returncode == 0, done.stderr
     assert len(read_embedding(tmp_path / "out.npz").nodes) == 3
 

@@ -32,7 +32,9 @@ def connect(ray: Any, address: str | None) -> bool:
     kept = signal.getsignal(signal.SIGTERM) if main else None
     try:
         if address is None:
-            ray.init(log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+            # without an address Ray would join any cluster that was started on this machine, even one that has ended
+            here = os.environ.get("RAY_ADDRESS") or "local"
+            ray.init(address=here, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
         elif not is_client(address):
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         else:
