@@ -1,0 +1,1 @@
+"""Answers from vectors: who is near, groups, odd edges, missing edges."""

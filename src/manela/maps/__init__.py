@@ -1,0 +1,1 @@
+"""Maps: vectors on a plane, as one page that works without a network."""
