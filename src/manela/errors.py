@@ -7,6 +7,7 @@ ManelaError                       the user can fix it; the command ends with sta
 ├── UnknownNodeError (KeyError)   no node has this id
 ├── CheckpointError               a checkpoint is damaged or belongs to another run
 ├── DatasetError                  a data set is unknown, cannot be had, or is not the one that was published
+├── SourceError                   a place that edges are imported from cannot be read
 ├── OutputError (OSError)         a file cannot be written
 ├── MissingExtraError (ImportError)  an optional dependency is not installed
 ├── DivergenceError (ArithmeticError)  vectors stopped being finite
@@ -68,6 +69,10 @@ class CheckpointError(ManelaError):
 
 class DatasetError(ManelaError):
     """A data set is unknown, cannot be had, or is not the one that was published."""
+
+
+class SourceError(ManelaError):
+    """A place that edges are imported from cannot be read."""
 
 
 class OutputError(ManelaError, OSError):

@@ -16,13 +16,13 @@ from typing import Any
 from manela.agents.config import FILE, read_config
 from manela.agents.identity import CERTIFICATE, KEY, check_key, read_certificate
 from manela.agents.locks import is_running, only_one
-from manela.agents.private import make_private_folder
 from manela.agents.store import BACKUP, Store
 from manela.agents.store import NAME as STORE
 from manela.agents.vectors_file import NAME as VECTORS
 from manela.agents.vectors_file import VectorsFile
 from manela.errors import AgentError, OutputError
 from manela.files import replace_file
+from manela.private import make_private_folder
 
 _MANIFEST = "manifest.json"
 _LARGEST_MANIFEST = 1 << 20

@@ -27,7 +27,6 @@ from manela.agents.locks import only_one
 from manela.agents.logs import begin_log, log
 from manela.agents.memory import drop_code, keep_memory_small
 from manela.agents.neighbourhood import Neighbourhood
-from manela.agents.private import check_private, open_private
 from manela.agents.service import Service
 from manela.agents.status import Speed, count_refusals, describe_peers, find_expiry, write_status
 from manela.agents.store import HOST, NAME, SECRET, Store, name_backup
@@ -36,6 +35,7 @@ from manela.agents.vectors_file import VectorsFile
 from manela.agents.warming import warm_up
 from manela.errors import AgentError, ManelaError, OutputError
 from manela.files import remove_unfinished
+from manela.private import check_private, open_private
 
 _TICK = 0.5
 _SAVE_EVERY = 0.25

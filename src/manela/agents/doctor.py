@@ -16,11 +16,11 @@ from manela.agents.folder import read_status
 from manela.agents.identity import CERTIFICATE, KEY, check_key, expiry_of, read_certificate
 from manela.agents.locks import is_running
 from manela.agents.neighbourhood import Neighbourhood
-from manela.agents.private import check_private
 from manela.agents.status import WARN_DAYS
 from manela.agents.store import NAME, Store
 from manela.agents.vectors_file import VectorsFile
 from manela.errors import ManelaError
+from manela.private import check_private
 
 GOOD, POOR, BAD = "ok", "warning", "error"
 _PATIENCE = 5.0

@@ -26,7 +26,6 @@ from manela.agents.identity import CERTIFICATE, read_certificate
 from manela.agents.names import Node, check_host_name
 from manela.agents.neighbourhood import Edge
 from manela.agents.options import PeerOptions, read_table
-from manela.agents.private import open_private
 from manela.agents.store import Store
 from manela.agents.trace import read_facts
 from manela.agents.warming import warm_up
@@ -34,6 +33,7 @@ from manela.embedding import Embedding
 from manela.errors import FormatError, ParameterError, PeerError, import_extra
 from manela.files import replace_file
 from manela.graph import Graph
+from manela.private import open_private
 
 _LONGEST_START = 120.0
 _LONGEST_STOP = 10.0

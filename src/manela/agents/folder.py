@@ -12,12 +12,12 @@ import numpy as np
 from manela.agents.config import FILE, Config
 from manela.agents.identity import CERTIFICATE, KEY, make_identity
 from manela.agents.locks import is_running
-from manela.agents.private import make_private_folder
 from manela.agents.store import SECRET, Store
 from manela.agents.vectors_file import VectorsFile
 from manela.embedding import Embedding
 from manela.errors import AgentError
 from manela.files import replace_file
+from manela.private import make_private_folder
 
 STATUS, TRACE = "status.json", "trace.jsonl"
 

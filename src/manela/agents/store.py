@@ -17,8 +17,8 @@ from typing import Any
 from manela.agents.config import FILE, read_config
 from manela.agents.names import check_host_name
 from manela.agents.neighbourhood import Edge
-from manela.agents.private import create_private
 from manela.errors import AgentError, OutputError
+from manela.private import create_private
 
 NAME, BACKUP = "store.db", "backup.tar"
 """The file, and the backup that a daemon makes of what an operator wrote down, whenever that has changed."""

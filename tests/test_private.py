@@ -2,7 +2,7 @@
 
 import pytest
 
-from manela.agents.private import check_private, make_private_folder, open_private
+from manela.private import check_private, make_private_folder, open_private
 from manela.errors import AgentError, OutputError
 
 

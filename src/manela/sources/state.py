@@ -1,0 +1,141 @@
+"""ImportState: how far a source was read, and what came of it, in SQLite; an import is kept whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.errors import OutputError, SourceError
+from manela.private import create_private
+from manela.sources.ties import BATCH, Ties
+
+Numbers = npt.NDArray[np.uint64]
+
+_VERSION = 1
+_SCHEMA = f"""
+CREATE TABLE marks (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE ties (
+    own TEXT NOT NULL, other TEXT NOT NULL, weight REAL NOT NULL, turn INTEGER NOT NULL, PRIMARY KEY (own, other)
+) WITHOUT ROWID;
+PRAGMA user_version = {_VERSION};
+"""
+_KEY, _TURN, _SEEN = "key", "turn", "seen"
+
+
+class ImportState:
+    """What earlier imports of a source left; use it in a `with` block.
+
+    Without a path it begins empty and is forgotten at the end, and edges are not kept in it.
+
+    Attributes
+    ----------
+    keeps : bool
+        Whether edges are kept, so that a source may yield only what is new.
+    """
+
+    def __init__(self, path: Path | None, key: str) -> None:
+        self.path, self.keeps = path, path is not None
+        if path is not None:
+            create_private(path)
+        try:
+            self._database = sqlite3.connect(path or ":memory:", timeout=10.0, isolation_level=None)
+            try:
+                self._open(key)
+            except BaseException:
+                self._database.close()
+                raise
+        except sqlite3.Error as error:
+            raise SourceError(f"{path}: cannot be used as the state of an import: {error}") from error
+
+    def _open(self, key: str) -> None:
+        version = self._database.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, _VERSION):
+            raise SourceError(f"{self.path}: must be of version {_VERSION}, got {version}: update manela")
+        self._database.execute("BEGIN IMMEDIATE")  # whoever imports at the same time waits, and then gives up
+        if version == 0:
+            for statement in filter(str.strip, _SCHEMA.split(";")):
+                self._database.execute(statement)
+            self.put(_KEY, key)
+        if self.get(_KEY) != key:
+            raise SourceError(
+                f"{self.path}: is the state of another import ({self.get(_KEY)}; now it is {key}): use another file, "
+                "or remove it to begin anew"
+            )
+        self._turn = self.get(_TURN, 0) + 1
+        self.put(_TURN, self._turn)
+
+    def __enter__(self) -> ImportState:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Forget what was not committed."""
+        if self._database.in_transaction:
+            self._database.execute("ROLLBACK")
+        self._database.close()
+
+    def commit(self) -> None:
+        """Keep all that was put, seen and added since the last time, whole."""
+        try:
+            self._database.execute("COMMIT")
+            self._database.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            raise OutputError(f"{self.path}: cannot be written: {error}") from error
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A mark that a source left."""
+        found = self._database.execute("SELECT value FROM marks WHERE name = ?", (name,)).fetchone()
+        return default if found is None else json.loads(found[0])
+
+    def put(self, name: str, value: Any) -> None:
+        """Leave a mark: whatever JSON can hold."""
+        self._database.execute("INSERT OR REPLACE INTO marks VALUES (?, ?)", (name, json.dumps(value)))
+
+    def read_seen(self) -> Numbers:
+        """Digests of the messages that were counted, in order."""
+        found = self._database.execute("SELECT value FROM marks WHERE name = ?", (_SEEN,)).fetchone()
+        return np.frombuffer(b"" if found is None else found[0], dtype=np.uint64)
+
+    def keep_seen(self, digests: Numbers) -> None:
+        """Keep the digests of all messages that were counted, in order."""
+        self._database.execute("INSERT OR REPLACE INTO marks VALUES (?, ?)", (_SEEN, digests.tobytes()))
+
+    def fade(self, factor: float) -> None:
+        """Multiply the weights of all edges that are kept."""
+        self._database.execute("UPDATE ties SET weight = weight * ?", (factor,))
+
+    def add(self, ties: Ties, adds: bool) -> None:
+        """Keep edges; `adds` is whether weights add to those that are there, or take their place.
+
+        Edges that come twice in one turn add up in any case.
+        """
+        weights = np.ones(len(ties.own)) if ties.weights is None else ties.weights
+        old = "weight" if adds else "CASE turn WHEN excluded.turn THEN weight ELSE 0 END"
+        self._database.executemany(
+            "INSERT INTO ties VALUES (?, ?, ?, ?) ON CONFLICT (own, other) DO UPDATE SET "
+            f"weight = excluded.weight + {old}, turn = excluded.turn",
+            (
+                (str(own), str(other), weight, self._turn)
+                for own, other, weight in zip(ties.own, ties.other, weights.tolist(), strict=True)
+            ),
+        )
+
+    def remove_old(self, adds: bool, least: float) -> list[tuple[str, str]]:
+        """Forget edges below a weight and, unless what is read `adds`, those that are not there any more.
+
+        Returns them.
+        """
+        condition = "weight < ?" + ("" if adds else f" OR turn < {self._turn}")
+        return self._database.execute(f"DELETE FROM ties WHERE {condition} RETURNING own, other", (least,)).fetchall()
+
+    def read_ties(self) -> Iterator[Ties]:
+        """All edges that are kept."""
+        cursor = self._database.execute("SELECT own, other, weight FROM ties ORDER BY own, other")
+        while rows := cursor.fetchmany(BATCH):
+            own, other, weights = zip(*rows, strict=True)
+            yield Ties(own, other, np.array(weights))
