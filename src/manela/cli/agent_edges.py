@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
+from manela.cli.import_ import add_sources
 from manela.cli.options import HOME, Home
 from manela.errors import AgentError
+
+if TYPE_CHECKING:
+    from manela.sources.source import Source
 
 edges = typer.Typer(help="The edges of this host's nodes; a daemon that runs takes changes at its next round.")
 node = typer.Typer(help="The nodes of this host.")
@@ -48,12 +53,28 @@ def remove_edge(own: Own, other: Other = "", home: Home = HOME) -> None:
             raise AgentError(f"there is no edge {own} - {other}" if other else f"there are no edges of {own}")
 
 
-@edges.command("import")
-def import_edges(
+class _FilesByDefault(TyperGroup):
+    """Takes what is no source for a file of edges."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in {*self.commands, "--help", "-h"}:
+            args = ["file", *args]
+        return super().parse_args(ctx, args)
+
+
+imports = typer.Typer(
+    cls=_FilesByDefault,
+    help="Add edges from a file, or from where a network lives: mail, the fediverse, key rings, databases.",
+)
+edges.add_typer(imports, name="import")
+
+
+@imports.command("file")
+def import_file(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="CSV: own node, other node@host, weight.")],
     home: Home = HOME,
 ) -> None:
-    """Add all edges of a file, or none if a line is wrong."""
+    """Add all edges of a file, or none if a line is wrong; the word `file` may be left out."""
     from manela.agents.config import FILE, read_config
     from manela.agents.edge_files import read_edges
     from manela.agents.store import Store
@@ -61,6 +82,16 @@ def import_edges(
     found = read_edges(path, read_config(home / FILE).name)
     with Store(home) as store:
         print(f"{store.add_edges(found):,} edges taken")
+
+
+def import_source(source: Source, home: Home = HOME) -> None:
+    """Put the edges of a source into the host's store."""
+    from manela.agents.imports import import_to_host
+
+    print(f"{import_to_host(home, source)}; {source.describe()}")
+
+
+add_sources(imports, import_source)
 
 
 @edges.command("list")

@@ -16,6 +16,7 @@ from manela.cli.embed import embed
 from manela.cli.evaluate import evaluate
 from manela.cli.failure import end_with, fail, terminate
 from manela.cli.federate import federate
+from manela.cli.import_ import imports
 from manela.cli.info import info
 from manela.cli.reproduce import reproduce
 from manela.cli.similar import similar
@@ -35,6 +36,7 @@ app.command()(similar)
 app.add_typer(evaluate, name="evaluate")
 app.command()(tune)
 app.command()(reproduce)
+app.add_typer(imports, name="import")
 app.add_typer(datasets, name="datasets")
 app.add_typer(agent, name="agent")
 app.command()(federate)
@@ -51,6 +53,13 @@ def _options(
 
 def main() -> None:
     """Run the command and exit with its status."""
+    try:
+        _run_from_shell()
+    except KeyboardInterrupt:  # before a command has begun, or after it has ended
+        sys.exit(128 + signal.SIGINT)
+
+
+def _run_from_shell() -> None:
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     warnings.simplefilter("always", ManelaWarning)
     signal.signal(signal.SIGTERM, terminate)

@@ -18,6 +18,8 @@ class Source(Protocol):
         What it is and how it is read; the state of one key cannot be used for another.
     adds : bool
         Whether each reading yields only what is new, to be added to what came before. If not, each yields all there is.
+    own_hosts : frozenset of str
+        The hosts behind the @ of one's own nodes; empty where the source does not know.
     """
 
     @property
@@ -27,6 +29,10 @@ class Source(Protocol):
     @property
     def adds(self) -> bool:
         """Whether each reading yields only what is new."""
+
+    @property
+    def own_hosts(self) -> frozenset[str]:
+        """The hosts behind the @ of one's own nodes."""
 
     def read(self, state: ImportState) -> Iterator[Ties]:
         """The edges, in batches; where the source can be read on from where it ended, `state` says and keeps where."""

@@ -17,6 +17,8 @@ from manela.sources.ties import BATCH, Ties
 
 Numbers = npt.NDArray[np.uint64]
 
+PATIENCE = 10.0
+"""Seconds for which another import with the same state is waited for."""
 _VERSION = 1
 _SCHEMA = f"""
 CREATE TABLE marks (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
@@ -44,13 +46,15 @@ class ImportState:
         if path is not None:
             create_private(path)
         try:
-            self._database = sqlite3.connect(path or ":memory:", timeout=10.0, isolation_level=None)
+            self._database = sqlite3.connect(path or ":memory:", timeout=PATIENCE, isolation_level=None)
             try:
                 self._open(key)
             except BaseException:
                 self._database.close()
                 raise
         except sqlite3.Error as error:
+            if "locked" in str(error):
+                raise SourceError(f"{path}: another import is using it; wait until it has ended") from error
             raise SourceError(f"{path}: cannot be used as the state of an import: {error}") from error
 
     def _open(self, key: str) -> None:

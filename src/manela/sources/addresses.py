@@ -1,0 +1,153 @@
+"""Addresses: which mail addresses count, what they are called as nodes, and a number for each."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from email.utils import getaddresses
+
+from manela.errors import ParameterError
+
+_MOST_KEPT = 100_000
+"""Texts of which the addresses are remembered; with more, more memory is used and less is parsed twice."""
+_LONGEST = 64 * 1024
+"""Characters of a header that are read; a longer one is cut."""
+_ONE = re.compile(
+    r"""\s*+(?:(?:"(?:[^"\\]|\\.)*+"|[^"<>(),:;@\[\]\\]*+)\s*+<\s*+)?+"""
+    r"""([^\s<>(),:;@"\[\]\\]++@[^\s<>(),:;@"\[\]\\]++)\s*+>?+\s*+(?:,|\Z)"""
+)
+"""An address as nearly all are written, alone or behind a name, and the comma behind it."""
+_LOCAL = re.compile(r"[^\s<>(),:;@\"\[\]\\\x00-\x1f\x7f]{1,64}")
+_DOMAIN = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+")
+_MACHINES = re.compile(
+    r"(do[._-]?)?no(t)?[._-]?reply.*|.*[._-]no[._-]?reply|mailer-daemon|postmaster|abuse|hostmaster|webmaster|root|nobody|"
+    r"bounces?|bounces?[._+-].*|.*[._+-]bounces?|owner-.*|.*-owner|.*-request|.*-(un)?subscribe|majordomo|listserv|"
+    r"(list|auto|news)[._-]?(admin|master|letter|confirm|reply|responder).*|notifications?|alerts?|daemon|cron"
+)
+"""Local parts behind which there is no person."""
+
+MACHINE = -1
+"""The number of an address that is left out: of a machine, or no address."""
+
+
+class Addresses:
+    """Numbers for the addresses that count, in the order in which they are first seen.
+
+    Parameters
+    ----------
+    domains : iterable of str
+        The domains whose users are one's own.
+    key : bytes or None
+        With a key, users are called by keyed hashes; their domains stay, since they are names of hosts.
+
+    Examples
+    --------
+    >>> addresses = Addresses(["example.org"], None)
+    >>> addresses.number("Anna <Anna+shop@Example.org>, no-reply@shop.example"), addresses.names
+    ((0,), ['anna@example.org'])
+    >>> addresses.is_own(0)
+    True
+    """
+
+    def __init__(self, domains: Iterable[str], key: bytes | None) -> None:
+        self.domains = frozenset(_check_domain(domain) for domain in domains)
+        if not self.domains:
+            raise ParameterError("at least one own domain is needed, as in example.org.")
+        if key is not None and not 16 <= len(key) <= 64:
+            raise ParameterError(f"a key of hashes must have 16 to 64 bytes, got {len(key)}.")
+        self.names: list[str] = []
+        self.left_out = 0
+        self._key = key
+        self._own = bytearray()
+        self._numbers: dict[str, int] = {}
+        self._parsed: dict[str, tuple[int, ...]] = {}
+
+    def number(self, text: str) -> tuple[int, ...]:
+        """The numbers of the addresses in a header; those that do not count are left out."""
+        found = self._parsed.get(text)
+        if found is None:
+            if len(self._parsed) >= _MOST_KEPT:
+                self._parsed.clear()
+            found = tuple(dict.fromkeys(n for n in map(self.number_one, split_addresses(text)) if n != MACHINE))
+            self._parsed[text] = found
+        return found
+
+    def number_one(self, address: str) -> int:
+        """The number of an address, MACHINE if it does not count."""
+        number = self._numbers.get(address)
+        if number is None:
+            number = self._numbers[address] = self._add(address)
+        return number
+
+    def number_name(self, name: str) -> int:
+        """The number of an address that has its name as a node already."""
+        number = self._numbers.get(name)
+        return self._append(name, name, name.rpartition("@")[2]) if number is None else number
+
+    def is_own(self, number: int) -> bool:
+        """Whether an address is in an own domain."""
+        return bool(self._own[number])
+
+    def _add(self, address: str) -> int:
+        local, _, domain = address.strip().lower().rpartition("@")
+        local = local.partition("+")[0] or local
+        domain = _as_ascii(domain.rstrip("."))
+        if not _LOCAL.fullmatch(local) or not _DOMAIN.fullmatch(domain) or _MACHINES.fullmatch(local):
+            self.left_out += 1
+            return MACHINE
+        plain = f"{local}@{domain}"
+        if plain != address and plain in self._numbers:
+            return self._numbers[plain]
+        return self._append(plain, self._name(local, domain), domain)
+
+    def _append(self, address: str, name: str, domain: str) -> int:
+        number = self._numbers[address] = len(self.names)
+        self.names.append(name)
+        self._own.append(domain in self.domains)
+        return number
+
+    def _name(self, local: str, domain: str) -> str:
+        if self._key is None:
+            return f"{local}@{domain}"
+        digest = hashlib.blake2b(f"{local}@{domain}".encode(), key=self._key, digest_size=12).hexdigest()
+        return f"{digest}@{domain}"
+
+
+def split_addresses(text: str) -> list[str]:
+    """The addresses in a header.
+
+    Examples
+    --------
+    >>> split_addresses('"Last, First" <a@x.org>, b@y.org (Bob)')
+    ['a@x.org', 'b@y.org']
+    """
+    text = text[:_LONGEST].rstrip(", \t")
+    found, place = [], 0
+    while place < len(text):
+        one = _ONE.match(text, place)
+        if one is None:
+            try:
+                return [address for _, address in getaddresses([text]) if "@" in address]
+            except RecursionError:  # of brackets in brackets in brackets
+                return []
+        found.append(one[1])
+        place = one.end()
+    return found
+
+
+def _as_ascii(domain: str) -> str:
+    """A domain as it is asked for by computers; empty if it cannot be."""
+    if domain.isascii():
+        return domain
+    try:
+        return domain.encode("idna").decode()
+    except UnicodeError:
+        return ""
+
+
+def _check_domain(domain: str) -> str:
+    plain = _as_ascii(domain.strip().lower().lstrip("@").rstrip("."))
+    if not _DOMAIN.fullmatch(plain):
+        raise ParameterError(f"a domain must be written as in example.org, got {domain!r}.")
+    return plain

@@ -1,0 +1,26 @@
+"""The key by which people are called by hashes: a file for its owner alone."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from manela.errors import FormatError
+from manela.private import check_private, open_private
+
+_BYTES = 32
+
+
+def read_or_make_key(path: Path) -> bytes:
+    """The key in a file, in hexadecimal digits; one is made if there is no file."""
+    if not path.exists():
+        with open_private(path, "w") as file:
+            file.write(secrets.token_hex(_BYTES) + "\n")
+    check_private(path)
+    try:
+        key = bytes.fromhex(path.read_text(encoding="ascii").strip())
+    except (OSError, ValueError) as error:
+        raise FormatError(f"{path}: must hold a key in hexadecimal digits: {error}") from error
+    if not 16 <= len(key) <= 64:
+        raise FormatError(f"{path}: a key must have 16 to 64 bytes, got {len(key)}")
+    return key

@@ -1,0 +1,222 @@
+"""MailSource: who writes to whom, from the headers of mbox files and Maildir folders."""
+
+from __future__ import annotations
+
+import calendar
+import hashlib
+import re
+import time
+from collections.abc import Iterator, Sequence
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+
+from manela.errors import ParameterError, SourceError
+from manela.sources.addresses import Addresses
+from manela.sources.letters import (
+    Letter,
+    find_mailboxes,
+    is_mbox,
+    list_maildir,
+    open_letters,
+    read_header,
+    read_mbox,
+)
+from manela.sources.state import ImportState
+from manela.sources.tally import Tally, digest
+from manela.sources.ties import Ties
+
+HALF_LIFE = 180.0
+"""Days after which a message counts half."""
+MOST_RECIPIENTS = 50
+"""Recipients of a message; one with more is an announcement, and says nothing of who knows whom."""
+_DAY = 86400
+_PREFIX = 1024
+"""Bytes by which an mbox is known again, also under another name."""
+_SLACK = 3600.0
+"""Seconds before the last import from which files of a Maildir are looked at again."""
+_FIELDS = re.compile(
+    rb"^(from|sender|to|cc|bcc|date|message-id|list-id|list-post|list-unsubscribe|precedence|auto-submitted)"
+    rb"[ \t]*:((?:[^\n]*)(?:\n[ \t][^\n]*)*)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_DATE = re.compile(rb"(\d{1,2})[ -](jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[ -](\d{4})", re.IGNORECASE)
+_LONGEST_DATE = 200
+_MONTHS = {name.encode(): number for number, name in enumerate(
+    ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), 1
+)}  # fmt: skip
+
+
+class MailSource:
+    """Edges between correspondents: a person of an own domain and whoever wrote to them or was written to.
+
+    Each message counts once for its sender with each recipient, however many mailboxes hold it; an old one counts less.
+    Mailing lists, automatic mail and addresses without a person are left out.
+
+    Parameters
+    ----------
+    paths : list of paths
+        mbox files, Maildir folders, or folders of such.
+    domains : list of str
+        The domains whose users are one's own.
+    half_life : float
+        Days after which a message counts half; 0 if all count alike.
+    most_recipients : int
+        A message with more recipients is left out.
+    hash_key : bytes or None
+        With a key, users are called by keyed hashes.
+    today : int or None
+        The day from which ages are counted, since 1970; today by default.
+    """
+
+    adds = True
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        domains: Sequence[str],
+        *,
+        half_life: float = HALF_LIFE,
+        most_recipients: int = MOST_RECIPIENTS,
+        hash_key: bytes | None = None,
+        today: int | None = None,
+    ) -> None:
+        check_half_life(half_life)
+        if most_recipients < 1:
+            raise ParameterError(f"most_recipients must be at least 1, got {most_recipients}.")
+        self._paths = list(paths)
+        self._addresses = Addresses(domains, hash_key)
+        self._half_life, self._most_recipients = half_life, most_recipients
+        self._today = int(time.time()) // _DAY if today is None else today
+        self.own_hosts = self._addresses.domains
+        hashed = "" if hash_key is None else f", key {hashlib.blake2b(hash_key, digest_size=4).hexdigest()}"
+        self.key = f"mail of {', '.join(sorted(self._addresses.domains))}, half-life {half_life:g}{hashed}"
+        self._lists = self._crowds = self._without_sender = self._boxes = 0
+        self._tally: Tally | None = None
+
+    def read(self, state: ImportState) -> Iterator[Ties]:
+        """The pairs of correspondents, from messages that were not counted before."""
+        self._tally = tally = Tally(self._addresses, state, self._half_life, self._today)
+        began, self._boxes = time.time(), 0
+        for path in self._paths:
+            for box, is_maildir in find_mailboxes(path):
+                self._boxes += 1
+                if is_maildir:
+                    self._read_maildir(box, state, tally, began)
+                elif not self._read_mbox(box, state, tally):
+                    self._boxes -= 1
+        if not self._boxes:
+            raise SourceError(f"{self._paths[0]}: holds no mbox and no Maildir")
+        yield from tally.finish()
+
+    def describe(self) -> str:
+        """What was counted and what was left out."""
+        if self._tally is None:
+            return "nothing was read yet"
+        left = {
+            "counted before": self._tally.repeated,
+            "of lists or automatic": self._lists,
+            f"to more than {self._most_recipients}": self._crowds,
+            "without a person as sender": self._without_sender,
+        }
+        words = [f"{number:,} {what}" for what, number in left.items() if number]
+        boxes = "1 mailbox" if self._boxes == 1 else f"{self._boxes:,} mailboxes"
+        return f"{self._tally.messages:,} messages in {boxes}" + (f"; left out: {', '.join(words)}" if words else "")
+
+    def _read_maildir(self, folder: Path, state: ImportState, tally: Tally, began: float) -> None:
+        mark = f"maildir {digest(str(folder.resolve()).encode()):x}"
+        for path in list_maildir(folder, state.get(mark, 0.0) - _SLACK):
+            letter = read_header(path)
+            if letter is not None:
+                self._count(letter, tally)
+        state.put(mark, began)
+
+    def _read_mbox(self, path: Path, state: ImportState, tally: Tally) -> bool:
+        """Count the letters of an mbox that are behind those that were read before; False if it is none."""
+        with open_letters(path) as file:
+            prefix = file.read(_PREFIX)
+            if not prefix.strip():
+                return True
+            if not is_mbox(prefix):
+                return False
+            mark = f"mbox {digest(prefix if len(prefix) == _PREFIX else str(path.resolve()).encode()):x}"
+            read = state.get(mark, 0)
+            file.seek(read)
+            if read and file.read(5) not in (b"From ", b""):
+                read = 0  # it was rewritten; what was counted is known by its digests
+            file.seek(read)
+            for letter in read_mbox(file):
+                self._count(letter, tally)
+            state.put(mark, file.tell())
+        return True
+
+    def _count(self, letter: Letter, tally: Tally) -> None:
+        fields: dict[bytes, bytes] = {}
+        recipients: tuple[int, ...] = ()
+        for name, value in _FIELDS.findall(letter.header):
+            field = name.lower()
+            if field in (b"to", b"cc", b"bcc"):
+                recipients += self._addresses.number(_as_text(value))
+            else:
+                fields.setdefault(field, value)
+        if _is_automatic(fields):
+            self._lists += 1
+            return
+        sender = self._addresses.number(_as_text(fields.get(b"from") or fields.get(b"sender") or b""))
+        if not sender:
+            self._without_sender += 1
+            return
+        if len(recipients) > self._most_recipients:
+            self._crowds += 1
+            return
+        message = digest(fields[b"message-id"].strip() if fields.get(b"message-id", b"").strip() else letter.header)
+        day = _find_day(fields.get(b"date", b"")) or _find_day(letter.envelope) or self._today
+        tally.add(message, day, sender[0], tuple(set(recipients)))
+
+
+def check_half_life(half_life: float) -> None:
+    """Refuse a half-life that is none."""
+    if not 0 <= half_life < 1e6:
+        raise ParameterError(f"half_life must be 0, for none, or up to a million days, got {half_life}.")
+
+
+def _is_automatic(fields: dict[bytes, bytes]) -> bool:
+    if b"list-id" in fields or b"list-post" in fields or b"list-unsubscribe" in fields:
+        return True
+    if fields.get(b"precedence", b"").strip().lower() in (b"bulk", b"list", b"junk"):
+        return True
+    return fields.get(b"auto-submitted", b"no").strip().lower() != b"no"
+
+
+def _as_text(value: bytes) -> str:
+    return value.decode("utf-8", "replace").replace("\r", "").replace("\n", " ").strip()
+
+
+def _find_day(text: bytes, kept: dict[bytes, int] = {}) -> int:  # noqa: B006 - kept from call to call
+    """The day of a date, since 1970; 0 if it says none."""
+    found = _DATE.search(text, 0, _LONGEST_DATE)
+    if found is None:
+        return _parse_day(text[:_LONGEST_DATE])
+    written = found[0]
+    if written not in kept:
+        if len(kept) > 50_000:
+            kept.clear()
+        day, month, year = int(found[1]), _MONTHS[found[2].lower()], int(found[3])
+        is_date = 1970 <= year < 2200 and 1 <= day <= calendar.monthrange(year, month)[1]
+        kept[written] = calendar.timegm((year, month, day, 0, 0, 0)) // _DAY if is_date else 0
+    return kept[written]
+
+
+_ENVELOPE_DATE = re.compile(rb"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec) +(\d{1,2}) .* (\d{4})", re.IGNORECASE)
+
+
+def _parse_day(text: bytes) -> int:
+    """The day of a date in another order, as in the line before a letter in an mbox."""
+    found = _ENVELOPE_DATE.search(text)
+    if found is not None:
+        return _find_day(b"%s %s %s" % (found[2], found[1], found[3]))
+    if not text.strip():
+        return 0
+    try:
+        return max(0, int(parsedate_to_datetime(text.decode("ascii", "replace").strip()).timestamp()) // _DAY)
+    except (TypeError, ValueError, IndexError, OverflowError):
+        return 0

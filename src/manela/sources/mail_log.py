@@ -1,0 +1,183 @@
+"""MailLogSource: who writes to whom, from the log of a Postfix or an Exim."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+import hashlib
+import re
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from manela.errors import SourceError
+from manela.sources.addresses import Addresses
+from manela.sources.letters import open_letters
+from manela.sources.mail import HALF_LIFE, check_half_life
+from manela.sources.state import ImportState
+from manela.sources.tally import Tally, digest
+from manela.sources.ties import Ties
+
+_DAY = 86400
+_PREFIX = 256
+"""Bytes by which a log is known again after it was rotated."""
+_LONGEST_LINE = 64 * 1024
+"""Bytes of a line; a longer one is cut."""
+_MOST_OPEN = 100_000
+"""Messages whose recipients may still come; the oldest are forgotten beyond."""
+_OPEN = "open"
+_POSTFIX_FROM = re.compile(rb"postfix[^ ]*/qmgr\[\d+\]: ([0-9A-Za-z]+): from=<([^>]*)>")
+_POSTFIX_TO = re.compile(rb"postfix[^ ]*/[a-z-]+\[\d+\]: ([0-9A-Za-z]+): to=<([^>]*)>.*? status=sent")
+_EXIM = re.compile(rb"^\d{4}-\d\d-\d\d \S+ (?:\[\d+\] )?([0-9A-Za-z-]{16,23}) (<=|=>|->) (\S+)(?: <([^>\s]+)>)?")
+_ISO = re.compile(rb"^(\d{4})-(\d\d)-(\d\d)[T ]")
+_SYSLOG = re.compile(rb"^([A-Z][a-z]{2}) +(\d{1,2}) \d\d:\d\d:\d\d")
+_MONTHS = {name.encode(): number for number, name in enumerate(calendar.month_abbr) if number}
+
+
+class MailLogSource:
+    """Edges between correspondents, from the lines of a mail server's log that say who sent and who received.
+
+    A delivery counts once for its sender and its recipient; an old one counts less. Bounces and addresses
+    without a person are left out. Logs that were rotated, also those packed by gzip, are known again.
+
+    Parameters
+    ----------
+    paths : list of paths
+        Log files, oldest first.
+    domains : list of str
+        The domains whose users are one's own.
+    half_life, hash_key, today
+        As in `MailSource`.
+    """
+
+    adds = True
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        domains: Sequence[str],
+        *,
+        half_life: float = HALF_LIFE,
+        hash_key: bytes | None = None,
+        today: int | None = None,
+    ) -> None:
+        check_half_life(half_life)
+        self._paths, self._addresses = list(paths), Addresses(domains, hash_key)
+        self._half_life = half_life
+        self._today = int(time.time()) // _DAY if today is None else today
+        self.own_hosts = self._addresses.domains
+        hashed = "" if hash_key is None else f", key {hashlib.blake2b(hash_key, digest_size=4).hexdigest()}"
+        self.key = f"mail log of {', '.join(sorted(self._addresses.domains))}, half-life {half_life:g}{hashed}"
+        self._lines = self._without_sender = 0
+        self._tally: Tally | None = None
+
+    def read(self, state: ImportState) -> Iterator[Ties]:
+        """The pairs of correspondents, from lines that were not counted before."""
+        self._tally = tally = Tally(self._addresses, state, self._half_life, self._today)
+        self._lines = self._without_sender = 0
+        senders = {name: self._addresses.number_name(sender) for name, sender in state.get(_OPEN, {}).items()}
+        for path in self._paths:
+            self._read_log(path, state, tally, senders)
+        names = self._addresses.names
+        state.put(_OPEN, {name: names[sender] for name, sender in senders.items() if sender >= 0})
+        yield from tally.finish()
+
+    def describe(self) -> str:
+        """What was counted and what was left out."""
+        if self._tally is None:
+            return "nothing was read yet"
+        left = {"counted before": self._tally.repeated, "without a person as sender": self._without_sender}
+        words = [f"{number:,} {what}" for what, number in left.items() if number]
+        return f"{self._tally.messages:,} deliveries in {self._lines:,} lines" + (
+            f"; left out: {', '.join(words)}" if words else ""
+        )
+
+    def _read_log(self, path: Path, state: ImportState, tally: Tally, senders: dict[str, int]) -> None:
+        with open_letters(path) as file:
+            prefix = file.read(_PREFIX)
+            if b"\0" in prefix:
+                raise SourceError(f"{path}: is no log of Postfix or Exim")
+            mark = f"log {digest(prefix):x}"
+            offset = state.get(mark, 0) if len(prefix) == _PREFIX else 0
+            file.seek(offset)
+            day, latest = 0, int(path.stat().st_mtime) // _DAY + 1
+            while line := _read_line(file, path):
+                if not line.endswith(b"\n"):
+                    break  # it is being written
+                offset = file.tell()
+                self._lines += 1
+                found = self._find(line, senders)
+                if found is not None:
+                    sender, recipient = found
+                    day = _find_day(line, latest) or day or self._today
+                    tally.add(digest(line), day, sender, (recipient,))
+            state.put(mark, offset)
+
+    def _find(self, line: bytes, senders: dict[str, int]) -> tuple[int, int] | None:
+        """The sender and the recipient of a delivery, if this line tells of one."""
+        if b" from=<" in line:
+            told = _POSTFIX_FROM.search(line)
+            if told is not None:
+                self._open(told[1], told[2], senders)
+            return None
+        if b" to=<" in line:
+            told = _POSTFIX_TO.search(line)
+            return None if told is None else self._deliver(told[1], told[2], senders)
+        if b" <= " in line or b"=> " in line or b"-> " in line:
+            told = _EXIM.match(line)
+            if told is not None and told[2] == b"<=":
+                self._open(told[1], told[3], senders)
+            elif told is not None:
+                return self._deliver(told[1], told[4] or told[3], senders)
+        return None
+
+    def _open(self, name: bytes, sender: bytes, senders: dict[str, int]) -> None:
+        if len(senders) >= _MOST_OPEN:
+            del senders[next(iter(senders))]
+        senders[name.decode()] = self._number(sender)
+
+    def _deliver(self, name: bytes, recipient: bytes, senders: dict[str, int]) -> tuple[int, int] | None:
+        sender, number = senders.get(name.decode(), -1), self._number(recipient)
+        if sender < 0:
+            self._without_sender += 1
+        return (sender, number) if sender >= 0 and number >= 0 else None
+
+    def _number(self, address: bytes) -> int:
+        return self._addresses.number_one(address.decode("utf-8", "replace"))
+
+
+def _read_line(file: BinaryIO, path: Path) -> bytes:
+    """The next line; what is too long of it is skipped."""
+    try:
+        line = file.readline(_LONGEST_LINE)
+        while line and len(line) >= _LONGEST_LINE and not line.endswith(b"\n"):
+            line = file.readline(_LONGEST_LINE)
+    except (OSError, EOFError) as error:
+        raise SourceError(f"{path}: cannot be read: {error}") from error
+    return line
+
+
+def _find_day(line: bytes, latest: int) -> int:
+    """The day of a line, since 1970, at the latest that of the file; 0 if it says none.
+
+    Syslog does not write the year: it is the last one in which the day is not after the file was written.
+    """
+    found = _ISO.match(line)
+    if found is not None:
+        return _count_days(int(found[1]), int(found[2]), int(found[3]))
+    found = _SYSLOG.match(line)
+    if found is None or found[1] not in _MONTHS:
+        return 0
+    last = datetime.date.fromordinal(datetime.date(1970, 1, 1).toordinal() + latest)
+    for year in range(last.year, last.year - 5, -1):
+        day = _count_days(year, _MONTHS[found[1]], int(found[2]))
+        if 0 < day <= latest:
+            return day
+    return 0
+
+
+def _count_days(year: int, month: int, day: int) -> int:
+    if not (1970 <= year < 2200 and 1 <= month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1]):
+        return 0
+    return calendar.timegm((year, month, day, 0, 0, 0)) // _DAY

@@ -1,0 +1,61 @@
+"""What comes of a source, as a file of edges."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from manela.files import replace_file
+from manela.params import LEAST_WEIGHT
+from manela.sources.source import Source
+from manela.sources.state import ImportState
+from manela.sources.ties import Ties
+
+STDOUT = Path("-")
+
+
+def import_to_file(source: Source, output: Path, state_file: Path | None = None) -> int:
+    """Read a source and write its edges as CSV; returns how many.
+
+    With a file of state, a source that was read before is read on from where it ended, and the output has all edges,
+    those of before too. If this is interrupted, the next run begins where the last whole one ended.
+    """
+    with ImportState(state_file, source.key) as state:
+        if not state.keeps:
+            return write_ties(source.read(state), output)
+        for ties in source.read(state):
+            state.add(ties, source.adds)
+        state.remove_old(source.adds, LEAST_WEIGHT)
+        written = write_ties(state.read_ties(), output)
+        state.commit()
+        return written
+
+
+def write_ties(batches: Iterable[Ties], output: Path) -> int:
+    """Write edges as CSV with a header, to a file that appears whole or to stdout; returns how many."""
+    if output == STDOUT:
+        return _write_lines(batches, sys.stdout)
+    with replace_file(output, private=True) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=False)
+        written = _write_lines(batches, text)
+        text.detach()
+    return written
+
+
+def _write_lines(batches: Iterable[Ties], file: io.TextIOBase | io.TextIOWrapper | object) -> int:
+    written, writer = 0, csv.writer(file, lineterminator="\n")  # type: ignore[arg-type]
+    writer.writerow(("source", "target", "weight"))
+    for ties in batches:
+        writer.writerows(zip(ties.own, ties.other, _as_text(ties), strict=True))
+        written += len(ties.own)
+    return written
+
+
+def _as_text(ties: Ties) -> Iterator[str]:
+    weights = np.ones(len(ties.own)) if ties.weights is None else ties.weights
+    return (f"{weight:.6g}" for weight in weights.tolist())
