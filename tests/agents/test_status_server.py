@@ -10,7 +10,7 @@ import time
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from manela.agents import status_server
+from manela import local_server
 from manela.agents.status_server import StatusServer, write_metrics
 from manela.errors import AgentError
 
@@ -103,7 +103,7 @@ def test_a_name_that_is_not_this_machines_is_refused(page, host, status):
 
 
 def test_whoever_says_nothing_or_little_keeps_nobody_else_out_for_long(page, monkeypatch):
-    monkeypatch.setattr(status_server, "_PATIENCE", 0.5)
+    monkeypatch.setattr(local_server, "_PATIENCE", 0.5)
     port = int(page.url.split(":")[2].strip("/"))
     idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(40)]
     try:
@@ -137,7 +137,7 @@ def test_where_no_thread_can_be_had_the_place_is_free_again(page, monkeypatch):
 
 
 def test_an_address_that_is_taken_is_said(page):
-    with pytest.raises(AgentError, match=r"watch: cannot listen on 127\.0\.0\.1:\d+: Address already in use"):
+    with pytest.raises(AgentError, match=r"cannot listen on 127\.0\.0\.1:\d+: Address already in use"):
         StatusServer(f"127.0.0.1:{page.url.split(':')[2].strip('/')}", lambda: STATUS)
 
 

@@ -16,7 +16,7 @@ Nov 16 10:00:02 mx postfix/qmgr[17]: 4Abc12: removed
 Nov 16 10:00:03 mx postfix/qmgr[17]: 4Def34: from=<>, size=900, nrcpt=1 (queue active)
 Nov 16 10:00:04 mx postfix/local[19]: 4Def34: to=<anna@example.org>, relay=local, dsn=2.0.0, status=sent (delivered)
 2026-11-16T10:00:05.123456+01:00 mx postfix/qmgr[17]: 4Ghi56: from=<bob@x.net>, size=900, nrcpt=1 (queue active)
-2026-11-16T10:00:06.123456+01:00 mx postfix/lmtp[20]: 4Ghi56: to=<anna@example.org>, orig_to=<i@example.org>, status=sent
+2026-11-16T10:00:06.123456+01:00 mx postfix/lmtp[20]: 4Ghi56: to=<anna@example.org>, orig_to=<i@x.net>, status=sent
 """
 EXIM = """\
 2026-11-16 10:00:00 1abcde-0001Ab-CD <= anna@example.org H=host [1.2.3.4] P=esmtps S=900 id=x@y

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from manela.agents.names import check_host_name
 from manela.agents.options import PeerOptions, Rates, read_table, write_line, write_table
 from manela.agents.terms import Terms
 from manela.errors import AgentError, ParameterError
+from manela.local_server import is_local
 from manela.params import DEFAULT_RATIOS, PAPER, PARAMETERS, check
 from manela.settings import check_all
 
@@ -121,14 +121,6 @@ def check_watch(address: str) -> str:
     if address and not is_local(check_address(address).rpartition(":")[0].strip("[]")):
         raise AgentError(f"watch must be an address of this machine alone, as in 127.0.0.1:7447, got {address!r}")
     return address
-
-
-def is_local(host: str) -> bool:
-    """Whether a name or an address leads to this machine and nowhere else."""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _check(tables: dict[str, Any]) -> Config:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from manela import __version__
+from manela.agents.answering import ANSWERS, ON, Answering
 from manela.agents.backups import keep_backup, remove_leftovers
 from manela.agents.config import FILE, read_config
 from manela.agents.descriptors import Reserve, allow_many_files
@@ -116,6 +117,8 @@ class Daemon:
         self._began, self._speed = time.time(), Speed(host.pairs)
         self._host = host
         self._watch: Any = None
+        self._answering = Answering(self.config.name)
+        self._answering.turn(store.get(ANSWERS) == ON)
 
     async def run(self, while_stdin: bool) -> None:
         """Until told to stop."""
@@ -149,7 +152,7 @@ class Daemon:
                 from manela.agents.status_server import StatusServer
 
                 self._write_status()
-                self._watch = StatusServer(self.config.watch, self._read_status)
+                self._watch = StatusServer(self.config.watch, self._read_status, self._answering.find)
                 log("watched", page=self._watch.url)
             if while_stdin:
                 # not of the executor, which would be waited for at the end
@@ -273,6 +276,8 @@ class Daemon:
 
     async def _save_round(self) -> None:
         """Keep each round; several short ones together, unless hosts go in lock-step."""
+        if self._watch is not None:
+            self._answering.look(self.service.host)
         if not self._settled:
             self._settled = True
             drop_code()
@@ -326,6 +331,8 @@ class Daemon:
                     await self._journal.flush()
                 finally:  # also where nothing can be written down
                     self._write_status()
+                if self._watch is not None:
+                    self._answering.look(self.service.host)
                 changes = self.store.changes
                 if changes != self._changes or self._reload:
                     self._changes, again = changes, self._reload
@@ -340,6 +347,7 @@ class Daemon:
     async def _look_again(self, server: Any, transport: Any, told: bool) -> None:
         """Peers, certificates or edges may be others now."""
         self._reload = False
+        self._answering.turn(self.store.get(ANSWERS) == ON)
         keys = self._used_keys
         try:
             keys = self._keys()

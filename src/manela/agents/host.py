@@ -321,6 +321,19 @@ class Host:
         """Some rows, shape (rows, tables, m)."""
         return np.stack([table[rows, : self.terms.settings.dimensions] for table in tables], axis=1)
 
+    def read_known(self) -> npt.NDArray[np.float32]:
+        """A copy of the vectors of own nodes, and of neighbours elsewhere as they were shown last, zero if never.
+
+        The shape is (known, m).
+        """
+        known = np.zeros((self.known, self.terms.settings.dimensions), np.float32)
+        known[: self.own] = self.vectors[:, 0]
+        return known
+
+    def find_smoothed(self) -> npt.NDArray[np.float32] | None:
+        """The smoothed vectors of own nodes, (n, m), None where there are none."""
+        return None
+
     def save(self) -> Saved:
         """The state to go on from."""
         return Saved(

@@ -600,6 +600,17 @@ class MessageHost(Host):
 
     # what is kept
 
+    def read_known(self) -> npt.NDArray[np.float32]:
+        """A copy of the vectors of own nodes, and of neighbours elsewhere as they were shown last, zero if never."""
+        known = super().read_known()
+        shown = np.flatnonzero(self._arcs.seen[self.own :]) + self.own
+        known[shown] = self._widen(self._rounds.shown[0], shown)
+        return known
+
+    def find_smoothed(self) -> npt.NDArray[np.float32] | None:
+        """The smoothed vectors of own nodes, (n, m), None where there are none."""
+        return None if self.smoothed is None else self.smoothed.copy()
+
     def save(self) -> Saved:
         """The state to go on from, and the smoothed vectors."""
         return replace(super().save(), falls_at=self._falls_at, smoothed=self.smoothed, whole=self.whole)

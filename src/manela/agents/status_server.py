@@ -2,71 +2,47 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import socket
-import threading
-import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from socketserver import TCPServer
 from typing import Any
-from urllib.parse import urlsplit
 
-from manela.agents.config import is_local
-from manela.errors import AgentError
+from manela.local_server import LocalServer, Query, Reply
 
-_AT_ONCE = 16
-"""Connections that are answered at the same time."""
-_PATIENCE = 5.0
-"""Seconds after which whoever has asked nothing, or not read the answer, is hung up."""
-_PAUSE = 0.1
-"""Seconds until another try where the system has no connection to give."""
 _STATES = ("meeting", "learning", "done")
 """What a daemon does while it can be watched."""
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
-
 Status = dict[str, Any]
 """What the daemon writes to status.json."""
 
 
-class StatusServer:
-    """Answers on an address until it is closed; threads of its own, so that a round does not keep anyone waiting.
+class StatusServer(LocalServer):
+    """Shows what a daemon does, on an address of its machine.
 
-    Attributes
+    Parameters
     ----------
-    url : str
-        Of the page.
+    address : str
+    read : callable
+        The status as it is now.
+    find_answer : callable, optional
+        Replies to whatever else is asked for; None where there is no such thing.
     """
 
-    def __init__(self, address: str, read: Callable[[], Status]) -> None:
-        host, _, port = address.rpartition(":")
-        try:
-            self._server = _Server((host.strip("[]"), int(port)), partial(_Handler, read))
-        except OSError as error:
-            raise AgentError(f"watch: cannot listen on {address}: {error.strerror or error}") from error
-        self.url = f"http://{host}:{self._server.server_address[1]}/"
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name="watch", daemon=True
-        )
-        self._thread.start()
+    def __init__(
+        self, address: str, read: Callable[[], Status], find_answer: Callable[[str, Query], Reply | None] | None = None
+    ) -> None:
+        self._read, self._find_answer = read, find_answer
+        super().__init__(address, self._find)
 
-    def close(self) -> None:
-        """Listen no more; whoever is being answered is not waited for."""
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+    def _find(self, path: str, query: Query) -> Reply:
+        if path == "/":
+            return Reply("text/html", files("manela.agents").joinpath("status.html").read_text(encoding="utf-8"))
+        if path == "/status.json":
+            return Reply("application/json", json.dumps(self._read()))
+        if path == "/metrics":
+            return Reply("text/plain; version=0.0.4", write_metrics(self._read()))
+        found = None if self._find_answer is None else self._find_answer(path, query)
+        return found or Reply("text/plain", "there are /, /status.json and /metrics\n", HTTPStatus.NOT_FOUND)
 
 
 def write_metrics(status: Status) -> str:
@@ -129,102 +105,3 @@ def _family(name: str, kind: str, help_text: str, values: dict[Any, float]) -> I
 
 def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads, block_on_close = True, False
-    request_queue_size = _AT_ONCE
-
-    def __init__(self, address: tuple[str, int], handler: Any) -> None:
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        self._free = threading.Semaphore(_AT_ONCE)
-        super().__init__(address, handler)
-
-    def server_bind(self) -> None:
-        """Without a look at the name server, which http.server would take."""
-        TCPServer.server_bind(self)
-        self.server_name, self.server_port = "localhost", int(self.server_address[1])
-
-    def get_request(self) -> Any:
-        """The next connection; where there can be none, socketserver asks again at once."""
-        try:
-            return super().get_request()
-        except OSError:
-            time.sleep(_PAUSE)
-            raise
-
-    def verify_request(self, *_: Any) -> bool:
-        """Whether there is room for one more; otherwise it is hung up."""
-        return self._free.acquire(blocking=False)
-
-    def process_request(self, *given: Any) -> None:
-        """Answer in a thread of its own, if one can be had."""
-        try:
-            super().process_request(*given)
-        except RuntimeError:
-            self._free.release()
-            raise
-
-    def process_request_thread(self, request: Any, *given: Any) -> None:
-        """Answer, and make room again; in time, however slowly the other side is."""
-        hanging_up = threading.Timer(_PATIENCE, _hang_up, (request,))
-        hanging_up.daemon = True
-        try:
-            hanging_up.start()
-            super().process_request_thread(request, *given)
-        finally:
-            hanging_up.cancel()
-            self._free.release()
-
-    def handle_error(self, *_: Any) -> None:
-        """Nothing to say of whoever hung up."""
-
-
-def _hang_up(connection: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server_version, sys_version = "manela", ""
-
-    def __init__(self, read: Callable[[], Status], *rest: Any) -> None:
-        self._read = read
-        super().__init__(*rest)
-
-    def do_GET(self) -> None:
-        if not self._is_for_us():
-            self._answer("text/plain", "this page is for this machine only\n", HTTPStatus.MISDIRECTED_REQUEST)
-            return
-        path = self.path.partition("?")[0]
-        if path == "/":
-            self._answer("text/html", files("manela.agents").joinpath("status.html").read_text(encoding="utf-8"))
-        elif path == "/status.json":
-            self._answer("application/json", json.dumps(self._read()))
-        elif path == "/metrics":
-            self._answer("text/plain; version=0.0.4", write_metrics(self._read()))
-        else:
-            self._answer("text/plain", "there are /, /status.json and /metrics\n", HTTPStatus.NOT_FOUND)
-
-    do_HEAD = do_GET  # noqa: N815 - the same
-
-    def _is_for_us(self) -> bool:
-        """Whether the browser means this machine: a page from elsewhere may have its own name lead here."""
-        try:
-            name = urlsplit(f"//{self.headers.get('Host', 'localhost')}").hostname
-        except ValueError:
-            return False
-        return name is not None and is_local(name)
-
-    def _answer(self, kind: str, text: str, status: HTTPStatus = HTTPStatus.OK) -> None:
-        content = text.encode()
-        self.send_response(status)
-        for name, value in {**_HEADERS, "Content-Type": f"{kind}; charset=utf-8"}.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
-
-    def log_message(self, *_: Any) -> None:
-        """The daemon's log is for what it does."""

@@ -209,6 +209,33 @@ def learn(
 
 
 @agent.command()
+def serve(
+    home: Home = HOME,
+    off: Annotated[bool, typer.Option("--off", help="End it.")] = False,
+) -> None:
+    """Have the daemon answer questions on its status page's address: who is near, whom to recommend, odd edges, groups.
+
+    Asked for are own nodes. Found are own nodes and those of other hosts that are neighbours of own ones, never others.
+    """
+    from manela.agents.answering import ANSWERS, ON
+    from manela.agents.config import FILE, read_config
+    from manela.agents.folder import read_status
+    from manela.agents.store import Store
+    from manela.answers.questions import PAGE
+
+    if not read_config(home / FILE).watch:
+        raise AgentError(f'{home / FILE}: set watch to an address of this machine, as in "127.0.0.1:7447", and restart')
+    with Store(home) as store:
+        store.put(ANSWERS, "" if off else ON)
+    if off:
+        print("the daemon answers no more")
+        return
+    found = read_status(home)
+    where = f"{found['watch']}{PAGE[1:]}" if found["running"] and found.get("watch") else "when the daemon runs"
+    print(f"the daemon answers: {where}")
+
+
+@agent.command()
 def invite(
     address: Annotated[
         str,

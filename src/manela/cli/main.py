@@ -17,8 +17,11 @@ from manela.cli.evaluate import evaluate
 from manela.cli.failure import end_with, fail, terminate
 from manela.cli.federate import federate
 from manela.cli.import_ import imports
+from manela.cli.groups import groups
 from manela.cli.info import info
+from manela.cli.map import map_vectors
 from manela.cli.reproduce import reproduce
+from manela.cli.serve import serve
 from manela.cli.similar import similar
 from manela.cli.tune import tune
 from manela.errors import ManelaWarning
@@ -33,6 +36,9 @@ app = typer.Typer(
 app.command()(embed)
 app.command()(info)
 app.command()(similar)
+app.command()(groups)
+app.command("map")(map_vectors)
+app.command()(serve)
 app.add_typer(evaluate, name="evaluate")
 app.command()(tune)
 app.command()(reproduce)

@@ -1,0 +1,74 @@
+"""manela serve: answers from a file of vectors, on this machine alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from manela.embedding import Embedding
+
+
+def serve(
+    embedding: Annotated[Path, typer.Argument(metavar="OUT", help="What `manela embed` wrote.")],
+    edges: Annotated[
+        str,
+        typer.Option(metavar="GRAPH", help="The network, so that neighbours are not recommended and edges are judged."),
+    ] = "",
+    address: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where to answer, an address of this machine.")
+    ] = "127.0.0.1:7448",
+) -> None:
+    """Answer questions until Ctrl-C: who is near a node, whom to recommend, which edges are odd, groups.
+
+    A page to ask on is at /answers, and /openapi.json describes the rest.
+    """
+    from http import HTTPStatus
+    from threading import Event
+
+    from manela.agents.config import check_watch
+    from manela.answers.book import AnswerBook
+    from manela.answers.questions import PAGE, Questions
+    from manela.errors import ParameterError
+    from manela.formats.embeddings import read_embedding
+    from manela.local_server import LocalServer, Query, Reply
+
+    if not check_watch(address):
+        raise ParameterError("address must be one of this machine, as in 127.0.0.1:7448.")
+    read = read_embedding(embedding)
+    arrays = _read_neighbours(edges, read) if edges else (None, None)
+    names = list(map(str, read.nodes.tolist()))
+    if len(set(names)) < len(names):
+        raise ParameterError(f"{embedding}: two ids are written alike, so that nobody could say which is asked for.")
+    book = AnswerBook(names, read.vectors, len(names), *arrays)
+    questions = Questions(embedding.name, lambda: book)
+
+    def find(path: str, query: Query) -> Reply:
+        found = questions.find(PAGE if path == "/" else path, query)
+        return found or Reply("text/plain", f"there are {PAGE} and /openapi.json\n", HTTPStatus.NOT_FOUND)
+
+    server = LocalServer(address, find)
+    print(f"{server.url}{PAGE[1:]}: {len(names):,} nodes; Ctrl-C ends it", flush=True)
+    try:
+        Event().wait()
+    finally:
+        server.close()
+
+
+def _read_neighbours(source: str, embedding: Embedding) -> tuple[Any, Any]:
+    """The neighbours of each node of an embedding, as rows; nodes that have no vector are left out."""
+    import numpy as np
+
+    from manela.bar import report_download
+    from manela.datasets.loading import load_graph
+
+    graph = load_graph(source, progress=report_download(source))
+    rows = np.array([embedding.row(node) if node in embedding else -1 for node in graph.nodes.tolist()])
+    sources = np.repeat(rows, graph.degrees)
+    targets = rows[graph.indices]
+    kept = (sources >= 0) & (targets >= 0)
+    order = np.lexsort((targets[kept], sources[kept]))
+    counts = np.bincount(sources[kept], minlength=len(embedding))
+    return np.concatenate(([0], np.cumsum(counts))), targets[kept][order]

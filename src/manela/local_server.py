@@ -1,0 +1,193 @@
+"""LocalServer: a small web server for this machine alone, with bounds on what anybody can ask of it."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from socketserver import TCPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from manela.errors import AgentError
+
+_AT_ONCE = 16
+"""Connections that are answered at the same time."""
+_PATIENCE = 5.0
+"""Seconds after which whoever has asked nothing, or not read the answer, is hung up."""
+_PAUSE = 0.1
+"""Seconds until another try where the system has no connection to give."""
+_MOST_FIELDS = 20
+"""Fields of a query; one with more is refused."""
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+
+Query = dict[str, str]
+"""The fields of a query by their names."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What is answered: a media type, a text, and a status."""
+
+    kind: str
+    text: str
+    status: HTTPStatus = HTTPStatus.OK
+
+
+Find = Callable[[str, Query], Reply]
+"""The reply to a path and a query."""
+
+
+class LocalServer:
+    """Answers on an address of this machine until it is closed, in threads of its own.
+
+    Parameters
+    ----------
+    address : str
+        `host:port`; the port may be 0 for any that is free.
+    find : callable
+        The reply to a path and a query.
+
+    Attributes
+    ----------
+    url : str
+        Of the page at its root.
+    """
+
+    def __init__(self, address: str, find: Find) -> None:
+        host, _, port = address.rpartition(":")
+        try:
+            self._server = _Server((host.strip("[]"), int(port)), partial(_Handler, find))
+        except OSError as error:
+            raise AgentError(f"cannot listen on {address}: {error.strerror or error}") from error
+        self.url = f"http://{host}:{self._server.server_address[1]}/"
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name="local server", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """Listen no more; whoever is being answered is not waited for."""
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+def is_local(host: str) -> bool:
+    """Whether a name or an address leads to this machine and nowhere else."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads, block_on_close = True, False
+    request_queue_size = _AT_ONCE
+
+    def __init__(self, address: tuple[str, int], handler: Any) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self._free = threading.Semaphore(_AT_ONCE)
+        super().__init__(address, handler)
+
+    def server_bind(self) -> None:
+        """Without a look at the name server, which http.server would take."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = "localhost", int(self.server_address[1])
+
+    def get_request(self) -> Any:
+        """The next connection; where there can be none, socketserver asks again at once."""
+        try:
+            return super().get_request()
+        except OSError:
+            time.sleep(_PAUSE)
+            raise
+
+    def verify_request(self, *_: Any) -> bool:
+        """Whether there is room for one more; otherwise it is hung up."""
+        return self._free.acquire(blocking=False)
+
+    def process_request(self, *given: Any) -> None:
+        """Answer in a thread of its own, if one can be had."""
+        try:
+            super().process_request(*given)
+        except RuntimeError:
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, *given: Any) -> None:
+        """Answer, and make room again; in time, however slowly the other side is."""
+        hanging_up = threading.Timer(_PATIENCE, _hang_up, (request,))
+        hanging_up.daemon = True
+        try:
+            hanging_up.start()
+            super().process_request_thread(request, *given)
+        finally:
+            hanging_up.cancel()
+            self._free.release()
+
+    def handle_error(self, *_: Any) -> None:
+        """Nothing to say of whoever hung up."""
+
+
+def _hang_up(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server_version, sys_version = "manela", ""
+
+    def __init__(self, find: Find, *rest: Any) -> None:
+        self._find = find
+        super().__init__(*rest)
+
+    def do_GET(self) -> None:
+        if not self._is_for_us():
+            self._answer(Reply("text/plain", "this page is for this machine only\n", HTTPStatus.MISDIRECTED_REQUEST))
+            return
+        path, _, query = self.path.partition("?")
+        try:
+            fields = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"))
+        except ValueError:
+            self._answer(Reply("text/plain", "the query is none\n", HTTPStatus.BAD_REQUEST))
+            return
+        self._answer(self._find(path, fields))
+
+    do_HEAD = do_GET  # noqa: N815 - the same
+
+    def _is_for_us(self) -> bool:
+        """Whether the browser means this machine: a page from elsewhere may have its own name lead here."""
+        try:
+            name = urlsplit(f"//{self.headers.get('Host', 'localhost')}").hostname
+        except ValueError:
+            return False
+        return name is not None and is_local(name)
+
+    def _answer(self, reply: Reply) -> None:
+        content = reply.text.encode(errors="replace")
+        self.send_response(reply.status)
+        for name, value in {**_HEADERS, "Content-Type": f"{reply.kind}; charset=utf-8"}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing is written down of who asks for what."""
