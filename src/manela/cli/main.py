@@ -20,6 +20,7 @@ from manela.cli.import_ import imports
 from manela.cli.groups import groups
 from manela.cli.info import info
 from manela.cli.map import map_vectors
+from manela.cli.odd_and_missing import anomalies, recommend
 from manela.cli.reproduce import reproduce
 from manela.cli.serve import serve
 from manela.cli.similar import similar
@@ -38,6 +39,8 @@ app.command()(info)
 app.command()(similar)
 app.command()(groups)
 app.command("map")(map_vectors)
+app.command()(anomalies)
+app.command()(recommend)
 app.command()(serve)
 app.add_typer(evaluate, name="evaluate")
 app.command()(tune)

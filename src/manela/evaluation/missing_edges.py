@@ -1,0 +1,79 @@
+"""Missing edges: pairs that are not joined and that the network leads one to expect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from manela.errors import ParameterError
+from manela.evaluation.heuristics import score_adamic_adar
+from manela.evaluation.links import Rows, Scorer, Split, hide_edges, sample_nodes, score_vectors
+from manela.graph import Graph
+
+Learn = Callable[[Graph], npt.NDArray[np.float32]]
+"""The vectors of a network, a row for each of its nodes."""
+
+_SHARE = 0.1
+"""Of the edges that are hidden; with more, the score is surer, and less is left to learn from."""
+_MOST_ASKED = 2000
+"""Nodes for which hidden edges are looked for."""
+_BLOCK = 1 << 24
+"""Scores held at a time."""
+
+
+@dataclass(frozen=True)
+class Recall:
+    """How many of the edges that were hidden are among those recommended.
+
+    Attributes
+    ----------
+    hidden : int
+        Edges that were hidden from what was learned, of the nodes asked for.
+    by_vectors, by_neighbours : float
+        The share of them that is found by vectors, and by common neighbours (Adamic and Adar), which learns nothing.
+    """
+
+    hidden: int
+    by_vectors: float
+    by_neighbours: float
+
+
+def recommend(graph: Graph, scorer: Scorer, rows: Rows, count: int) -> Iterator[tuple[Rows, npt.NDArray[np.float64]]]:
+    """For each of the nodes, rows of those that it is not joined with and that score highest, with the scores."""
+    if count < 1:
+        raise ParameterError(f"count must be at least 1, got {count}.")
+    known = sp.csr_array(graph.to_scipy() != 0)
+    count = min(count, graph.number_of_nodes)
+    step = max(1, _BLOCK // graph.number_of_nodes)
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        scores = np.array(scorer(part), dtype=np.float64)
+        scores[known[part].toarray()] = -np.inf
+        scores[np.arange(len(part)), part] = -np.inf
+        best = np.argpartition(-scores, count - 1, axis=1)[:, :count]
+        for line, places in zip(scores, best, strict=True):
+            order = places[np.lexsort((places, -line[places]))]
+            order = order[line[order] > -np.inf]
+            yield order.astype(np.int64), line[order]
+
+
+def measure_recall(graph: Graph, learn: Learn, count: int, random_state: Any = 0) -> Recall:
+    """Hide a tenth of the edges, learn from the rest, and see how many are among `count` recommended for a node."""
+    split = hide_edges(graph, _SHARE, random_state)
+    rows = sample_nodes(split, _MOST_ASKED, random_state)
+    by_vectors, hidden = _find_hidden(split, score_vectors(learn(split.graph)), rows, count)
+    by_neighbours, _ = _find_hidden(split, score_adamic_adar(split.graph), rows, count)
+    return Recall(hidden, by_vectors / max(1, hidden), by_neighbours / max(1, hidden))
+
+
+def _find_hidden(split: Split, scorer: Scorer, rows: Rows, count: int) -> tuple[int, int]:
+    """How many hidden edges are recommended, and how many there are."""
+    found = 0
+    for row, (places, _) in zip(rows, recommend(split.graph, scorer, rows, count), strict=True):
+        found += int(split.hidden[[int(row)]][:, places].nnz)
+    return found, int(split.hidden[rows].nnz)
