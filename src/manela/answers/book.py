@@ -85,14 +85,21 @@ class AnswerBook:
     def find_near(self, node: str, count: int = 10) -> list[Near]:
         """The own nodes that are most similar to an own node."""
         row = self.find_row(node)
-        return self._take_best(self._own_directions, row, np.array([row]), count)
+        similarities = self._own_directions @ self._own_directions[row]
+        return self._take_best(similarities, self._own_directions, row, np.array([row]), count)
 
     def recommend(self, node: str, count: int = 10) -> list[Near]:
-        """The nodes that are most similar to an own node and not its neighbours."""
+        """The nodes whose vectors have the largest products with that of an own node, and that are not its neighbours.
+
+        Products rather than cosines, as they find more of the edges that are hidden for a trial.
+        """
         row = self.find_row(node)
         known = np.append(self._find_neighbours(row), row)
-        directions = self._own_directions if self.own == len(self.names) else self._directions
-        return self._take_best(directions, row, known, count)
+        if self.own == len(self.names):
+            vectors, directions = self.vectors if self.own_vectors is None else self.own_vectors, self._own_directions
+        else:
+            vectors, directions = self.vectors, self._directions
+        return self._take_best(vectors @ vectors[row], directions, row, known, count)
 
     def judge_edge(self, node: str, other: str) -> Oddness:
         """How odd an edge is, or would be, between an own node and another one."""
@@ -151,15 +158,17 @@ class AnswerBook:
             return np.empty(0, dtype=np.int64)
         return self.indices[self.indptr[row] : self.indptr[row + 1]]
 
-    def _take_best(self, directions: Vectors, row: int, leave_out: Integers, count: int) -> list[Near]:
-        similarities = directions @ directions[row]
-        similarities[leave_out[leave_out < len(directions)]] = -np.inf
-        if len(directions) > self.own:
-            similarities[self._unseen] = -np.inf
-        count = min(_check_count(count), len(directions))
-        best = np.argpartition(similarities, len(directions) - count)[-count:]
-        best = best[np.lexsort((best, -similarities[best]))]
-        return [Near(self.names[place], float(similarities[place])) for place in best if similarities[place] > -np.inf]
+    def _take_best(self, scores: Vectors, directions: Vectors, row: int, leave_out: Integers, count: int) -> list[Near]:
+        """The nodes with the best scores, with their cosines."""
+        scores[leave_out[leave_out < len(scores)]] = -np.inf
+        if len(scores) > self.own:
+            scores[self._unseen] = -np.inf
+        count = min(_check_count(count), len(scores))
+        best = np.argpartition(scores, len(scores) - count)[-count:]
+        best = best[np.lexsort((best, -scores[best]))]
+        best = best[scores[best] > -np.inf]
+        cosines = directions[best] @ directions[row]
+        return [Near(self.names[place], float(cosine)) for place, cosine in zip(best, cosines, strict=True)]
 
     @cached_property
     def _rows(self) -> dict[str, int]:
