@@ -1,0 +1,134 @@
+"""A host's own part of a network, imported from where it lives."""
+
+import numpy as np
+import pytest
+
+from manela.agents.config import Config
+from manela.agents.folder import init
+from manela.agents.identity import make_identity, read_certificate
+from manela.agents.imports import FOLDER, import_to_host
+from manela.agents.neighbourhood import Edge
+from manela.agents.store import Store
+from manela.errors import AgentError
+from manela.sources.ties import Ties
+
+
+class Place:
+    """A source of which a test says what it holds."""
+
+    key, own_hosts = "place", frozenset()
+
+    def __init__(self, edges, adds=False, own_hosts=frozenset()):
+        self.edges, self.adds, self.own_hosts = edges, adds, own_hosts
+
+    def read(self, state):
+        own, other, weights = zip(*self.edges, strict=True) if self.edges else ((), (), ())
+        yield Ties(own, other, np.array(weights, dtype=np.float64))
+
+    def describe(self):
+        return f"{len(self.edges)} edges"
+
+
+@pytest.fixture
+def home(tmp_path):
+    init(tmp_path / "alpha", Config("alpha.example", "127.0.0.1:7446", {}))
+    make_identity("beta.example", tmp_path / "key", tmp_path / "certificate")
+    with Store(tmp_path / "alpha") as store:
+        store.add_peer("beta.example", "127.0.0.1:1", read_certificate(tmp_path / "certificate"))
+    return tmp_path / "alpha"
+
+
+def edges_in(home):
+    with Store(home) as store:
+        return {(edge.own, edge.other, edge.weight) for edge in store.edges() if edge.other is not None}
+
+
+def test_edges_with_own_nodes_and_those_of_peers_are_taken(home):
+    done = import_to_host(home, Place([
+        ("anna@alpha.example", "bob@beta.example", 2.0),
+        ("anna@alpha.example", "carl@alpha.example", 1.0),
+        ("anna", "dora", 1.0),
+        ("anna@alpha.example", "x@nobody.example", 1.0),
+        ("anna@alpha.example", "y@Not A Host", 1.0),
+        ("\x07", "dora", 1.0),
+        ("p@beta.example", "q@beta.example", 1.0),
+    ]))  # fmt: skip
+    assert edges_in(home) == {
+        ("anna", ("bob", "beta.example"), 2.0),
+        ("anna", ("carl", "alpha.example"), 1.0),
+        ("anna", ("dora", "alpha.example"), 1.0),
+    }
+    assert (done.edges, done.removed, done.with_strangers, done.odd) == (3, 0, 1, 3)
+    assert str(done) == (
+        "3 edges taken, 1 left out, with hosts that are no peers, 3 left out, with names that no node can have"
+    )
+
+
+def test_an_edge_that_the_source_lost_is_removed_and_others_stay(home):
+    with Store(home) as store:
+        store.add_edges([Edge("by", ("hand", "alpha.example"))])
+    import_to_host(home, Place([("a", "b", 1.0), ("a", "c", 1.0)]))
+    done = import_to_host(home, Place([("a", "b", 3.0)]))
+    assert done.removed == 1
+    assert edges_in(home) == {("a", ("b", "alpha.example"), 3.0), ("by", ("hand", "alpha.example"), 1.0)}
+
+
+def test_what_adds_is_added_to_what_was_there_before(home):
+    for _ in range(2):
+        import_to_host(home, Place([("a", "b", 1.5)], adds=True))
+    assert edges_in(home) == {("a", ("b", "alpha.example"), 3.0)}
+
+
+def test_edges_with_a_host_are_taken_once_it_is_a_peer(home, tmp_path):
+    import_to_host(home, Place([("a", "b@gamma.example", 1.0)], adds=True))
+    assert edges_in(home) == set()
+    make_identity("gamma.example", tmp_path / "key2", tmp_path / "certificate2")
+    with Store(home) as store:
+        store.add_peer("gamma.example", "127.0.0.1:2", read_certificate(tmp_path / "certificate2"))
+    import_to_host(home, Place([], adds=True))
+    assert edges_in(home) == {("a", ("b", "gamma.example"), 1.0)}
+
+
+def test_several_own_domains_are_kept_apart(home):
+    own = frozenset({"alpha.example", "other.example"})
+    import_to_host(home, Place([("a@alpha.example", "a@other.example", 1.0)], own_hosts=own))
+    assert edges_in(home) == {("a", ("a@other.example", "alpha.example"), 1.0)}
+
+
+def test_a_host_of_another_name_is_refused(home):
+    with pytest.raises(AgentError, match="this host is called alpha.example"):
+        import_to_host(home, Place([("a@x.example", "b@x.example", 1.0)], own_hosts=frozenset({"x.example"})))
+    assert edges_in(home) == set()
+
+
+def test_what_is_kept_is_the_owners_alone(home):
+    import_to_host(home, Place([("a", "b", 1.0)]))
+    assert (home / FOLDER).stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in (home / FOLDER).iterdir()} == {0o600}
+
+
+def test_the_command_reads_mail_into_a_host(home, tmp_path, manela_here):
+    (tmp_path / "box").write_text(
+        "From x Mon Nov 16 10:00:00 2026\nMessage-ID: <1@x>\nFrom: anna@alpha.example\nTo: bob@beta.example\n\nhello\n"
+    )
+    done = manela_here(
+        "agent",
+        "edges",
+        "import",
+        "mail",
+        tmp_path / "box",
+        "--domain",
+        "alpha.example",
+        "--half-life",
+        0,
+        "--home",
+        home,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "1 edges taken; 1 messages in 1 mailbox\n"
+    assert edges_in(home) == {("anna", ("bob", "beta.example"), 1.0)}
+    (tmp_path / "edges.csv").write_text("c,d\n")
+    for words in (("file",), ()):
+        done = manela_here("agent", "edges", "import", *words, "--home", home, tmp_path / "edges.csv")
+        assert done.returncode == 0, done.stderr
+    assert ("c", ("d", "alpha.example"), 1.0) in edges_in(home)
