@@ -1,0 +1,45 @@
+import csv
+
+import numpy as np
+import pytest
+
+from manela.formats.graphs import read_graph
+from manela.sources.ties import Ties
+from manela.sources.writing import write_ties
+
+
+def test_names_with_commas_and_quotes_are_read_as_they_were(tmp_path):
+    names = ["a,b", 'c"d', "e\nf", "plain"]
+    batches = [Ties(names[:2], names[2:]), Ties(names[2:3], names[3:], np.array([2.5]))]
+    assert write_ties(batches, tmp_path / "edges.csv") == 3
+    with (tmp_path / "edges.csv").open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows == [
+        ["source", "target", "weight"], ["a,b", "e\nf", "1"], ['c"d', "plain", "1"], ["e\nf", "plain", "2.5"],
+    ]  # fmt: skip
+
+
+def test_manela_reads_what_was_written(tmp_path):
+    write_ties(
+        [Ties(["anna@x.org"], ["bob@y.org"], np.array([2.0])), Ties(["carl@x.org"], ["bob@y.org"])], tmp_path / "e.csv"
+    )
+    graph = read_graph(tmp_path / "e.csv")
+    assert set(graph.nodes.tolist()) == {"anna@x.org", "bob@y.org", "carl@x.org"}
+    assert graph.is_weighted
+
+
+def test_a_source_that_fails_in_the_middle_leaves_no_file(tmp_path):
+    def batches():
+        yield Ties(["a"], ["b"])
+        raise ValueError("gone")
+
+    with pytest.raises(ValueError, match="gone"):
+        write_ties(batches(), tmp_path / "edges.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dash_is_standard_output(capsys):
+    from pathlib import Path
+
+    write_ties([Ties(["a"], ["b"])], Path("-"))
+    assert capsys.readouterr().out == "source,target,weight\na,b,1\n"
