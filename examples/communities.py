@@ -9,6 +9,7 @@ from manela import Manela
 from manela.datasets.generators import stochastic_block_model
 from manela.evaluation.separation import measure_separation
 from manela.formats.embeddings import read_embedding
+from manela.maps.page import write_map
 from manela.reports.plots import plot_communities
 
 FOLDER = Path("demo")
@@ -37,7 +38,9 @@ def main() -> None:
 
     picture = FOLDER / "sbm.png"
     plot_communities(together.vectors, communities, "SYN-SBM, learned by four hosts, r₁ = 0.5", picture)
-    print(f"wrote {output}, {FOLDER / 'sbm.npz'} and {picture}")
+    page = FOLDER / "map.html"
+    write_map(together, page, [f"community {community}" for community in communities], graph, title="SYN-SBM")
+    print(f"wrote {output}, {FOLDER / 'sbm.npz'}, {picture} and {page}, which opens in a browser")
 
 
 def _say(separation: object) -> str:

@@ -100,3 +100,9 @@ def test_whatever_a_file_holds_gives_labels_or_our_error(tmp_path_factory, conte
     except FormatError:
         return
     assert labels.matrix.shape == (len(labels.nodes), len(labels.names))
+
+
+def test_an_empty_cell_of_csv_is_no_label(tmp_path):
+    (tmp_path / "l.csv").write_text("node,group\na,0\nb,\nc,1\n")
+    labels = read_labels(tmp_path / "l.csv")
+    assert labels.of(np.array(["a", "b", "c"], dtype=object)).sum(axis=1).tolist() == [1, 0, 1]

@@ -16,8 +16,8 @@ from manela.cli.embed import embed
 from manela.cli.evaluate import evaluate
 from manela.cli.failure import end_with, fail, terminate
 from manela.cli.federate import federate
-from manela.cli.import_ import imports
 from manela.cli.groups import groups
+from manela.cli.import_ import imports
 from manela.cli.info import info
 from manela.cli.map import map_vectors
 from manela.cli.odd_and_missing import anomalies, recommend

@@ -65,8 +65,8 @@ def read_labels(path: str | Path, variable: str = "group") -> Labels:
     """Read labels from a .mat file (the variable `group`, nodes × labels), or from lines of a node and its labels.
 
     In lines a node may have several labels, in one line or in several; columns are parted by commas in .csv, tabs in
-    .tsv, and blanks or commas elsewhere. A line that begins with `#` is a comment; a first line that begins with `node`
-    or `id` is a head.
+    .tsv, and blanks or commas elsewhere. In .csv an empty cell is no label. A line that begins with `#` is a comment; a
+    first line that begins with `node` or `id` is a head.
     """
     path = Path(path)
     if not path.exists():
@@ -121,6 +121,8 @@ def _read_lines(path: Path) -> Labels:
         node, *given = [cell.strip() for cell in cells]
         if not nodes and node.lower() in _HEADS:
             continue
+        if ending == ".csv" and node and given and not any(given):
+            continue  # a cell that is left empty, as `manela groups` does: no label
         given = [label for label in given if label]
         if not node or not given:
             raise FormatError(f"{path}:{number}: must be a node and a label, got {line.strip()[:60]!r}")

@@ -62,6 +62,24 @@ def read_pairs(data: Bytes, separator: int) -> Pairs | None:
         return _number([_compact(values, places, found) for values in ends], threads)
 
 
+def number_pairs(sources: Integers, targets: Integers) -> Pairs:
+    """The same of edges that are in memory, which may be changed."""
+    ends = [sources, targets]
+    least, largest = min(int(sources.min()), int(targets.min())), max(int(sources.max()), int(targets.max()))
+    if least >= 0:
+        with Threads(os.cpu_count() or 1) as threads:
+            return _number(ends, threads)
+    if largest - least >= 2**63:
+        nodes, codes = np.unique(np.concatenate(ends), return_inverse=True)
+        halves = codes.astype(np.int32).reshape(2, -1)
+        return Pairs(halves[0], halves[1], nodes)
+    for values in ends:
+        values -= least  # as the hash has room for numbers from 0 on only
+    with Threads(os.cpu_count() or 1) as threads:
+        found = _number(ends, threads)
+    return found._replace(nodes=found.nodes + least)
+
+
 def _cut_lines(data: Bytes) -> Integers:
     """Borders of pieces of whole lines."""
     borders, at = [0], 0

@@ -1,0 +1,380 @@
+"""Groups of nodes whose vectors point the same way, with a score on nodes that had no part in finding them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.errors import ParameterError
+from manela.randomness import seed_of
+
+Directions = npt.NDArray[np.float32]
+Numbers = npt.NDArray[np.int64]
+
+METHODS = ("kmeans", "hdbscan")
+_SAMPLE, _SEARCHED = 10_000, 5_000
+"""Nodes from which groups are first found, and their number; more find smaller groups and take longer."""
+_MOST_SCORED = 20_000
+"""Hidden nodes that are scored; more take longer, and change the score in the third digit."""
+_FEWEST_TO_HIDE = 50
+"""Nodes from which on a fifth can be hidden; of fewer, a fifth says nothing."""
+_MOST_GROUPS = 400
+"""The largest number of groups that is tried where none is given."""
+_STEPS = 3
+"""Times that the search for the number of groups narrows; each divides the numbers that are left by about four."""
+_RESTARTS = 3
+"""Beginnings of k-means of which the best is taken; more take longer."""
+_ROUNDS, _LAST_ROUNDS = 20, 5
+"""Times that centres are moved at most, by a sample and then by all nodes; more only polish."""
+_RESTLESS = 1000
+"""Centres come to rest when fewer than one in this many nodes changes its group."""
+_BLOCK = 8192
+"""Nodes that are compared with all centres at once; more take more memory."""
+_AXES = 32
+"""Principal axes that HDBSCAN sees; distances along more of them are all alike."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of nodes, and how far they can be trusted.
+
+    Attributes
+    ----------
+    labels : array of int64, shape (n,)
+        The group of each node: 0 for the largest group, 1 for the next, and −1 for nodes in no group.
+    count : int
+        How many groups there are.
+    sizes : array of int64, shape (count,)
+        Nodes of each group, largest first.
+    silhouette : float
+        The mean silhouette by cosine, −1 to 1, of nodes that were hidden while groups were found: how much nearer a
+        hidden node is to the known nodes of its own group than to those of the next. NaN where there were too few.
+    stability : float
+        The adjusted Rand index, 0 for chance and 1 for the same, of two groupings of the hidden nodes, each found from
+        another half of the known ones. NaN where there were too few.
+    hidden : int
+        How many nodes were hidden and scored.
+    method : str
+        "kmeans" or "hdbscan".
+    """
+
+    labels: Numbers
+    count: int
+    sizes: Numbers
+    silhouette: float
+    stability: float
+    hidden: int
+    method: str
+
+
+def find_groups(
+    vectors: npt.ArrayLike, count: int | None = None, method: str = "kmeans", random_state: Any = 0
+) -> Groups:
+    """Find groups of nodes from the directions of their vectors.
+
+    A fifth of the nodes is hidden. Groups are found from the others, and every node, hidden or not, then joins the
+    group that it is nearest to, so that the scores are those of the very groups that are returned. Nodes with a vector
+    of zeros have no direction and are in no group.
+
+    Parameters
+    ----------
+    vectors : array, shape (n, m)
+    count : int, optional
+        How many groups k-means finds; by default the number up to about √n with the largest silhouette.
+    method : {"kmeans", "hdbscan"}, default="kmeans"
+        k-means puts each node in a group; HDBSCAN finds dense regions, their number too, and leaves out the rest.
+    random_state : int, optional
+        The same one gives the same groups.
+
+    Returns
+    -------
+    Groups
+
+    Examples
+    --------
+    >>> angles = np.concatenate([np.linspace(0, 0.2, 40), np.linspace(1.5, 1.7, 30), np.linspace(3, 3.2, 30)])
+    >>> groups = find_groups(np.column_stack([np.cos(angles), np.sin(angles)]))
+    >>> groups.count, groups.sizes.tolist(), round(groups.stability, 2)
+    (3, [40, 30, 30], 1.0)
+    """
+    if method not in METHODS:
+        raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+    directions, rows, nodes = _find_directions(vectors)
+    _check_count(count, method, directions)
+    rng = np.random.default_rng(seed_of(random_state))
+    order = rng.permutation(len(directions))
+    hidden, known = _split(order, count)
+    if method == "kmeans":
+        count = _choose_count(directions[known], rng) if count is None else int(count)
+    grouping = _group(directions[known], count, rng)
+    joined = grouping.assign(directions)
+
+    scored, halves = hidden[:_MOST_SCORED], np.array_split(known, 2)
+    silhouette = stability = float("nan")
+    if len(scored):
+        silhouette = _measure_silhouette(directions[scored], joined[scored], directions[known], joined[known])
+        stability = _measure_stability(directions, scored, halves, count, rng)
+    labels = np.full(nodes, -1, dtype=np.int64)
+    labels[rows], sizes = _number_by_size(joined)
+    return Groups(labels, len(sizes), sizes, silhouette, stability, len(scored), method)
+
+
+def compare_with_labels(groups: Groups, truth: npt.NDArray[np.bool_]) -> tuple[float, int]:
+    """The adjusted mutual information of groups and labels, 0 for chance and 1 for the same, and of how many nodes.
+
+    Nodes with exactly one label count; those in no group count as a group of their own.
+
+    Parameters
+    ----------
+    groups : Groups
+    truth : array of bool, shape (n, labels)
+        Which node has which label.
+    """
+    from sklearn.metrics import adjusted_mutual_info_score
+
+    single = np.flatnonzero(truth.sum(axis=1) == 1)
+    if len(single) == 0:
+        return float("nan"), 0
+    score = adjusted_mutual_info_score(truth[single].argmax(axis=1), groups.labels[single])
+    return float(score), len(single)
+
+
+class _Grouping(Protocol):
+    """What nodes can be put in groups by."""
+
+    def assign(self, directions: Directions) -> Numbers:
+        """The group of each, −1 for none."""
+
+
+@dataclass(frozen=True)
+class _Centres:
+    """Groups of k-means: each node is in that of the nearest centre."""
+
+    centres: Directions
+
+    def assign(self, directions: Directions) -> Numbers:
+        return _find_nearest_centre(directions, self.centres)[0]
+
+
+@dataclass(frozen=True)
+class _Regions:
+    """Groups of HDBSCAN: each node is where the nearest node is that was searched."""
+
+    searched: Directions
+    groups: Numbers
+
+    def assign(self, directions: Directions) -> Numbers:
+        from manela.nearest import find_nearest
+
+        nearest, _ = find_nearest(self.searched, directions, 1)
+        assigned: Numbers = self.groups[nearest[:, 0]]
+        return assigned
+
+
+def _find_directions(vectors: npt.ArrayLike) -> tuple[Directions, Numbers, int]:
+    """Unit vectors of the nodes that have a direction, their rows, and how many nodes there are."""
+    try:
+        given = np.asarray(vectors, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"vectors must be numbers, a row for each node: {error}.") from None
+    if given.ndim != 2 or given.shape[1] == 0:
+        raise ParameterError(
+            f"vectors must have a row for each node and a column or more, got the shape {given.shape}."
+        )
+    if len(given) < 2:
+        raise ParameterError(f"groups need at least 2 nodes, got {len(given)}.")
+    if not np.isfinite(given).all():
+        raise ParameterError("vectors must be finite numbers, got nan or infinity.")
+    # by the largest number first, so that the square of none is too small or too large
+    largest = np.abs(given).max(axis=1)
+    rows = np.flatnonzero(largest > 0)
+    if len(rows) < 2:
+        raise ParameterError(f"groups need at least 2 nodes with a vector other than zero, got {len(rows)}.")
+    directions = given[rows] / largest[rows, None]
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    return directions, rows, len(given)
+
+
+def _check_count(count: Any, method: str, directions: Directions) -> None:
+    """That as many groups can be made as are wanted."""
+    if count is None:
+        return
+    if method != "kmeans":
+        raise ParameterError(f"count is for kmeans; {method} finds by itself how many groups there are.")
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+        raise ParameterError(f"count must be a whole number of at least 1, got {count!r}.")
+    if count > len(directions):
+        raise ParameterError(
+            f"count must be at most the number of nodes with a direction, {len(directions):,}, got {count:,}."
+        )
+    different = _count_different(directions)
+    if count > different:
+        raise ParameterError(f"count must be at most the number of different directions, {different:,}, got {count:,}.")
+
+
+def _count_different(directions: Directions) -> int:
+    return len({direction.tobytes() for direction in directions})
+
+
+def _split(order: Numbers, count: int | None) -> tuple[Numbers, Numbers]:
+    """Hidden and known nodes; none is hidden where there are too few to learn groups from the rest."""
+    size = len(order) // 5
+    if len(order) < _FEWEST_TO_HIDE or (count is not None and count > (len(order) - size) // 2):
+        size = 0
+    return order[:size], order[size:]
+
+
+def _group(known: Directions, count: int | None, rng: np.random.Generator) -> _Grouping:
+    """Groups of these nodes: as many by k-means as are wanted, or by HDBSCAN if no number is."""
+    return _find_regions(known) if count is None else _Centres(_find_centres(known, count, _RESTARTS, rng))
+
+
+def _choose_count(known: Directions, rng: np.random.Generator) -> int:
+    """The number of groups with the largest silhouette, on a sample: first in wide steps, then about the best."""
+    sample = known[:_SEARCHED]
+    most = int(min(_MOST_GROUPS, max(2, np.sqrt(len(known))), _count_different(sample)))
+    if most < 2:
+        return 1
+    scores: dict[int, float] = {}
+    counts = sorted({*range(2, min(most, 8) + 1), *np.geomspace(2, most, 20).round().astype(int).tolist()})
+    for restarts in (1, *[2] * _STEPS):
+        for count in counts:
+            if count not in scores:
+                labels = _Centres(_find_centres(sample, count, restarts, rng)).assign(sample)
+                scores[count] = _measure_silhouette(sample, labels)
+        tried = sorted(scores)
+        place = tried.index(max(tried, key=scores.__getitem__))
+        low, high = tried[max(0, place - 1)], tried[min(len(tried) - 1, place + 1)]
+        counts = np.unique(np.linspace(low, high, 9).round().astype(int)).tolist()
+    return tried[place]
+
+
+def _find_centres(known: Directions, count: int, restarts: int, rng: np.random.Generator) -> Directions:
+    """Centres of k-means on the sphere: the best of several beginnings on a sample, then moved by all."""
+    sample = known[: max(_SAMPLE, 10 * count)]
+    beginnings = [_move(sample, _spread_centres(sample, count, rng), _ROUNDS) for _ in range(restarts)]
+    centres, _ = max(beginnings, key=lambda moved: moved[1])
+    return centres if len(sample) == len(known) else _move(known, centres, _LAST_ROUNDS)[0]
+
+
+def _spread_centres(sample: Directions, count: int, rng: np.random.Generator) -> Directions:
+    """First centres that are far apart: the greedy k-means++, which takes the best of some random nodes each time."""
+    tries = 2 + int(np.log(count))
+    chosen = [int(rng.integers(len(sample)))]
+    distances = np.maximum(1.0 - sample @ sample[chosen[0]], 0.0)
+    while len(chosen) < count:
+        total = np.cumsum(distances, dtype=np.float64)
+        if total[-1] <= 0.0:  # the other nodes are where a centre is
+            chosen += rng.choice(len(sample), count - len(chosen), replace=False).tolist()
+            break
+        drawn = np.minimum(np.searchsorted(total, rng.random(tries) * total[-1], side="right"), len(sample) - 1)
+        left = np.minimum(distances, np.maximum(1.0 - sample[drawn] @ sample.T, 0.0))
+        best = int(left.sum(axis=1).argmin())
+        chosen.append(int(drawn[best]))
+        distances = left[best]
+    return sample[chosen]
+
+
+def _move(directions: Directions, centres: Directions, rounds: int) -> tuple[Directions, float]:
+    """Move centres to the mean directions of their nodes until they come to rest; and the mean cosine."""
+    before: Numbers | None = None
+    for _ in range(rounds):
+        labels, cosines = _find_nearest_centre(directions, centres)
+        if before is not None and np.count_nonzero(labels != before) * _RESTLESS <= len(labels):
+            break
+        before = labels
+        sums = _add_up(directions, labels, len(centres))
+        norms = np.linalg.norm(sums, axis=1, keepdims=True)
+        moved = np.where(norms > 1e-6, sums / np.maximum(norms, 1e-6), centres)
+        empty = np.flatnonzero(np.bincount(labels, minlength=len(centres)) == 0)
+        if len(empty):  # begins anew at the nodes that are worst off
+            moved[empty] = directions[np.argsort(cosines, kind="stable")[: len(empty)]]
+        centres = moved.astype(np.float32)
+    return centres, float(cosines.mean())
+
+
+def _find_nearest_centre(directions: Directions, centres: Directions) -> tuple[Numbers, Directions]:
+    """The centre with the largest cosine for each, and that cosine."""
+    labels = np.empty(len(directions), dtype=np.int64)
+    cosines = np.empty(len(directions), dtype=np.float32)
+    for first in range(0, len(directions), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        products = directions[block] @ centres.T
+        labels[block] = products.argmax(axis=1)
+        cosines[block] = np.take_along_axis(products, labels[block][:, None], axis=1)[:, 0]
+    return labels, cosines
+
+
+def _add_up(directions: Directions, labels: Numbers, count: int) -> npt.NDArray[np.float64]:
+    """The sum of the directions of each group, always added in the same order."""
+    import scipy.sparse as sp
+
+    size = len(labels)
+    members = sp.csr_array((np.ones(size), (labels, np.arange(size))), shape=(count, size))
+    sums: npt.NDArray[np.float64] = members @ directions.astype(np.float64)
+    return sums
+
+
+def _find_regions(known: Directions) -> _Regions:
+    """Dense regions of a sample, by HDBSCAN, along the principal axes."""
+    from sklearn.cluster import HDBSCAN
+
+    sample = known[:_SAMPLE]
+    if len(sample) < 5:
+        raise ParameterError(f"hdbscan needs at least 5 nodes with a direction, got {len(sample)}.")
+    centred = (sample - sample.mean(axis=0)).astype(np.float64)
+    axes = np.linalg.eigh(centred.T @ centred)[1][:, -_AXES:]
+    smallest = max(5, len(sample) // 200)
+    groups = HDBSCAN(min_cluster_size=min(smallest, len(sample)), copy=True).fit_predict(centred @ axes)
+    return _Regions(sample, groups.astype(np.int64))
+
+
+def _measure_silhouette(
+    directions: Directions, labels: Numbers, known: Directions | None = None, known_labels: Numbers | None = None
+) -> float:
+    """The mean silhouette by cosine of nodes against known ones, or against each other where none are given.
+
+    The mean cosine with a group is the product with the group's mean, so no pair of nodes is ever compared. NaN where
+    there are fewer than two groups.
+    """
+    among, among_labels = (directions, labels) if known is None or known_labels is None else (known, known_labels)
+    inside = among_labels >= 0
+    count = int(among_labels.max(initial=-1)) + 1
+    sizes = np.bincount(among_labels[inside], minlength=count)
+    scored = np.flatnonzero(labels >= 0)
+    if np.count_nonzero(sizes) < 2 or len(scored) == 0:
+        return float("nan")
+    sums = _add_up(among[inside], among_labels[inside], count)
+    products = directions[scored] @ sums.T.astype(np.float32)
+    at = np.arange(len(scored)), labels[scored]
+    itself = 1 if known is None else 0
+    others = sizes[labels[scored]] - itself
+    own = 1.0 - (products[at] - itself) / np.maximum(others, 1)
+    distances = np.where(sizes > 0, 1.0 - products / np.maximum(sizes, 1), np.inf)
+    distances[at] = np.inf
+    own, nearest = np.maximum(own, 0.0), np.maximum(distances.min(axis=1), 0.0)
+    each = np.where(others > 0, (nearest - own) / np.maximum(np.maximum(nearest, own), 1e-12), 0.0)
+    return float(each.mean())
+
+
+def _measure_stability(
+    directions: Directions, scored: Numbers, halves: list[Numbers], count: int | None, rng: np.random.Generator
+) -> float:
+    """How well two groupings of the same hidden nodes agree that were found from nodes that no two of them share."""
+    from sklearn.metrics import adjusted_rand_score
+
+    first, second = (_group(directions[half], count, rng).assign(directions[scored]) for half in halves)
+    return float(adjusted_rand_score(first, second))
+
+
+def _number_by_size(labels: Numbers) -> tuple[Numbers, Numbers]:
+    """Numbers by size, largest first, without those that nobody has; and the sizes."""
+    sizes = np.bincount(labels[labels >= 0])
+    order = np.argsort(-sizes, kind="stable")
+    order = order[sizes[order] > 0]
+    numbers = np.full(len(sizes) + 1, -1, dtype=np.int64)  # the last one, too: −1 stays −1
+    numbers[order] = np.arange(len(order))
+    return numbers[labels], sizes[order].astype(np.int64)

@@ -1,0 +1,73 @@
+"""manela map: vectors as a page to look at."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from manela.cli import options as o
+from manela.cli.options import default
+from manela.errors import ParameterError
+
+_MANY = 20_000
+"""Nodes from which on steps take long enough to be told of."""
+
+
+def map_vectors(
+    vectors: Annotated[Path, typer.Argument(metavar="VECTORS", help="What `manela embed` wrote.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where the page goes: a .html file.")] = None,
+    labels: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Colour nodes by these labels rather than by found groups.")
+    ] = None,
+    edges: Annotated[str | None, typer.Option(metavar="GRAPH", help="Draw links: the network's file or name.")] = None,
+    method: Annotated[
+        str, typer.Option(metavar="auto|umap|tsne|pca", help="How vectors are placed on the plane.")
+    ] = "auto",
+    title: Annotated[str, typer.Option(help="Title of the page; names the file of vectors by default.")] = "",
+    random_state: o.RandomState = default("random_state"),
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no notes.")] = False,
+) -> None:
+    """Write a map of vectors as one page, which works without a network and sends nothing anywhere.
+
+    \b
+    manela map vectors.npz -o map.html
+    manela map vectors.npz -o map.html --labels departments.csv --edges friends.csv
+    """
+    import warnings
+
+    from manela.datasets.loading import load_graph, load_labels
+    from manela.errors import ManelaWarning
+    from manela.files import check_writable
+    from manela.formats.embeddings import read_embedding
+    from manela.params import check
+
+    if output is None:
+        raise ParameterError("say where the page goes, as in -o map.html")
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise ParameterError(f"{output}: a map is a page, so its name must end in .html")
+    if quiet:
+        warnings.simplefilter("ignore", ManelaWarning)
+    check_writable(output)
+    check("random_state", random_state)
+    embedding = read_embedding(vectors)
+    known_labels = None if labels is None else load_labels(labels)
+    graph = None if edges is None else load_graph(edges)
+
+    # what is slow to import comes after what can be wrong
+    from manela.maps.page import write_map
+
+    begun = time.monotonic()
+
+    def report(step: str) -> None:
+        if len(embedding) > _MANY and not quiet:
+            print(f"{time.monotonic() - begun:6.1f} s  {step}", file=sys.stderr, flush=True)
+
+    write_map(
+        embedding, output, known_labels, graph, method, random_state,
+        title=title or f"Map of {vectors.name}", report=report,
+    )  # fmt: skip
+    report(f"wrote {output}, {output.stat().st_size / 1e6:.1f} MB")

@@ -1,0 +1,116 @@
+"""The group that each node of a map is shown in: that of its label, or one that is found from the vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.answers.groups import find_groups
+from manela.embedding import Embedding
+from manela.errors import ParameterError
+from manela.formats.labels import Labels
+
+_MOST_GROUPS = 250
+"""Groups with a colour of their own; a page has numbers for 256."""
+_FEWEST = 8
+"""Nodes from which on groups are looked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Colouring:
+    """Groups of a map.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the groups, largest first; then those that are not groups, such as "no label".
+    groups : array of uint8, shape (n,)
+        The group of each node, as a place in `names`.
+    grey : int
+        How many of the last names are not groups, and shown in grey.
+    title : str
+        What the groups are: "Labels" or "Groups".
+    words : str
+        A sentence about them.
+    """
+
+    names: list[str]
+    groups: npt.NDArray[np.uint8]
+    grey: int
+    title: str
+    words: str
+
+
+def colour_nodes(embedding: Embedding, labels: Any = None, random_state: int = 0) -> Colouring:
+    """Find the group of each node.
+
+    Parameters
+    ----------
+    embedding : Embedding
+    labels : Labels, dict by node, or array of shape (n,), optional
+        Of a node with several labels the first counts, and None or an empty text is no label. Without labels, groups
+        are found from the vectors.
+    random_state : int
+
+    Examples
+    --------
+    >>> embedding = Embedding(np.arange(3), np.eye(3, dtype=np.float32))
+    >>> colouring = colour_nodes(embedding, ["red", "blue", "red"])
+    >>> colouring.names, colouring.groups.tolist()
+    (['red', 'blue'], [0, 1, 0])
+    """
+    if labels is not None:
+        return _by_labels(_list_labels(embedding.nodes, labels))
+    if len(embedding) < _FEWEST:
+        return Colouring(["nodes"], np.zeros(len(embedding), dtype=np.uint8), 0, "Groups", "too few for groups")
+    found = find_groups(embedding.vectors, random_state=random_state)
+    words = f"coloured by {found.count:,} groups found from the vectors"
+    if found.hidden:
+        words += f" (silhouette of hidden nodes {found.silhouette:.2f}, agreement of two halves {found.stability:.2f})"
+    names = [f"group {number}" for number in range(found.count)]
+    return _merge(names, found.labels, "no group", "Groups", words)
+
+
+def _list_labels(nodes: npt.NDArray[Any], labels: Any) -> list[str]:
+    """A label for each node, empty for none."""
+    if isinstance(labels, Labels):
+        matrix = labels.of(nodes)
+        first = np.where(matrix.any(axis=1), matrix.argmax(axis=1), -1).tolist()
+        return [labels.names[place] if place >= 0 else "" for place in first]
+    if isinstance(labels, Mapping):
+        listed = [labels.get(node) for node in nodes.tolist()]
+    else:
+        listed = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    if len(listed) != len(nodes):
+        raise ParameterError(f"labels must be one for each of {len(nodes):,} nodes, got {len(listed):,}.")
+    return ["" if label is None else str(label) for label in listed]
+
+
+def _by_labels(labels: list[str]) -> Colouring:
+    places: dict[str, int] = {}
+    numbers = np.array([places.setdefault(label, len(places)) if label else -1 for label in labels], dtype=np.int64)
+    sizes = np.bincount(numbers[numbers >= 0], minlength=len(places))
+    order = np.argsort(-sizes, kind="stable")
+    ranks = np.empty(len(places) + 1, dtype=np.int64)
+    ranks[order], ranks[-1] = np.arange(len(places)), -1
+    names = list(places)
+    words = f"coloured by {len(places):,} labels"
+    return _merge([names[place] for place in order], ranks[numbers], "no label", "Labels", words)
+
+
+def _merge(names: list[str], numbers: npt.NDArray[np.int64], none: str, title: str, words: str) -> Colouring:
+    """The largest groups as they are, those that are too many as one, and nodes without any as another."""
+    shown, grey = names[:_MOST_GROUPS], []
+    groups = numbers.copy()
+    if len(names) > _MOST_GROUPS:
+        groups[numbers >= _MOST_GROUPS] = _MOST_GROUPS
+        grey.append(f"{len(names) - _MOST_GROUPS:,} smaller ones")
+        words += f", of which the {_MOST_GROUPS} largest have a colour"
+    if (numbers < 0).any():
+        groups[numbers < 0] = len(shown) + len(grey)
+        grey.append(none)
+    return Colouring([*shown, *grey], groups.astype(np.uint8), len(grey), title, words)

@@ -1,0 +1,229 @@
+"""A map as one page of HTML that holds all that it needs and asks the network for nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.embedding import Embedding
+from manela.errors import ParameterError
+from manela.files import check_writable, replace_file
+from manela.maps.colouring import Colouring, colour_nodes
+from manela.maps.layout import NEIGHBOURS, choose_method, lay_out
+from manela.maps.links import Pairs, choose_links
+from manela.maps.neighbours import find_all_neighbours
+from manela.randomness import seed_of
+
+_SHOWN_NEIGHBOURS = 5
+"""Neighbours that the page shows of a node; each takes about 4 bytes of it."""
+_NOBODY = 0xFFFFFFFF
+"""In the place of a neighbour that is not there."""
+_RANGE = 65535
+"""Places on the page are whole numbers from 0 to this."""
+_WORDS = {"tsne": "t-SNE", "umap": "UMAP", "pca": "principal components"}
+
+Report = Callable[[str], None]
+
+
+def write_map(
+    embedding: Embedding,
+    path: str | Path,
+    labels: Any = None,
+    edges: Any = None,
+    method: str = "auto",
+    random_state: Any = 0,
+    *,
+    title: str = "",
+    report: Report | None = None,
+) -> None:
+    """Write a map of vectors as one page of HTML, which works without a network.
+
+    Parameters
+    ----------
+    embedding : Embedding
+    path : str or Path
+        Of the page, which appears whole or not at all.
+    labels : Labels, dict by node, or array of shape (n,), optional
+        What nodes are coloured by; groups that are found from the vectors by default.
+    edges : Graph, or whatever `Graph.of` takes, optional
+        Links to draw between the points, a random sample of them if they are many.
+    method : {"auto", "umap", "tsne", "pca"}, default="auto"
+        How vectors are placed on the plane: t-SNE for up to 2,000 nodes, UMAP for more if it is installed, and
+        principal components if it is not.
+    random_state : int, optional
+        The same one gives the same page.
+    title : str, optional
+        The page's title; says how many nodes there are by default.
+    report : callable, optional
+        Called with a few words before each step that may take long.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> rng = np.random.default_rng(0)
+    >>> embedding = Embedding(np.arange(50), rng.normal(size=(50, 8)).astype(np.float32))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_map(embedding, Path(folder) / "map.html", method="pca")
+    ...     (Path(folder) / "map.html").read_text(encoding="utf-8")[:15]
+    '<!doctype html>'
+    """
+    path, seed = Path(path), seed_of(random_state) % 2**32
+    say: Report = report or (lambda _: None)
+    _check(embedding)
+    check_writable(path)
+    chosen = choose_method(method, len(embedding))
+    links, total = (
+        (np.empty((0, 2), dtype=np.uint32), 0) if edges is None else choose_links(embedding.nodes, edges, seed)
+    )
+    if labels is None:
+        say("finding groups")
+    colouring = colour_nodes(embedding, labels, seed)
+    say("finding the nearest of each node")
+    rows, cosines = find_all_neighbours(embedding.vectors, NEIGHBOURS - 1)
+    say(f"placing nodes by {_WORDS[chosen]}")
+    points = lay_out(embedding.vectors, chosen, seed, (rows, cosines))
+    content = MapContent(
+        names=[str(node) for node in embedding.nodes.tolist()],
+        points=points,
+        colouring=colouring,
+        neighbours=rows[:, :_SHOWN_NEIGHBOURS],
+        cosines=cosines[:, :_SHOWN_NEIGHBOURS],
+        links=links,
+        edges=total,
+        method=chosen,
+        title=title or f"Map of {len(embedding):,} nodes",
+        file=path.stem or "map",
+    )
+    say("writing the page")
+    with replace_file(path) as file:
+        file.write(build_page(content).encode())
+
+
+@dataclass(frozen=True, eq=False)
+class MapContent:
+    """What a page shows.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the nodes.
+    points : array, shape (n, 2)
+        Their places.
+    colouring : Colouring
+        Their groups.
+    neighbours, cosines : arrays, shape (n, k)
+        The nearest nodes of each, −1 for none.
+    links : array of uint32, shape (links, 2)
+        Pairs of nodes that lines are drawn between.
+    edges : int
+        How many edges there are, drawn or not.
+    method : str
+        How nodes were placed.
+    title, file : str
+        Of the page, and of the pictures that it saves.
+    """
+
+    names: list[str]
+    points: npt.NDArray[np.float32]
+    colouring: Colouring
+    neighbours: npt.NDArray[np.int64]
+    cosines: npt.NDArray[np.float32]
+    links: Pairs
+    edges: int
+    method: str
+    title: str
+    file: str
+
+
+def build_page(content: MapContent) -> str:
+    """The page: the template with its data, and a policy that lets only its own script and style be used.
+
+    All data is base64 of zlib, of which nothing can be taken for HTML; the title alone is written as text, escaped.
+    """
+    template = files("manela.maps").joinpath("map.html").read_text(encoding="utf-8")
+    shown = content.colouring
+    links = f", {len(content.links):,} of {content.edges:,} links drawn" if len(content.links) < content.edges else ""
+    summary = f"{len(content.names):,} nodes by {_WORDS[content.method]}, {shown.words}{links}."
+    places = _quantise(content.points)
+    missing = content.neighbours < 0
+    neighbours = np.where(missing, _NOBODY, content.neighbours).astype("<u4")
+    cosines = np.rint((np.where(missing, 0.0, content.cosines) + 1.0) * 32767.5).clip(0, _RANGE).astype("<u2")
+    values = {
+        "policy": _write_policy(template),
+        "title": escape(content.title),
+        "summary": escape(summary),
+        "legend": escape(shown.title),
+        "facts": _pack_json(_list_facts(content)),
+        "picture": _pack(places.T.astype("<u2").tobytes() + shown.groups.tobytes()),
+        "links": _pack(content.links.astype("<u4").tobytes()),
+        "names": _pack_json(content.names),
+        "neighbours": _pack(neighbours.tobytes() + cosines.tobytes()),
+    }
+    # in one pass, so that a title cannot stand for something else
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], template)
+
+
+def _check(embedding: Embedding) -> None:
+    """That there is something to draw."""
+    if len(embedding) < 2:
+        raise ParameterError(f"a map needs at least 2 nodes, got {len(embedding)}.")
+    if not np.isfinite(embedding.vectors).all():
+        raise ParameterError("vectors must be finite numbers, got nan or infinity.")
+
+
+def _list_facts(content: MapContent) -> dict[str, Any]:
+    """What the page needs to know before it can draw."""
+    names, grey = content.colouring.names, content.colouring.grey
+    sizes = np.bincount(content.colouring.groups, minlength=len(names)).tolist()
+    return {
+        "nodes": len(content.names),
+        "neighbours": content.neighbours.shape[1],
+        "groups": [
+            {"name": name, "size": size, "grey": place >= len(names) - grey}
+            for place, (name, size) in enumerate(zip(names, sizes, strict=True))
+        ],
+        "links": {"drawn": len(content.links), "total": content.edges},
+        "file": content.file,
+    }
+
+
+def _quantise(points: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+    """Places as whole numbers, the same scale along both axes, the smaller one in the middle."""
+    low, high = points.min(axis=0).astype(np.float64), points.max(axis=0).astype(np.float64)
+    span = max(float((high - low).max()), 1e-30)
+    places: npt.NDArray[np.int64] = np.rint((points - (low + high) / 2) / span * _RANGE + _RANGE / 2).astype(np.int64)
+    return places.clip(0, _RANGE)
+
+
+def _write_policy(template: str) -> str:
+    """Nothing may be loaded, and only the script and the style of the template, known by their hashes, are used."""
+    script = _hash(re.findall(r"<script>(.*?)</script>", template, re.DOTALL)[0])
+    style = _hash(re.findall(r"<style>(.*?)</style>", template, re.DOTALL)[0])
+    return (
+        f"default-src 'none'; script-src '{script}'; style-src '{style}'; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _pack_json(value: Any) -> str:
+    return _pack(json.dumps(value, separators=(",", ":")).encode())
+
+
+def _pack(data: bytes) -> str:
+    return base64.b64encode(zlib.compress(data, 9)).decode()
