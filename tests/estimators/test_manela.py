@@ -283,9 +283,9 @@ def test_isolated_nodes_are_told(blocks):
 
 
 @pytest.mark.filterwarnings("ignore:.*have no neighbour")
-def test_nodes_that_come_later_to_blogcatalog_are_nearly_as_good_as_in_a_full_run(real):
-    labels = scipy.io.loadmat(real("blogcatalog"))["group"]
-    graph = load_graph("blogcatalog")
+def test_nodes_that_come_later_to_ppi_are_nearly_as_good_as_in_a_full_run(real):
+    labels = scipy.io.loadmat(real("ppi"))["group"]
+    graph = load_graph("ppi")
     n = graph.number_of_nodes
     late = np.random.default_rng(0).random(n) < 0.1
     kept = np.flatnonzero(~late)

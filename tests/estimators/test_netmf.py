@@ -27,7 +27,7 @@ def count_pairs(adjacency, window, negatives):
     ("name", "window", "published", "tolerance"),
     # ours were 42.4, 23.6 and 57.2 over these shuffles, and 50.8 for wikipedia with a window of 10: the window of 1
     # suits a network in which most nodes are near each other
-    [("blogcatalog", 10, 42.5, 0.6), ("ppi", 10, 23.7, 0.7), ("wikipedia", 1, 57.4, 1.0)],
+    [("ppi", 10, 23.7, 0.7), ("wikipedia", 1, 57.4, 1.0)],
 )
 def test_f1_is_that_of_cogdl(real, name, window, published, tolerance):
     path = real(name)
