@@ -45,7 +45,9 @@ def choose_links(nodes: npt.NDArray[Any], edges: Any, random_state: int = 0) -> 
     sources = places[np.repeat(np.arange(len(places)), np.diff(graph.indptr))]
     pairs = np.column_stack((sources, places[graph.indices]))
     known = (pairs >= 0).all(axis=1)
-    pairs = np.unique(np.sort(pairs[known], axis=1), axis=0)
+    low, high = pairs[known].min(axis=1), pairs[known].max(axis=1)
+    each = np.unique(low * len(nodes) + high)  # an edge stands twice in a graph, and is drawn once
+    pairs = np.column_stack(np.divmod(each, len(nodes)))
     if not len(pairs):
         raise GraphError("no edge joins two nodes of the map; the edges and the vectors must be of the same network")
     if not known.all():

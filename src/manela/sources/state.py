@@ -109,6 +109,14 @@ class ImportState:
         """Keep the digests of all messages that were counted, in order."""
         self._database.execute("INSERT OR REPLACE INTO marks VALUES (?, ?)", (_SEEN, digests.tobytes()))
 
+    def continue_turn(self) -> None:
+        """Go on with the reading before this one, which was not finished: the edges that it kept count as new.
+
+        For a source that commits on its way, because it takes hours.
+        """
+        self._turn -= 1
+        self.put(_TURN, self._turn)
+
     def fade(self, factor: float) -> None:
         """Multiply the weights of all edges that are kept."""
         self._database.execute("UPDATE ties SET weight = weight * ?", (factor,))

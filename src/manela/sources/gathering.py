@@ -1,0 +1,162 @@
+"""gather_graph: all edges of a source as a network, in little more memory than its arrays take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.errors import GraphError
+from manela.formats.numbers import number_pairs
+from manela.graph import Graph
+from manela.sources.source import Source
+from manela.sources.state import ImportState
+from manela.sources.ties import BATCH, Ties
+
+_LEAST_ROOM = 1 << 16
+_GROWTH = 8
+"""A column that is full grows by this part of its length; with a larger one it is moved more often."""
+
+
+def gather_graph(source: Source, directed: bool = False, duplicates: str = "sum") -> Graph:
+    """All edges of a source, as a network.
+
+    Parameters
+    ----------
+    source : Source
+        What is read, as if for the first time.
+    directed : bool
+        Whether edges lead from `own` to `other` only.
+    duplicates : {"sum", "first", "error"}
+        What edges do that come several times, as for `Graph.of`.
+
+    Returns
+    -------
+    Graph
+        Ids are integers, in order, if all ends are; otherwise texts, in the order in which they came.
+
+    Examples
+    --------
+    >>> from manela.sources.sql import SqlSource
+    >>> gather_graph(SqlSource("sqlite:///social.db", "SELECT payer, payee FROM payments"))  # doctest: +SKIP
+    Graph(5,242 nodes, 14,484 edges)
+    """
+    columns = _Columns()
+    with ImportState(None, source.key) as state:
+        for ties in source.read(state):
+            columns.append(ties)
+    if columns.size == 0:
+        raise GraphError(f"no edges were found: {source.describe()}")
+    weights = columns.take_weights()
+    own, other, nodes = columns.take_ends()
+    return Graph.from_arcs(own, other, weights, nodes, directed=directed, duplicates=duplicates)
+
+
+class _Columns:
+    """The ends of edges and their weights, as they come: whole numbers until the first text, from then on texts."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._own: _Column = _Column(np.int64)
+        self._other: _Column = _Column(np.int64)
+        self._weights: _Column | None = None
+        self._numbers: _Numbers | None = None
+
+    def append(self, ties: Ties) -> None:
+        if self._numbers is None and not self._append_integers(ties):
+            self._turn_into_texts()
+        if self._numbers is not None:
+            self._append_texts(self._numbers, ties.own, ties.other)
+        self._append_weights(ties)
+        self.size += len(ties.own)
+
+    def take_weights(self) -> npt.NDArray[np.float64] | None:
+        return None if self._weights is None else self._weights.take()
+
+    def take_ends(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+        """The ends as positions in the ids, and the ids; what they were made of is given up on the way."""
+        if self._numbers is None:
+            return number_pairs(self._own.take(), self._other.take())
+        nodes = np.empty(len(self._numbers), dtype=object)
+        nodes[:] = list(self._numbers)
+        nodes.flags.writeable = False  # so that the network keeps this array, and not a copy
+        self._numbers.clear()
+        return self._own.take(), self._other.take(), nodes
+
+    def _append_integers(self, ties: Ties) -> bool:
+        """Append ends that are whole numbers; returns whether they are."""
+        ends = [_as_integers(column) for column in (ties.own, ties.other)]
+        if ends[0] is None or ends[1] is None:
+            return False
+        self._own.append(ends[0])
+        self._other.append(ends[1])
+        return True
+
+    def _append_texts(self, numbers: _Numbers, own: Iterable[Any], other: Iterable[Any]) -> None:
+        pairs = chain.from_iterable(zip(map(str, own), map(str, other), strict=True))
+        codes = np.fromiter(map(numbers.__getitem__, pairs), dtype=np.int32)
+        self._own.append(codes[::2])
+        self._other.append(codes[1::2])
+
+    def _turn_into_texts(self) -> None:
+        """Number what came so far by its text."""
+        own, other = self._own.take(), self._other.take()
+        self._own, self._other, self._numbers = _Column(np.int32), _Column(np.int32), _Numbers()
+        for first in range(0, len(own), BATCH):
+            some = slice(first, first + BATCH)
+            self._append_texts(self._numbers, own[some].tolist(), other[some].tolist())
+
+    def _append_weights(self, ties: Ties) -> None:
+        """Append weights; as long as all are 1 there is no column of them."""
+        is_plain = ties.weights is None or bool(np.all(ties.weights == 1.0))
+        if self._weights is None:
+            if is_plain:
+                return
+            self._weights = _Column(np.float64)
+            for first in range(0, self.size, BATCH):
+                self._weights.append(np.ones(min(BATCH, self.size - first)))
+        self._weights.append(np.ones(len(ties.own)) if ties.weights is None else ties.weights)
+
+
+class _Numbers(dict[str, int]):
+    """The number of each text; one that is new gets the next."""
+
+    def __missing__(self, text: str) -> int:
+        self[text] = number = len(self)
+        return number
+
+
+class _Column:
+    """An array that grows in place."""
+
+    def __init__(self, kind: Any) -> None:
+        self._values, self._size = np.empty(_LEAST_ROOM, dtype=kind), 0
+
+    def append(self, values: npt.NDArray[Any]) -> None:
+        end = self._size + len(values)
+        if end > len(self._values):
+            self._values.resize(max(end, len(self._values) + len(self._values) // _GROWTH), refcheck=False)
+        self._values[self._size : end] = values
+        self._size = end
+
+    def take(self) -> npt.NDArray[Any]:
+        """All values; the column is empty after that."""
+        values, size = self._values, self._size
+        self._values, self._size = np.empty(0, dtype=values.dtype), 0
+        values.resize(size, refcheck=False)
+        return values
+
+
+def _as_integers(column: Sequence[Any]) -> npt.NDArray[np.int64] | None:
+    """Whole numbers as an array; None if some are something else, or too large."""
+    if isinstance(column, np.ndarray):
+        return column.astype(np.int64) if np.issubdtype(column.dtype, np.signedinteger) else None
+    if set(map(type, column)) != {int}:
+        return None
+    try:
+        return np.array(column, dtype=np.int64)
+    except OverflowError:
+        return None

@@ -1,0 +1,79 @@
+"""Items of a long JSON list, one at a time, so that memory does not grow with the list."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from manela.errors import SourceError
+
+_BLOCK = 1 << 20
+_MOST_LETTERS = 1 << 22
+"""Letters of an item, and of what comes before the list; with more of them, more memory is needed at once."""
+_SPACE = re.compile(r"\s*")
+_GAP = re.compile(r"[\s,]*")
+
+
+class Readable(Protocol):
+    """What bytes are read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes, none at the end."""
+
+
+def read_items(file: Readable, name: str, label: str) -> Iterator[Any]:
+    """The items of the list that the member `name` of a JSON object holds; `label` names the file in errors.
+
+    Examples
+    --------
+    >>> import io
+    >>> list(read_items(io.BytesIO(b'{"total": 2, "items": [1, {"a": 2}]}'), "items", "a file"))
+    [1, {'a': 2}]
+    """
+    decoder, text, at = json.JSONDecoder(), _Text(file, label), 0
+    begin = re.compile(rf'"{re.escape(name)}"\s*:\s*\[')
+    while (found := begin.search(text.letters)) is None:
+        if not text.read_more(0):
+            raise SourceError(f"{label}: must be JSON with a list {name!r}, and has none")
+    at = found.end()
+    while True:
+        at = _GAP.match(text.letters, at).end()  # type: ignore[union-attr]
+        if at < len(text.letters) and text.letters[at] == "]":
+            return
+        try:
+            item, end = decoder.raw_decode(text.letters, at)
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, RecursionError) or not text.read_more(at):
+                raise SourceError(f"{label}: is not JSON, or ends too early: {error}") from None
+            at = 0
+            continue
+        after = _SPACE.match(text.letters, end).end()  # type: ignore[union-attr]
+        if text.letters[after : after + 1] not in (",", "]"):  # a number may go on: what is read of it is one, too
+            if not text.read_more(at):
+                raise SourceError(f"{label}: is not JSON, or ends too early: an item must end with , or ]")
+            at = 0
+            continue
+        yield item
+        at = end
+
+
+class _Text:
+    """What was read and is not used up."""
+
+    def __init__(self, file: Readable, label: str) -> None:
+        self.letters = ""
+        self._file, self._label = file, label
+        self._decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
+
+    def read_more(self, used: int) -> bool:
+        """Forget what is used up, and read on; returns whether there was more."""
+        if len(self.letters) - used > _MOST_LETTERS:
+            raise SourceError(f"{self._label}: an item must have at most {_MOST_LETTERS:,} letters, got more")
+        block = self._file.read(_BLOCK)
+        if not block:
+            return False
+        self.letters = self.letters[used:] + self._decode(block)
+        return True

@@ -1,0 +1,179 @@
+"""MastodonApiSource: who follows whom, as a Mastodon server tells it to the holder of a token."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from manela.errors import SourceError
+from manela.sources.fediverse import as_account, check_host
+from manela.sources.http_pages import Page, Pages
+from manela.sources.state import ImportState
+from manela.sources.ties import Ties
+
+_MARK = "mastodon"
+_LIMIT = 80
+"""Accounts of a page; Mastodon gives no more."""
+_ADMIN_LIMIT = 100
+_ADMIN_PATHS = (
+    f"/api/v2/admin/accounts?origin=local&status=active&limit={_ADMIN_LIMIT}",
+    f"/api/v1/admin/accounts?local=true&active=true&limit={_ADMIN_LIMIT}",
+)
+"""The list of a server's own accounts, in its present form and in the one before."""
+_ID_LENGTH = 64
+
+
+class MastodonApiSource:
+    """The follows of the token's owner, in both directions, or those of all accounts of the server.
+
+    An edge leads from the one who follows. After each page what came is kept in the state, with where it goes on: a
+    reading that was interrupted goes on there the next time, and edges that are gone are forgotten only when a reading
+    has come to its end. For that the edges of a batch must have been added to the state before the next is asked for.
+
+    Parameters
+    ----------
+    url : str
+        The server, as in `https://example.org`.
+    token : str
+        An access token with the scope `read:accounts` and `read:follows`, or also `admin:read:accounts` for `local`.
+    local : bool
+        Whether all accounts of the server are read, whom each of them follows, rather than the token's owner alone.
+    domain : str, optional
+        The host in the addresses of the server's own accounts; by default the server says.
+    clock, sleep : callable
+        Seconds since 1970, and how to wait for some.
+
+    Examples
+    --------
+    >>> MastodonApiSource("https://example.org", "xyzzy").key
+    'mastodon-api https://example.org owner'
+    """
+
+    adds = False
+    own_hosts: frozenset[str] = frozenset()
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        local: bool = False,
+        domain: str | None = None,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+        timeout: float = 30.0,
+    ) -> None:
+        self.local = local
+        self._pages = Pages(url, token, clock, sleep, timeout)
+        self._domain = None if domain is None else check_host(domain)
+        self.own_hosts = frozenset() if self._domain is None else frozenset({self._domain})
+        self._follows = self._accounts = self._left_out = 0
+
+    @property
+    def key(self) -> str:
+        """The server, and whose follows are read."""
+        return f"mastodon-api {self._pages.origin} {'local' if self.local else 'owner'}"
+
+    def describe(self) -> str:
+        """How many follows of how many accounts were read this time, and how many were left out."""
+        left_out = f"; {self._left_out:,} of suspended or unreadable accounts were left out" if self._left_out else ""
+        return f"{self._follows:,} follows, {self._accounts:,} accounts read to the end{left_out}"
+
+    def read(self, state: ImportState) -> Iterator[Ties]:
+        """The edges, a page at a time; goes on where a reading that was not finished ended."""
+        self._follows = self._accounts = self._left_out = 0
+        mark = state.get(_MARK)
+        if mark is None:
+            mark = self._begin()
+        else:
+            state.continue_turn()
+        while mark["pending"] or mark["listing"]:
+            if not mark["pending"]:
+                mark["pending"], mark["listing"] = self._list_accounts(mark["listing"], mark["domain"])
+                continue
+            account, path = mark["pending"][0]["name"], mark["pending"][0]["path"]
+            page = self._pages.get(path)
+            ties = self._read_page(page, account, mark["pending"][0]["kind"], mark["domain"])
+            if page.next_path in (None, path):
+                mark["pending"] = mark["pending"][1:]
+                self._accounts += 1
+            else:
+                mark["pending"][0]["path"] = page.next_path
+            if ties.own:
+                yield ties
+            state.put(_MARK, mark)
+            state.commit()
+        # not committed here: with what is removed at the end it is kept whole, or not at all
+        state.put(_MARK, None)
+
+    def _begin(self) -> dict[str, Any]:
+        """Where a reading begins: what is still to be read, and the page of the list of accounts that comes next."""
+        domain = self._domain or self._find_domain()
+        if self.local:
+            return {"domain": domain, "pending": [], "listing": _ADMIN_PATHS[0]}
+        found = self._pages.get("/api/v1/accounts/verify_credentials").data
+        name = as_account(_get(found, "acct"), domain)
+        number = _check_id(_get(found, "id"))
+        if name is None or number is None:
+            raise SourceError(f"{self._pages.origin}: does not say whose the token is; is this a Mastodon server?")
+        pending = [_plan(number, name, "following"), _plan(number, name, "followers")]
+        return {"domain": domain, "pending": pending, "listing": None}
+
+    def _find_domain(self) -> str:
+        """The host of the server's own accounts, which need not be where it is reached."""
+        page = self._pages.get("/api/v2/instance")
+        domain = _get(page.data, "domain") if page.status == 200 else None
+        if not isinstance(domain, str):
+            page = self._pages.get("/api/v1/instance")
+            domain = _get(page.data, "uri") if page.status == 200 else None
+        return check_host(domain if isinstance(domain, str) else self._pages.origin.partition("://")[2])
+
+    def _list_accounts(self, path: str, domain: str) -> tuple[list[dict[str, str]], str | None]:
+        """The accounts on a page of the list, as what is to be read, and the path of the next page."""
+        page = self._pages.get(path)
+        if page.status == 404 and path == _ADMIN_PATHS[0]:
+            return [], _ADMIN_PATHS[1]
+        if page.status == 404 or not isinstance(page.data, list):
+            raise SourceError(f"{self._pages.origin}: has no list of accounts; is this a Mastodon server of version 3?")
+        pending = []
+        for entry in page.data:
+            number, name = _check_id(_get(entry, "id")), as_account(_get(entry, "username"), domain)
+            if number is None or name is None or _get(entry, "suspended") is True:
+                self._left_out += 1
+            else:
+                pending.append(_plan(number, name, "following"))
+        return pending, None if page.next_path == path else page.next_path
+
+    def _read_page(self, page: Page, account: str, kind: str, domain: str) -> Ties:
+        """The edges of a page of those whom an account follows, or of those who follow it."""
+        if page.status == 404:  # the account was deleted since it was listed
+            return Ties([], [])
+        if not isinstance(page.data, list):
+            raise SourceError(
+                f"{self._pages.origin}: a page must be a list of accounts, got {type(page.data).__name__}"
+            )
+        others = []
+        for entry in page.data:
+            name = as_account(_get(entry, "acct"), domain)
+            if name is None or _get(entry, "suspended") is True:
+                self._left_out += 1
+            else:
+                others.append(name)
+        self._follows += len(others)
+        own = [account] * len(others)
+        return Ties(own, others) if kind == "following" else Ties(others, own)
+
+
+def _plan(number: str, name: str, kind: str) -> dict[str, str]:
+    """What is to be read of an account: where its first page is."""
+    return {"name": name, "kind": kind, "path": f"/api/v1/accounts/{number}/{kind}?limit={_LIMIT}"}
+
+
+def _get(entry: Any, name: str) -> Any:
+    return entry.get(name) if isinstance(entry, dict) else None
+
+
+def _check_id(number: Any) -> str | None:
+    """An id of Mastodon, a text of digits; anything else would change the address that is asked."""
+    is_id = isinstance(number, str) and number.isascii() and number.isalnum() and len(number) <= _ID_LENGTH
+    return number if is_id else None

@@ -1,0 +1,94 @@
+"""Neo4jSource: the edges that a Cypher query of a Neo4j database gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from manela.errors import SourceError, import_extra
+from manela.sources.rows import FETCHED, Rows, check_columns
+from manela.sources.secret import hide_secret, refuse_password
+from manela.sources.state import ImportState
+from manela.sources.ties import Ties
+
+QUERY = (
+    "MATCH (a)-[r]->(b) RETURN coalesce(a.name, elementId(a)) AS own, coalesce(b.name, elementId(b)) AS other, "
+    "coalesce(r.weight, 1.0) AS weight"
+)
+"""All relationships; nodes by their property `name`, where they have one."""
+_SCHEMES = ("neo4j://", "neo4j+s://", "neo4j+ssc://", "bolt://", "bolt+s://", "bolt+ssc://")
+
+
+class Neo4jSource:
+    """The records of a Cypher query, each of which is an edge: `own, other[, weight]`, by position.
+
+    Records are fetched in batches, from a member of the cluster that only reads. One in which a value is null, or an
+    end is empty, is left out and counted.
+
+    Parameters
+    ----------
+    url : str
+        As Neo4j's driver takes it, without a password, as in `neo4j+s://db.example.org`.
+    query : str
+        Cypher; by default all relationships.
+    user : str
+        Who asks.
+    secret : str, optional
+        The password; without one the server is asked without logging in.
+    database : str, optional
+        By default the server's own.
+
+    Examples
+    --------
+    >>> Neo4jSource("bolt://localhost:7687", "MATCH (a)--(b) RETURN a.id, b.id").key
+    'neo4j bolt://localhost:7687 MATCH (a)--(b) RETURN a.id, b.id'
+    """
+
+    adds = False
+    own_hosts: frozenset[str] = frozenset()
+
+    def __init__(
+        self,
+        url: str,
+        query: str = QUERY,
+        user: str = "neo4j",
+        secret: str | None = None,
+        database: str | None = None,
+    ) -> None:
+        refuse_password(url)
+        if not url.startswith(_SCHEMES):
+            raise SourceError(f"a URL of Neo4j must begin with one of {', '.join(_SCHEMES)}, got {url[:80]!r}")
+        self.url, self.query, self.user, self.secret, self.database = url, query, user, secret, database
+        self._rows = Rows()
+
+    @property
+    def key(self) -> str:
+        """The address and the query."""
+        where = self.url if self.database is None else f"{self.url} {self.database}"
+        return f"neo4j {where} {' '.join(self.query.split())}"
+
+    def describe(self) -> str:
+        """How many records there were, and how many of them were left out."""
+        return self._rows.describe()
+
+    def read(self, state: ImportState) -> Iterator[Ties]:  # noqa: ARG002
+        """The edges, in batches; each reading yields all of them."""
+        self._rows = Rows()
+        neo4j: Any = import_extra("neo4j", "sources", "reading Neo4j")
+        log_in = None if self.secret is None else (self.user, self.secret)
+        try:
+            with (
+                neo4j.GraphDatabase.driver(
+                    self.url, auth=log_in, user_agent="manela", telemetry_disabled=True
+                ) as driver,
+                driver.session(
+                    database=self.database, default_access_mode=neo4j.READ_ACCESS, fetch_size=FETCHED
+                ) as session,
+                session.begin_transaction() as transaction,
+            ):
+                result = transaction.run(self.query)
+                check_columns(result.keys())
+                while records := result.fetch(FETCHED):
+                    yield from self._rows.take([record.values() for record in records])
+        except (neo4j.exceptions.Neo4jError, neo4j.exceptions.DriverError, OSError, ValueError) as error:
+            raise SourceError(f"{self.url}: cannot be read: {hide_secret(str(error), self.secret)}") from None

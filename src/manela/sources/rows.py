@@ -1,0 +1,97 @@
+"""Rows: what a query gives, as edges: two ends, and possibly a weight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.errors import SourceError
+from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
+from manela.sources.ties import Ties
+
+FETCHED = 1_000
+"""Rows that are fetched at a time; with many more they do not fit into a processor's cache, and take twice the time."""
+
+
+def check_columns(names: Sequence[str]) -> None:
+    """Raise SourceError unless a query gives two columns or three.
+
+    Examples
+    --------
+    >>> check_columns(["payer", "payee", "amount"])
+    """
+    if len(names) not in (2, 3):
+        raise SourceError(
+            "a query must give two columns, the ends, and possibly a third, the weight, "
+            f"got {len(names)}: {', '.join(names)[:80]}"
+        )
+
+
+class Rows:
+    """The rows of one reading: turns them into edges, and counts those that it leaves out.
+
+    Examples
+    --------
+    >>> rows = Rows()
+    >>> [ties.own for ties in rows.take([("ann", "bob"), ("bob", None)])], rows.describe()
+    ([('ann',)], '2 rows, of which 1 were left out as an end or the weight is NULL or empty')
+    """
+
+    def __init__(self) -> None:
+        self._count = self._left_out = 0
+
+    def take(self, rows: Sequence[Sequence[Any]]) -> Iterator[Ties]:
+        """The edges of some rows: one batch, or none if all are left out."""
+        first, columns = self._count, _without_gaps(list(zip(*rows, strict=True)))
+        self._count += len(rows)
+        self._left_out += len(rows) - len(columns[0])
+        if columns[0]:
+            own, other, *weights = columns
+            yield Ties(_as_names(own), _as_names(other), _as_weights(weights[0], first) if weights else None)
+
+    def describe(self) -> str:
+        """How many rows there were, and how many of them were left out."""
+        left_out = f", of which {self._left_out:,} were left out as an end or the weight is NULL or empty"
+        return f"{self._count:,} rows{left_out if self._left_out else ''}"
+
+
+def _without_gaps(columns: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The columns of the rows without NULL, and without an empty end."""
+    if not any(None in column or "" in column for column in columns):
+        return columns
+    kept = [row for row in zip(*columns, strict=True) if None not in row and "" not in row[:2]]
+    return list(zip(*kept, strict=True)) or [()] * len(columns)
+
+
+def _as_names(column: Sequence[Any]) -> Sequence[Any]:
+    """Whole numbers and texts as they are, anything else as its text."""
+    if set(map(type, column)) <= {int, str}:
+        return column
+    return [value if type(value) in (int, str) else _as_name(value) for value in column]
+
+
+def _as_name(value: Any) -> int | str:
+    if isinstance(value, Decimal | float) and float(value).is_integer():
+        return int(value)
+    return bytes(value).hex() if isinstance(value, bytes | bytearray | memoryview) else str(value)
+
+
+def _as_weights(column: Sequence[Any], first: int) -> npt.NDArray[np.float64]:
+    """Weights as numbers; `first` is how many rows came before."""
+    try:
+        weights = np.array(column, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SourceError(
+            f"the third column of a query is the weight, a number, got {column[0]!r} about row {first + 1:,}"
+        ) from None
+    bad = np.flatnonzero(~((weights >= LEAST_WEIGHT) & (weights <= MOST_WEIGHT)))
+    if len(bad):
+        raise SourceError(
+            f"a weight must be {WEIGHT_RULE}, got {weights[bad[0]]:g} about row {first + int(bad[0]) + 1:,}: leave "
+            "such rows out by a WHERE"
+        )
+    return weights

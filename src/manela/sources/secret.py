@@ -1,0 +1,86 @@
+"""Passwords and tokens: out of a file that only its owner can read, or as the environment gave them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+from manela.errors import AgentError, SourceError
+from manela.private import check_private
+
+SECRET_VARIABLE = "MANELA_SECRET"
+"""The environment variable that the command line reads."""
+
+_MOST_BYTES = 1 << 16
+"""Bytes of a secret; a larger file is hardly one."""
+_PASSWORD_NAMES = {"password", "passwd", "pwd", "sslpassword", "token", "access_token"}
+
+
+def read_secret(path: Path | None, value: str | None) -> str | None:
+    """The secret in a file that only its owner can read, or else the value that was given.
+
+    Parameters
+    ----------
+    path : Path or None
+        A file of mode 0600 whose first line is the secret.
+    value : str or None
+        What the environment variable `MANELA_SECRET` holds; counts where there is no file.
+
+    Returns
+    -------
+    str or None
+        None where neither is given.
+
+    Examples
+    --------
+    >>> read_secret(None, "xyzzy")
+    'xyzzy'
+    """
+    if path is None:
+        return value or None
+    try:
+        check_private(path)
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        lines = data.decode().splitlines()
+    except AgentError as error:
+        raise SourceError(str(error)) from error
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError:
+        raise SourceError(f"{path}: a secret must be text in UTF-8 on the first line of its file") from None
+    if len(data) > _MOST_BYTES or not lines or not lines[0].strip():
+        raise SourceError(f"{path}: must hold a secret on its first line, got {_describe_contents(data)}")
+    return lines[0].strip()
+
+
+def refuse_password(url: str) -> None:
+    """Raise SourceError if a URL holds a password, which everybody on the machine can see while a command runs.
+
+    Examples
+    --------
+    >>> refuse_password("postgresql://reader@db.example.org/social")
+    """
+    try:
+        parts = urlsplit(url)
+        given = parts.password is not None
+        names = {name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+    except ValueError as error:
+        raise SourceError(f"a URL must be like driver://user@host/database: {error}") from None
+    if given or names & _PASSWORD_NAMES:
+        raise SourceError(
+            "a URL must not hold a password, which others could see in the list of processes: leave it out, and put "
+            f"it into the environment variable {SECRET_VARIABLE}, or into a file of mode 0600 that --secret-file names"
+        )
+
+
+def hide_secret(text: str, secret: str | None) -> str:
+    """The first line of a text from elsewhere, without the secret, printable and of bounded length."""
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    if secret:
+        line = line.replace(secret, "…")
+    return "".join(letter if letter.isprintable() else "?" for letter in line.strip()[:300])
+
+
+def _describe_contents(data: bytes) -> str:
+    return f"more than {_MOST_BYTES:,} bytes" if len(data) > _MOST_BYTES else "an empty line"

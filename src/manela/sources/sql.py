@@ -1,0 +1,126 @@
+"""SqlSource: the edges that a query of a database gives."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from manela.errors import SourceError, import_extra
+from manela.sources.rows import FETCHED, Rows, check_columns
+from manela.sources.secret import hide_secret, refuse_password
+from manela.sources.state import ImportState
+from manela.sources.ties import Ties
+
+_DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+"""Drivers for URLs that name none."""
+
+
+class SqlSource:
+    """The rows of a query, each of which is an edge: `own, other[, weight]`, by position.
+
+    The query runs in a transaction that cannot write (PostgreSQL, SQLite), and rows are fetched in batches, so that
+    memory does not grow with their number. A row in which an end or the weight is NULL, or an end is empty, is left out
+    and counted. Whole numbers stay numbers; ends of any other type become their text.
+
+    Parameters
+    ----------
+    url : str
+        As SQLAlchemy takes it, without a password, as in `postgresql://reader@db.example.org/social`.
+    query : str
+        A single SELECT.
+    secret : str, optional
+        The password.
+
+    Examples
+    --------
+    >>> SqlSource("sqlite:///social.db", "SELECT payer, payee FROM payments").key
+    'sql sqlite:///social.db SELECT payer, payee FROM payments'
+    """
+
+    adds = False
+    own_hosts: frozenset[str] = frozenset()
+
+    def __init__(self, url: str, query: str, secret: str | None = None) -> None:
+        refuse_password(url)
+        self.url, self.query, self.secret = url, query.strip().rstrip(";").rstrip(), secret
+        self._rows = Rows()
+
+    @property
+    def key(self) -> str:
+        """The address and the query."""
+        return f"sql {self.url} {' '.join(self.query.split())}"
+
+    def describe(self) -> str:
+        """How many rows there were, and how many of them were left out."""
+        return self._rows.describe()
+
+    def read(self, state: ImportState) -> Iterator[Ties]:  # noqa: ARG002
+        """The edges, in batches; each reading yields all of them."""
+        self._rows = Rows()
+        sqlalchemy: Any = import_extra("sqlalchemy", "sources", "reading a database")
+        engine = self._make_engine(sqlalchemy)
+        options = {"stream_results": True, "no_parameters": True, "yield_per": FETCHED}
+        if engine.dialect.name == "postgresql":
+            options["postgresql_readonly"] = True
+        try:
+            with engine.connect().execution_options(**options) as connection:
+                for rows in _fetch(connection, self.query):
+                    yield from self._rows.take(rows)
+        except (sqlalchemy.exc.SQLAlchemyError, engine.dialect.loaded_dbapi.Error) as error:
+            raise self._explain(error) from None
+        finally:
+            engine.dispose()
+
+    def _make_engine(self, sqlalchemy: Any) -> Any:
+        """An engine that opens SQLite files read-only, and knows the password."""
+        try:
+            url = sqlalchemy.engine.make_url(self.url)
+            url = url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
+            if self.secret is not None:
+                url = url.set(password=self.secret)
+            options: dict[str, Any] = {"poolclass": sqlalchemy.pool.NullPool}
+            if url.get_backend_name() == "sqlite":
+                place = _as_read_only(url.database)
+                options["creator"] = lambda: sqlite3.connect(place, uri=True, timeout=10.0)
+            return sqlalchemy.create_engine(url, **options)
+        except ModuleNotFoundError as error:
+            raise SourceError(
+                f"{self.url}: needs the driver {error.name}, which is not installed: pip install {error.name}"
+            ) from error
+        except (sqlalchemy.exc.SQLAlchemyError, ValueError) as error:
+            raise self._explain(error) from None
+
+    def _explain(self, error: Exception) -> SourceError:
+        """What a driver says, in a line without the password."""
+        cause = getattr(error, "orig", None) or error
+        return SourceError(f"{self.url}: cannot be read: {hide_secret(str(cause), self.secret)}")
+
+
+def _fetch(connection: Any, query: str) -> Iterator[Sequence[Any]]:
+    """The rows of a query, in batches."""
+    if connection.dialect.driver == "psycopg":
+        # the driver's own tuples, as making SQLAlchemy's rows of them takes longer than all the rest
+        connection.begin()
+        with connection.connection.cursor(name="manela") as cursor:
+            cursor.execute(query)
+            check_columns([column.name for column in cursor.description])
+            while rows := cursor.fetchmany(FETCHED):
+                yield rows
+        return
+    result = connection.exec_driver_sql(query)
+    if not result.returns_rows:
+        raise SourceError(f"a query must be a SELECT that gives rows, got {query[:80]!r}")
+    check_columns(list(result.keys()))
+    yield from result.partitions(FETCHED)
+
+
+def _as_read_only(database: str | None) -> str:
+    """The address by which SQLite opens a file that is there, and does not write to it."""
+    if not database or database == ":memory:":
+        raise SourceError("a SQLite URL must name a file, as in sqlite:///social.db, got none")
+    if not Path(database).is_file():
+        raise SourceError(f"{database}: there is no such file")
+    return f"file:{quote(database)}?mode=ro"
