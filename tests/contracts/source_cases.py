@@ -16,6 +16,8 @@ from key_ring import fill_key_ring, open_key_ring
 from mastodon_server import TOKEN, Mastodon, serve_mastodon
 
 from manela.sources.gpg import GnupgSource
+from manela.sources.mail import MailSource
+from manela.sources.mail_log import MailLogSource
 from manela.sources.mastodon_api import MastodonApiSource
 from manela.sources.mastodon_archive import MastodonArchiveSource
 from manela.sources.mastodon_database import MastodonDatabaseSource
@@ -205,7 +207,36 @@ def rdf(folder: Path) -> Iterator[Case]:
     yield Case(source, edges, folder, RdfSource([folder / "none.nt"]))
 
 
+LETTER = "From x Mon Nov 16 10:00:00 2026\nMessage-ID: <{0}@x>\nFrom: {1}\nTo: {2}\n\nhello\n\n"
+
+
+@contextmanager
+def mail(folder: Path) -> Iterator[Case]:
+    (folder / "box").write_text(
+        LETTER.format(1, "ann@example.org", "bob@x.net, <cem@example.org>")
+        + LETTER.format(2, f"{HOSTILE.split()[0]} <bob@x.net>", "ann@example.org")
+        + LETTER.format(3, "no-reply@x.net", "ann@example.org")
+    )
+    edges = {("ann@example.org", "bob@x.net", 2.0), ("ann@example.org", "cem@example.org", 1.0)}
+    source = MailSource([folder / "box"], ["example.org"], half_life=0.0)
+    yield Case(source, edges, folder, MailSource([folder / "none"], ["none.example"]))
+
+
+@contextmanager
+def mail_log(folder: Path) -> Iterator[Case]:
+    (folder / "mainlog").write_text(
+        "2026-11-16 10:00:00 1abcde-0001Ab-CD <= ann@example.org H=x\n"
+        "2026-11-16 10:00:01 1abcde-0001Ab-CD => bob@x.net R=x\n"
+        "2026-11-16 10:00:01 1abcde-0001Ab-CD -> cem <cem@example.org> R=x\n"
+    )
+    edges = {("ann@example.org", "bob@x.net", 1.0), ("ann@example.org", "cem@example.org", 1.0)}
+    source = MailLogSource([folder / "mainlog"], ["example.org"], half_life=0.0)
+    yield Case(source, edges, folder, MailLogSource([folder / "none"], ["none.example"]))
+
+
 SOURCES: dict[str, Callable[[Path], AbstractContextManager[Case]]] = {
+    "mail": mail,
+    "mail-log": mail_log,
     "sql, SQLite": sqlite,
     "sql, PostgreSQL": postgresql,
     "mastodon-database": mastodon_database,

@@ -96,6 +96,7 @@ def test_its_class_is_documented(case):
     for name in ("key", "read", "describe"):
         assert inspect.getdoc(getattr(kind, name))
     assert isinstance(case.source.adds, bool)
+    assert isinstance(case.source.own_hosts, frozenset)
 
 
 def test_nothing_is_written_but_the_state(case, tmp_path):

@@ -66,6 +66,11 @@ class MailSource:
         With a key, users are called by keyed hashes.
     today : int or None
         The day from which ages are counted, since 1970; today by default.
+
+    Examples
+    --------
+    >>> MailSource([Path("/var/vmail")], ["example.org"]).key
+    'mail of example.org, half-life 180'
     """
 
     adds = True

@@ -49,6 +49,11 @@ class MailLogSource:
         The domains whose users are one's own.
     half_life, hash_key, today
         As in `MailSource`.
+
+    Examples
+    --------
+    >>> MailLogSource([Path("/var/log/mail.log")], ["example.org"]).key
+    'mail log of example.org, half-life 180'
     """
 
     adds = True
