@@ -94,9 +94,14 @@ class MailSource:
         self._today = int(time.time()) // _DAY if today is None else today
         self.own_hosts = self._addresses.domains
         hashed = "" if hash_key is None else f", key {hashlib.blake2b(hash_key, digest_size=4).hexdigest()}"
-        self.key = f"mail of {', '.join(sorted(self._addresses.domains))}, half-life {half_life:g}{hashed}"
+        self._key = f"mail of {', '.join(sorted(self._addresses.domains))}, half-life {half_life:g}{hashed}"
         self._lists = self._crowds = self._without_sender = self._boxes = 0
         self._tally: Tally | None = None
+
+    @property
+    def key(self) -> str:
+        """The domains, how messages fade, and by which key users are hashed; mailboxes may move."""
+        return self._key
 
     def read(self, state: ImportState) -> Iterator[Ties]:
         """The pairs of correspondents, from messages that were not counted before."""

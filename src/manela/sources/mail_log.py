@@ -73,9 +73,14 @@ class MailLogSource:
         self._today = int(time.time()) // _DAY if today is None else today
         self.own_hosts = self._addresses.domains
         hashed = "" if hash_key is None else f", key {hashlib.blake2b(hash_key, digest_size=4).hexdigest()}"
-        self.key = f"mail log of {', '.join(sorted(self._addresses.domains))}, half-life {half_life:g}{hashed}"
+        self._key = f"mail log of {', '.join(sorted(self._addresses.domains))}, half-life {half_life:g}{hashed}"
         self._lines = self._without_sender = 0
         self._tally: Tally | None = None
+
+    @property
+    def key(self) -> str:
+        """The domains, how messages fade, and by which key users are hashed; mailboxes may move."""
+        return self._key
 
     def read(self, state: ImportState) -> Iterator[Ties]:
         """The pairs of correspondents, from lines that were not counted before."""
