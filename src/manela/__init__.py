@@ -5,10 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 if TYPE_CHECKING:
     from manela.embedding import Embedding as Embedding
+    from manela.engines.checkpoint import Checkpoint as Checkpoint
     from manela.errors import ManelaError as ManelaError
     from manela.errors import ManelaWarning as ManelaWarning
     from manela.estimators.deepwalk import DeepWalk as DeepWalk
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from manela.graph import Graph as Graph
 
 _HOMES = {
+    "Checkpoint": "manela.engines.checkpoint",
     "DeepWalk": "manela.estimators.deepwalk",
     "Embedding": "manela.embedding",
     "Graph": "manela.graph",
@@ -34,6 +36,7 @@ _HOMES = {
     "read_graph": "manela.formats.graphs",
 }
 __all__ = [
+    "Checkpoint",
     "DeepWalk",
     "Embedding",
     "Graph",

@@ -63,7 +63,7 @@ def write_map(
         How vectors are placed on the plane: t-SNE for up to 2,000 nodes, UMAP for more if it is installed, and
         principal components if it is not.
     random_state : int, optional
-        The same one gives the same page.
+        The same one gives the same page, unless an index finds the neighbours, as of more than 20,000 nodes.
     title : str, optional
         The page's title; says how many nodes there are by default.
     report : callable, optional
