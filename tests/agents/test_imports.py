@@ -73,6 +73,17 @@ def test_an_edge_that_the_source_lost_is_removed_and_others_stay(home):
     assert edges_in(home) == {("a", ("b", "alpha.example"), 3.0), ("by", ("hand", "alpha.example"), 1.0)}
 
 
+def test_an_edge_that_is_there_both_ways_is_one_until_both_are_gone(home):
+    both = [("a@alpha.example", "b@beta.example", 1.0), ("b@beta.example", "a@alpha.example", 2.0), ("d", "c", 1.0),
+            ("c", "d", 1.0)]  # fmt: skip
+    import_to_host(home, Place(both))
+    assert edges_in(home) == {("a", ("b", "beta.example"), 3.0), ("c", ("d", "alpha.example"), 2.0)}
+    assert import_to_host(home, Place(both[1:3])).removed == 0
+    assert edges_in(home) == {("a", ("b", "beta.example"), 2.0), ("c", ("d", "alpha.example"), 1.0)}
+    assert import_to_host(home, Place([])).removed == 2
+    assert edges_in(home) == set()
+
+
 def test_what_adds_is_added_to_what_was_there_before(home):
     for _ in range(2):
         import_to_host(home, Place([("a", "b", 1.5)], adds=True))

@@ -57,22 +57,26 @@ def import_to_host(home: Path, source: Source) -> Imported:
             state.add(ties, source.adds)
         gone = state.remove_old(source.adds, LEAST_WEIGHT)
         known, strangers, odd = own_hosts | set(store.peers()), 0, 0
-        edges = []
+        # an edge that the source has both ways is one, with both weights
+        edges: dict[tuple[str, Node], Edge] = {}
         for ties in state.read_ties():
             weights = [1.0] * len(ties.own) if ties.weights is None else ties.weights.tolist()
             for own, other, weight in zip(ties.own, ties.other, weights, strict=True):
-                edge = _as_edge(own, other, min(weight, MOST_WEIGHT), host, own_hosts)
+                edge = _as_edge(own, other, weight, host, own_hosts)
                 if edge is None or edge.other is None:
                     odd += 1
                 elif edge.other[1] in known:
-                    edges.append(edge)
+                    ends = (edge.own, edge.other)
+                    before = edges[ends].weight if ends in edges else 0.0
+                    edges[ends] = Edge(*ends, min(before + weight, MOST_WEIGHT))
                 else:
                     strangers += 1
         removed = 0
         for own, other in gone:
             edge = _as_edge(own, other, 1.0, host, own_hosts)
-            removed += 0 if edge is None else store.remove_edge(edge)
-        taken = store.add_edges(edges)
+            if edge is not None and edge.other is not None and (edge.own, edge.other) not in edges:
+                removed += store.remove_edge(edge)
+        taken = store.add_edges(edges.values())
         state.commit()  # if it is not reached, the next import does the same again
     return Imported(taken, removed, strangers, odd)
 
@@ -82,7 +86,7 @@ def _as_edge(own: str, other: str, weight: float, host: str, own_hosts: set[str]
     one_end, other_end = _as_node(own, host, own_hosts), _as_node(other, host, own_hosts)
     if one_end is None or other_end is None or one_end == other_end:
         return None
-    if one_end[1] != host:
+    if one_end[1] != host or (other_end[1] == host and other_end < one_end):
         one_end, other_end = other_end, one_end
     return Edge(one_end[0], other_end, weight) if one_end[1] == host else None
 
