@@ -137,7 +137,7 @@ def test_where_no_thread_can_be_had_the_place_is_free_again(page, monkeypatch):
 
 
 def test_an_address_that_is_taken_is_said(page):
-    with pytest.raises(AgentError, match=r"cannot listen on 127\.0\.0\.1:\d+: Address already in use"):
+    with pytest.raises(AgentError, match=r"watch: cannot listen on 127\.0\.0\.1:\d+: Address already in use"):
         StatusServer(f"127.0.0.1:{page.url.split(':')[2].strip('/')}", lambda: STATUS)
 
 

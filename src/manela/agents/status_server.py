@@ -8,6 +8,7 @@ from http import HTTPStatus
 from importlib.resources import files
 from typing import Any
 
+from manela.errors import AgentError
 from manela.local_server import LocalServer, Query, Reply
 
 _STATES = ("meeting", "learning", "done")
@@ -32,7 +33,10 @@ class StatusServer(LocalServer):
         self, address: str, read: Callable[[], Status], find_answer: Callable[[str, Query], Reply | None] | None = None
     ) -> None:
         self._read, self._find_answer = read, find_answer
-        super().__init__(address, self._find)
+        try:
+            super().__init__(address, self._find)
+        except AgentError as error:
+            raise AgentError(f"watch: {error}") from error
 
     def _find(self, path: str, query: Query) -> Reply:
         if path == "/":
