@@ -1,8 +1,8 @@
 """Blocks of code in the README and in docs/, run as they are written, each by itself; `make docs` runs them.
 
 A block stands in a folder with friends.csv, the network of a hundred people, and what else a page says that it begins
-with. One that cannot be run here says why, in a comment before it: <!-- not run: it needs a Mastodon server -->. A block
-of text behind one of Python is what it prints.
+with. One that cannot be run here says why in a comment before it, as in <!-- not run: it needs a Mastodon server -->.
+A block of text behind one of Python is what it prints.
 """
 
 import contextlib
