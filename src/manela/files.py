@@ -26,6 +26,7 @@ def replace_file(path: Path, private: bool = False) -> Iterator[BinaryIO]:
     A symbolic link at path is replaced, not followed. A `private` file can be read by its owner only.
     """
     temporary: str | None = None
+    _check_kind(path)
     try:
         remove_unfinished(path.parent)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_PREFIX, suffix=_SUFFIX)
@@ -68,6 +69,7 @@ def check_writable(path: Path) -> None:
     try:
         if path.is_dir():
             raise OutputError(f"{path}: cannot be written: it is a folder")
+        _check_kind(path)
         if not path.parent.is_dir():
             raise OutputError(f"{path}: cannot be written: there is no folder {path.parent}")
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=_PREFIX, suffix=_SUFFIX)
@@ -77,6 +79,12 @@ def check_writable(path: Path) -> None:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
     os.close(handle)
     Path(name).unlink()
+
+
+def _check_kind(path: Path) -> None:
+    """Refuse a device, a pipe or a socket, of which a file would take the place."""
+    if path.exists() and not path.is_symlink() and not path.is_file():
+        raise OutputError(f"{path}: cannot be written: it is no ordinary file")
 
 
 def _umask() -> int:

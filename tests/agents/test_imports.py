@@ -84,6 +84,35 @@ def test_an_edge_that_is_there_both_ways_is_one_until_both_are_gone(home):
     assert edges_in(home) == set()
 
 
+def test_what_an_operator_wrote_down_stays_as_it_is(home):
+    with Store(home) as store:
+        store.add_edges([Edge("a", ("b", "alpha.example"), 7.0)])
+    for edges in ([("a", "b", 1.0)], [("a", "b", 2.0)], [("a", "c", 1.0)], []):
+        import_to_host(home, Place(edges))
+        assert ("a", ("b", "alpha.example"), 7.0) in edges_in(home)
+
+
+def test_an_edge_of_two_sources_has_both_weights_and_stays_while_one_has_it(home):
+    class Other(Place):
+        key = "another place"
+
+    import_to_host(home, Place([("a", "b", 1.0)]))
+    import_to_host(home, Other([("b", "a", 2.0), ("c", "d", 1.0)]))
+    assert ("a", ("b", "alpha.example"), 3.0) in edges_in(home)
+    assert import_to_host(home, Place([])).removed == 0
+    assert edges_in(home) == {("a", ("b", "alpha.example"), 2.0), ("c", ("d", "alpha.example"), 1.0)}
+    assert import_to_host(home, Other([("c", "d", 1.0)])).removed == 1
+    assert edges_in(home) == {("c", ("d", "alpha.example"), 1.0)}
+
+
+def test_sources_whose_keys_differ_in_a_sign_are_two(home):
+    for sign in "<>":
+        place = Place([("a", sign, 1.0)])
+        place.key = f"SELECT … WHERE w {sign} 5"
+        import_to_host(home, place)
+    assert len(edges_in(home)) == 2
+
+
 def test_what_adds_is_added_to_what_was_there_before(home):
     for _ in range(2):
         import_to_host(home, Place([("a", "b", 1.5)], adds=True))

@@ -87,6 +87,7 @@ def test_groups_are_found_beside_and_then_told(asked, book):
         ("/api/near", {"node": "n0", "count": "0"}, 400, "count"),
         ("/api/near", {"node": "n0", "count": "9" * 5000}, 400, "count"),
         ("/api/near", {"node": "n0", "count": "²"}, 400, "count"),
+        ("/api/names", {"start": "", "count": "0000000010000"}, 400, "count"),
         ("/api/edge", {"node": "n0", "other": "n0"}, 400, "twice"),
         ("/api/edge", {"node": "n0", "other": "\ud800"}, 404, "seen"),
     ],

@@ -8,7 +8,7 @@ import pytest
 
 from manela.errors import SourceError
 from manela.sources import letters
-from manela.sources.letters import find_mailboxes, list_maildir, open_letters, read_header, read_mbox
+from manela.sources.letters import Mbox, find_mailboxes, list_maildir, open_letters, read_header
 
 
 def write_with_the_standard_library(path, count):
@@ -27,30 +27,30 @@ def test_an_mbox_has_the_letters_that_the_standard_library_wrote(tmp_path, monke
     monkeypatch.setattr(letters, "_BLOCK", block)
     write_with_the_standard_library(tmp_path / "box", 60)
     with open_letters(tmp_path / "box") as file:
-        found = [letter.header for letter in read_mbox(file)]
+        found = [letter.header for letter in Mbox(file)]
     assert len(found) == 60
     assert [header.split(b"\n")[0] for header in found] == [b"From: a%d@example.org" % n for n in range(60)]
 
 
 def test_line_ends_of_windows_are_read():
     text = b"From a Mon\r\nFrom: a@x\r\nTo: b@x\r\n\r\nhello\r\n\r\nFrom b Tue\r\nFrom: b@x\r\n\r\nbody\r\n"
-    assert [letter.header.split()[1] for letter in read_mbox(io.BytesIO(text))] == [b"a@x", b"b@x"]
+    assert [letter.header.split()[1] for letter in Mbox(io.BytesIO(text))] == [b"a@x", b"b@x"]
 
 
 def test_a_line_of_a_body_is_no_letter():
     text = b"From a Mon\nFrom: a@x\n\nhello\n\nFrom here: it goes on\nno header\n\nFrom b Tue\nFrom: b@x\n\n"
-    assert [letter.header for letter in read_mbox(io.BytesIO(text))] == [b"From: a@x", b"From: b@x"]
+    assert [letter.header for letter in Mbox(io.BytesIO(text))] == [b"From: a@x", b"From: b@x"]
 
 
 def test_an_endless_header_is_skipped_and_the_rest_is_read():
     text = b"From a Mon\n" + b"X: " + b"y" * 3_000_000 + b"\n\nbody\n\nFrom b Tue\nFrom: b@x\n\nbody\n"
-    assert [letter.header for letter in read_mbox(io.BytesIO(text))] == [b"From: b@x"]
+    assert [letter.header for letter in Mbox(io.BytesIO(text))] == [b"From: b@x"]
 
 
 def test_packed_files_are_unpacked(tmp_path):
     (tmp_path / "box.gz").write_bytes(gzip.compress(b"From a Mon\nFrom: a@x\n\nhello\n"))
     with open_letters(tmp_path / "box.gz") as file:
-        assert [letter.header for letter in read_mbox(file)] == [b"From: a@x"]
+        assert [letter.header for letter in Mbox(file)] == [b"From: a@x"]
 
 
 def test_mailboxes_are_found_below_a_folder(tmp_path):

@@ -1,6 +1,8 @@
 import mailbox
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -119,6 +121,55 @@ def test_a_mailbox_that_was_rewritten_or_moved_is_not_counted_twice(tmp_path):
     (tmp_path / "moved").write_text(second + letter("anna@example.org", "carl@x.net", 3))
     found = edges_of(source_of(tmp_path / "moved"), tmp_path / "state")
     assert found == {("anna@example.org", "carl@x.net"): 1.0}
+
+
+def test_mailboxes_that_begin_alike_and_ones_that_were_rewritten_shorter_are_read_whole(tmp_path):
+    first = letter("anna@example.org", "bob@x.net", 1, more="X: y\n" * 300)
+    boxes = [tmp_path / "boxes" / name for name in "ab"]
+    boxes[0].parent.mkdir()
+    boxes[0].write_text(first + "".join(letter("anna@example.org", f"p{n}@x.net", n + 2) for n in range(20)))
+    boxes[1].write_text(first + letter("anna@example.org", "last@x.net", 99))
+    found = edges_of(source_of(tmp_path / "boxes"), tmp_path / "state")
+    assert len(found) == 22
+    boxes[0].write_text(first + letter("anna@example.org", "new@x.net", 100))
+    assert edges_of(source_of(tmp_path / "boxes"), tmp_path / "state") == {("anna@example.org", "new@x.net"): 1.0}
+
+
+def test_a_letter_that_is_being_written_waits_for_its_recipients(tmp_path):
+    whole = letter("anna@example.org", "bob@x.net, carl@x.net", 1)
+    (tmp_path / "box").write_text(whole[: whole.index(", carl")])
+    assert edges_of(source_of(tmp_path / "box"), tmp_path / "state") == {}
+    (tmp_path / "box").write_text(whole)
+    assert len(edges_of(source_of(tmp_path / "box"), tmp_path / "state")) == 2
+
+
+def test_a_clock_that_is_years_ahead_is_refused_and_changes_nothing(tmp_path):
+    (tmp_path / "box").write_text(letter("anna@example.org", "bob@x.net", 1))
+    edges_of(source_of(tmp_path / "box"), tmp_path / "state")
+    with pytest.raises(SourceError, match="days ahead of the last import"):
+        edges_of(MailSource([tmp_path / "box"], ["example.org"], today=TODAY + 36_500), tmp_path / "state")
+
+
+@pytest.mark.parametrize("content", [b"\x1f\x8b", b"\x1f\x8b\x08\x00" + b"nonsense" * 40])
+def test_a_damaged_packed_file_is_told_in_a_line(tmp_path, content):
+    (tmp_path / "box.gz").write_bytes(content)
+    with pytest.raises(SourceError, match=r"box\.gz: cannot be read"):
+        edges_of(source_of(tmp_path / "box.gz"))
+
+
+def test_names_of_files_in_any_bytes_are_read(tmp_path):
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/b\xff\xfex"))
+    path.write_text(letter("anna@example.org", "bob@x.net", 1))
+    mailbox.Maildir(Path(os.fsdecode(os.fsencode(tmp_path) + b"/m\xff")))
+    assert len(edges_of(source_of(tmp_path))) == 1
+
+
+def test_a_flood_of_addresses_is_not_kept(tmp_path):
+    source = source_of(tmp_path / "box")
+    many = ", ".join(f"p{number}@x.net" for number in range(5000))
+    (tmp_path / "box").write_text(letter("spam@x.net", many, 1) + letter("anna@example.org", "bob@x.net", 2))
+    assert len(edges_of(source)) == 1
+    assert len(source._addresses.names) <= 3
 
 
 def test_weights_fade_between_imports(tmp_path):

@@ -3,11 +3,13 @@ import os
 
 import pytest
 
+from manela.errors import SourceError
 from manela.sources.mail_log import MailLogSource
 from manela.sources.state import ImportState
 from manela.sources.writing import import_to_file
 
 TODAY = 20_773  # 2026-11-16
+AT = "Nov 16 10:00:01 mx postfix/smtp[18]: 4Abc12"
 POSTFIX = """\
 Nov 16 10:00:00 mx postfix/qmgr[17]: 4Abc12: from=<anna@example.org>, size=900, nrcpt=2 (queue active)
 Nov 16 10:00:01 mx postfix/smtp[18]: 4Abc12: to=<bob@x.net>, relay=x.net[1.2.3.4]:25, status=sent (250 ok)
@@ -81,3 +83,38 @@ def test_a_rotated_log_is_read_on_and_a_line_that_is_being_written_waits(tmp_pat
 def test_endless_lines_and_strange_bytes_are_skipped(tmp_path):
     (tmp_path / "mail.log").write_bytes(b"x" * 300_000 + b"\n\xff\xfe to=<\n" + POSTFIX.encode())
     assert edges_of(source_of(tmp_path / "mail.log")) == {("anna@example.org", "bob@x.net"): 2.0}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{AT}: to=<eve@x.net>, relay=x, status=bounced (said: no status=sent here)",
+        f"{AT}: message-id=<a postfix/smtp[1]: 4Abc12: to=<eve@x.net>, status=sent>",
+        f"{AT}: to=<eve@x.net>, relay=127.0.0.1[127.0.0.1]:10024, status=sent (250 2.0.0 "
+        "from MTA(smtp:[127.0.0.1]:10025): 250 2.0.0 Ok: queued as 4Xyz99)",
+        "x" * 70_000 + f"{AT}: to=<eve@x.net>, relay=x, status=sent (ok)",
+    ],
+    ids=["bounced", "forged", "handed on", "overlong"],
+)
+def test_what_was_not_delivered_is_not_counted_whatever_others_write(tmp_path, line):
+    lines = POSTFIX.splitlines()
+    (tmp_path / "mail.log").write_text("\n".join([lines[0], line, *lines[1:]]) + "\n")
+    assert edges_of(source_of(tmp_path / "mail.log")) == {("anna@example.org", "bob@x.net"): 2.0}
+
+
+def test_senders_of_finished_messages_are_forgotten(tmp_path):
+    (tmp_path / "mail.log").write_text(POSTFIX.replace("4Def34: from=<>", "4Def34: from=<secret@hospital.org>"))
+    (tmp_path / "mainlog").write_text(EXIM)
+    import_to_file(source_of(tmp_path / "mail.log", tmp_path / "mainlog"), tmp_path / "out.csv", tmp_path / "state")
+    with ImportState(tmp_path / "state", None) as state:
+        assert set(state.get("open")) == {"4Def34", "4Ghi56"}  # which are in the queue
+
+
+def test_a_time_zone_of_exim_is_read_and_what_is_no_log_is_refused(tmp_path):
+    (tmp_path / "mainlog").write_text(
+        EXIM.replace(":00 1abc", ":00 +0100 1abc").replace(":01 1abc", ":01.123 +0100 1abc")
+    )
+    assert len(edges_of(source_of(tmp_path / "mainlog"))) == 2
+    (tmp_path / "notes").write_text("hello\n")
+    with pytest.raises(SourceError, match="no line is of Postfix or Exim"):
+        edges_of(source_of(tmp_path / "notes"))

@@ -100,3 +100,13 @@ def test_two_imports_do_not_run_at_the_same_time(tmp_path, monkeypatch):
     other.join(60)
     with ImportState(tmp_path / "state", "x"):
         pass
+
+
+def test_a_database_of_another_kind_is_left_alone(tmp_path):
+    database = sqlite3.connect(tmp_path / "ledger.db")
+    database.execute("CREATE TABLE transfers (a, b)")
+    database.close()
+    before = (tmp_path / "ledger.db").read_bytes()
+    with pytest.raises(SourceError, match="another kind"):
+        ImportState(tmp_path / "ledger.db", "x")
+    assert (tmp_path / "ledger.db").read_bytes() == before

@@ -9,13 +9,13 @@ from manela.sources.writing import write_ties
 
 
 def test_names_with_commas_and_quotes_are_read_as_they_were(tmp_path):
-    names = ["a,b", 'c"d', "e\nf", "plain"]
+    names = ["a,b", 'c"d', "e f", "plain"]
     batches = [Ties(names[:2], names[2:]), Ties(names[2:3], names[3:], np.array([2.5]))]
     assert write_ties(batches, tmp_path / "edges.csv") == 3
     with (tmp_path / "edges.csv").open(newline="") as file:
         rows = list(csv.reader(file))
     assert rows == [
-        ["source", "target", "weight"], ["a,b", "e\nf", "1"], ['c"d', "plain", "1"], ["e\nf", "plain", "2.5"],
+        ["source", "target", "weight"], ["a,b", "e f", "1"], ['c"d', "plain", "1"], ["e f", "plain", "2.5"],
     ]  # fmt: skip
 
 
@@ -26,6 +26,13 @@ def test_manela_reads_what_was_written(tmp_path):
     graph = read_graph(tmp_path / "e.csv")
     assert set(graph.nodes.tolist()) == {"anna@x.org", "bob@y.org", "carl@x.org"}
     assert graph.is_weighted
+
+
+def test_what_could_not_be_read_again_is_left_out_with_a_word(tmp_path):
+    ties = Ties(["#a", "%b", "c\nd", "e", "f"], ["x"] * 5, np.array([1.0, 1.0, 1.0, 1e-150, 1.0]))
+    with pytest.warns(UserWarning, match="4 edges are left out"):
+        assert write_ties([ties], tmp_path / "edges.csv") == 1
+    assert (tmp_path / "edges.csv").read_text().splitlines()[1:] == ["f,x,1"]
 
 
 def test_a_source_that_fails_in_the_middle_leaves_no_file(tmp_path):

@@ -144,7 +144,7 @@ class _Groups:
 
 def _count(query: Query) -> int:
     text = query.get("count", "10")
-    if not text.isdecimal() or not 1 <= int(text[:9]) <= MOST:
+    if not text.isdecimal() or len(text) > len(str(MOST)) or not 1 <= int(text) <= MOST:
         raise ParameterError(f"count must be 1 to {MOST:,}, got {text[:50]!r}.")
     return int(text)
 

@@ -13,6 +13,7 @@ import typer
 
 from manela.cli.mail_sources import MAIL_BUILDERS
 from manela.cli.sources import BUILDERS
+from manela.errors import ParameterError
 
 if TYPE_CHECKING:
     from manela.sources.source import Source
@@ -38,12 +39,25 @@ def _join(build: Builder, finish: Callable[..., None]) -> Callable[..., None]:
     @wraps(build)
     def command(**values: Any) -> None:
         rest = {name: values.pop(name) for name in ending}
+        _keep_apart(values, rest)
         finish(build(**values), **rest)
 
     arguments = [argument.replace(kind=Argument.KEYWORD_ONLY) for argument in (*flags.values(), *ending.values())]
     command.__signature__ = Signature(arguments)  # type: ignore[attr-defined]
     command.__annotations__ = {argument.name: argument.annotation for argument in arguments}
     return command
+
+
+def _keep_apart(read: dict[str, Any], written: dict[str, Any]) -> None:
+    """Refuse to write to what is read, and two things to one file."""
+    taken = [path for value in read.values() for path in (value if isinstance(value, list) else [value])]
+    for path in (path for path in written.values() if isinstance(path, Path)):
+        for other in taken:
+            if isinstance(other, Path) and other.exists() and path.exists() and path.samefile(other):
+                raise ParameterError(f"{path}: is read by this import, and would be overwritten; name another file.")
+            if isinstance(other, Path) and path.absolute() == other.absolute():
+                raise ParameterError(f"{path}: is named twice; name another file.")
+        taken.append(path)
 
 
 def _arguments(function: Callable[..., Any]) -> dict[str, Argument]:

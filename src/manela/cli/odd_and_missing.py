@@ -103,7 +103,7 @@ def recommend(
 
     from manela.bar import report_download
     from manela.datasets.loading import load_graph
-    from manela.errors import UnknownNodeError
+    from manela.errors import GraphError, UnknownNodeError
     from manela.evaluation import missing_edges
     from manela.evaluation.links import score_vectors
 
@@ -128,7 +128,11 @@ def recommend(
     write(("source", "target", "score"), lines)
     print(f"{output}: up to {count} for each of {len(rows):,} nodes", file=sys.stderr)
     if score:
-        recall = missing_edges.measure_recall(network, learn, count, random_state)
+        try:
+            recall = missing_edges.measure_recall(network, learn, count, random_state)
+        except GraphError as error:
+            print(f"no score: {error}", file=sys.stderr)
+            return
         print(
             f"of {recall.hidden:,} edges hidden for a trial, {recall.by_vectors:.1%} are among {count} recommended by "
             f"vectors, {recall.by_neighbours:.1%} among {count} by common neighbours",

@@ -28,15 +28,15 @@ def serve(
     from http import HTTPStatus
     from threading import Event
 
-    from manela.agents.config import check_watch
     from manela.answers.book import AnswerBook
     from manela.answers.questions import PAGE, Questions
     from manela.errors import ParameterError
     from manela.formats.embeddings import read_embedding
-    from manela.local_server import LocalServer, Query, Reply
+    from manela.local_server import LocalServer, Query, Reply, is_local
 
-    if not check_watch(address):
-        raise ParameterError("address must be one of this machine, as in 127.0.0.1:7448.")
+    host, colon, port = address.rpartition(":")
+    if not (colon and port.isdecimal() and len(port) <= 5 and is_local(host.strip("[]"))):
+        raise ParameterError(f"address must be of this machine alone, as in 127.0.0.1:7448, got {address!r}.")
     read = read_embedding(embedding)
     arrays = _read_neighbours(edges, read) if edges else (None, None)
     names = list(map(str, read.nodes.tolist()))
@@ -63,9 +63,12 @@ def _read_neighbours(source: str, embedding: Embedding) -> tuple[Any, Any]:
 
     from manela.bar import report_download
     from manela.datasets.loading import load_graph
+    from manela.errors import ParameterError
 
     graph = load_graph(source, progress=report_download(source))
     rows = np.array([embedding.row(node) if node in embedding else -1 for node in graph.nodes.tolist()])
+    if (rows < 0).all():
+        raise ParameterError(f"{source}: none of its nodes has a vector; it is another network.")
     sources = np.repeat(rows, graph.degrees)
     targets = rows[graph.indices]
     kept = (sources >= 0) & (targets >= 0)

@@ -9,8 +9,8 @@ from email.utils import getaddresses
 
 from manela.errors import ParameterError
 
-_MOST_KEPT = 100_000
-"""Texts of which the addresses are remembered; with more, more memory is used and less is parsed twice."""
+_MOST_KEPT, _LONGEST_KEPT = 50_000, 300
+"""Texts of which the addresses are remembered, and how long; with more, more memory is used, less is parsed twice."""
 _LONGEST = 64 * 1024
 """Characters of a header that are read; a longer one is cut."""
 _ONE = re.compile(
@@ -61,6 +61,7 @@ class Addresses:
         self._key = key
         self._own = bytearray()
         self._numbers: dict[str, int] = {}
+        self._by_name: dict[str, int] = {}
         self._parsed: dict[str, tuple[int, ...]] = {}
 
     def number(self, text: str) -> tuple[int, ...]:
@@ -70,7 +71,8 @@ class Addresses:
             if len(self._parsed) >= _MOST_KEPT:
                 self._parsed.clear()
             found = tuple(dict.fromkeys(n for n in map(self.number_one, split_addresses(text)) if n != MACHINE))
-            self._parsed[text] = found
+            if len(text) <= _LONGEST_KEPT:
+                self._parsed[text] = found
         return found
 
     def number_one(self, address: str) -> int:
@@ -82,8 +84,8 @@ class Addresses:
 
     def number_name(self, name: str) -> int:
         """The number of an address that has its name as a node already."""
-        number = self._numbers.get(name)
-        return self._append(name, name, name.rpartition("@")[2]) if number is None else number
+        number = self._by_name.get(name)
+        return self._append(name, name.rpartition("@")[2]) if number is None else number
 
     def is_own(self, number: int) -> bool:
         """Whether an address is in an own domain."""
@@ -99,10 +101,13 @@ class Addresses:
         plain = f"{local}@{domain}"
         if plain != address and plain in self._numbers:
             return self._numbers[plain]
-        return self._append(plain, self._name(local, domain), domain)
+        name = self._name(local, domain)
+        number = self._by_name[name] if name in self._by_name else self._append(name, domain)
+        self._numbers[plain] = number
+        return number
 
-    def _append(self, address: str, name: str, domain: str) -> int:
-        number = self._numbers[address] = len(self.names)
+    def _append(self, name: str, domain: str) -> int:
+        number = self._by_name[name] = len(self.names)
         self.names.append(name)
         self._own.append(domain in self.domains)
         return number

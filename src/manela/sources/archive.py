@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import lzma
 import tarfile
 import zipfile
 import zlib
@@ -19,7 +20,8 @@ _MOST_RATIO = 200
 _FREE_BYTES = 1 << 24
 """Bytes up to which that does not matter."""
 _MOST_MEMBERS = 5_000_000
-_DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError)
+_DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError,
+            lzma.LZMAError)  # fmt: skip
 
 
 class Archive:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -25,17 +27,21 @@ class Letter(NamedTuple):
     envelope: bytes = b""
 
 
-def open_letters(path: Path) -> BinaryIO:
-    """A file to read, unpacked if it is packed by gzip."""
+@contextmanager
+def open_letters(path: Path) -> Iterator[BinaryIO]:
+    """A file to read, unpacked if it is packed by gzip; if it cannot be read in the block, that is a SourceError."""
     try:
-        file = path.open("rb")
-        if file.read(2) == b"\x1f\x8b":
-            file.close()
-            return gzip.open(path)  # type: ignore[return-value]
-        file.seek(0)
-    except OSError as error:
-        raise SourceError(f"{path}: cannot be read: {error.strerror or error}") from error
-    return file
+        with path.open("rb") as file:
+            is_packed = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            if not is_packed:
+                yield file
+                return
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield unpacked  # type: ignore[misc]
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SourceError(f"{path}: cannot be read: {reason}") from error
 
 
 def is_mbox(start: bytes) -> bool:
@@ -43,48 +49,61 @@ def is_mbox(start: bytes) -> bool:
     return start.startswith(_BEGIN) and b":" in start.partition(b"\n")[2].partition(b"\n")[0]
 
 
-def read_mbox(file: BinaryIO) -> Iterator[Letter]:
+class Mbox:
     r"""The letters of an mbox, from where the file stands, which must be the begin of one.
 
-    A letter begins with a line `From …` behind an empty line, or at the begin, with a header behind it.
+    A letter begins with a line `From …` behind an empty line, or at the begin, with a header behind it. One whose
+    header is not whole at the end of the file is still being written, and is left for the next time.
+
+    Attributes
+    ----------
+    end : int
+        Where the next reading should begin, in bytes from the begin of the file.
 
     Examples
     --------
     >>> import io
     >>> text = b"From a Mon\nFrom: a@x\n\nFrom here it is body\n\nFrom b Tue\nFrom: b@x\nTo: a@x\n\nhello\n"
-    >>> [letter.header for letter in read_mbox(io.BytesIO(text))]
+    >>> [letter.header for letter in Mbox(io.BytesIO(text))]
     [b'From: a@x', b'From: b@x\nTo: a@x']
     """
-    buffer, place, is_end = b"", 0, False
-    while True:
-        # here a letter begins
-        while (end := _find_end(buffer, place)) < 0 and not is_end and len(buffer) - place < _LONGEST_HEADER:
-            buffer, place, is_end = _read_more(file, buffer, place)
-        if end < 0:
-            end = len(buffer) if is_end else place
-        envelope, _, header = buffer[place:end].partition(b"\n")
-        if header and len(header) <= _LONGEST_HEADER:
-            yield Letter(header, envelope)
-        place = max(end, place + 1)
-        while (begin := _find_begin(buffer, place)) < 0:
-            if is_end:
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.end = file.tell()
+        self._file = file
+        self._buffer, self._place, self._is_end = b"", 0, False
+
+    def __iter__(self) -> Iterator[Letter]:
+        while True:
+            # here a letter begins
+            self.end = self._file.tell() - len(self._buffer) + self._place
+            while (end := _find_end(self._buffer, self._place)) < 0:
+                if self._is_end or len(self._buffer) - self._place >= _LONGEST_HEADER:
+                    break
+                self._read_more()
+            if end < 0 and self._is_end:
                 return
-            place = max(place, len(buffer) - _LOOK_BACK)
-            buffer, place, is_end = _read_more(file, buffer, place)
-        place = begin
+            if end >= 0:
+                envelope, _, header = self._buffer[self._place : end].partition(b"\n")
+                if header and len(header) <= _LONGEST_HEADER:
+                    yield Letter(header, envelope)
+            self._place = max(end, self._place + 1)
+            while (begin := _find_begin(self._buffer, self._place)) < 0:
+                if self._is_end:
+                    self.end = self._file.tell()
+                    return
+                self._place = max(self._place, len(self._buffer) - _LOOK_BACK)
+                self._read_more()
+            self._place = begin
+
+    def _read_more(self) -> None:
+        """Forget what was used, and read on."""
+        block = self._file.read(_BLOCK)
+        self._buffer, self._place, self._is_end = self._buffer[self._place :] + block, 0, not block
 
 
 _LOOK_BACK = 4096
 """Bytes that stay while a letter's begin is looked for, so that one that lies across two blocks is found."""
-
-
-def _read_more(file: BinaryIO, buffer: bytes, place: int) -> tuple[bytes, int, bool]:
-    """The buffer from the place on, with more behind it; the place in it, and whether this was all."""
-    try:
-        block = file.read(_BLOCK)
-    except (OSError, EOFError) as error:
-        raise SourceError(f"{getattr(file, 'name', 'the file')}: cannot be read: {error}") from error
-    return buffer[place:] + block, 0, not block
 
 
 def _find_end(buffer: bytes, place: int) -> int:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import calendar
 import hashlib
+import os
 import re
 import time
 from collections.abc import Iterator, Sequence
 from email.utils import parsedate_to_datetime
 from pathlib import Path
+from typing import BinaryIO
 
 from manela.errors import ParameterError, SourceError
-from manela.sources.addresses import Addresses
+from manela.sources.addresses import Addresses, split_addresses
 from manela.sources.letters import (
     Letter,
+    Mbox,
     find_mailboxes,
     is_mbox,
     list_maildir,
     open_letters,
     read_header,
-    read_mbox,
 )
 from manela.sources.state import ImportState
 from manela.sources.tally import Tally, digest
@@ -31,7 +33,7 @@ MOST_RECIPIENTS = 50
 """Recipients of a message; one with more is an announcement, and says nothing of who knows whom."""
 _DAY = 86400
 _PREFIX = 1024
-"""Bytes by which an mbox is known again, also under another name."""
+"""Bytes before a place by which it is known again."""
 _SLACK = 3600.0
 """Seconds before the last import from which files of a Maildir are looked at again."""
 _FIELDS = re.compile(
@@ -133,8 +135,9 @@ class MailSource:
         return f"{self._tally.messages:,} messages in {boxes}" + (f"; left out: {', '.join(words)}" if words else "")
 
     def _read_maildir(self, folder: Path, state: ImportState, tally: Tally, began: float) -> None:
-        mark = f"maildir {digest(str(folder.resolve()).encode()):x}"
-        for path in list_maildir(folder, state.get(mark, 0.0) - _SLACK):
+        mark = f"maildir {digest(os.fsencode(folder.resolve())):x}"
+        since = state.get(mark, 0.0)
+        for path in list_maildir(folder, since - _SLACK if since <= began else 0.0):
             letter = read_header(path)
             if letter is not None:
                 self._count(letter, tally)
@@ -143,29 +146,29 @@ class MailSource:
     def _read_mbox(self, path: Path, state: ImportState, tally: Tally) -> bool:
         """Count the letters of an mbox that are behind those that were read before; False if it is none."""
         with open_letters(path) as file:
-            prefix = file.read(_PREFIX)
-            if not prefix.strip():
+            start = file.read(_PREFIX)
+            if not start.strip():
                 return True
-            if not is_mbox(prefix):
+            if not is_mbox(start):
                 return False
-            mark = f"mbox {digest(prefix if len(prefix) == _PREFIX else str(path.resolve()).encode()):x}"
-            read = state.get(mark, 0)
-            file.seek(read)
-            if read and file.read(5) not in (b"From ", b""):
+            mark = f"mbox {digest(os.fsencode(path.resolve())):x}"
+            read, before = state.get(mark, (0, 0))
+            if read and _digest_before(file, read) != before:
                 read = 0  # it was rewritten; what was counted is known by its digests
             file.seek(read)
-            for letter in read_mbox(file):
+            letters = Mbox(file)
+            for letter in letters:
                 self._count(letter, tally)
-            state.put(mark, file.tell())
+            state.put(mark, (letters.end, _digest_before(file, letters.end)))
         return True
 
     def _count(self, letter: Letter, tally: Tally) -> None:
         fields: dict[bytes, bytes] = {}
-        recipients: tuple[int, ...] = ()
+        written: list[bytes] = []
         for name, value in _FIELDS.findall(letter.header):
             field = name.lower()
             if field in (b"to", b"cc", b"bcc"):
-                recipients += self._addresses.number(_as_text(value))
+                written.append(value)
             else:
                 fields.setdefault(field, value)
         if _is_automatic(fields):
@@ -175,12 +178,26 @@ class MailSource:
         if not sender:
             self._without_sender += 1
             return
-        if len(recipients) > self._most_recipients:
+        if self._is_crowd(written):
             self._crowds += 1
             return
+        recipients = {number for value in written for number in self._addresses.number(_as_text(value))}
         message = digest(fields[b"message-id"].strip() if fields.get(b"message-id", b"").strip() else letter.header)
         day = _find_day(fields.get(b"date", b"")) or _find_day(letter.envelope) or self._today
-        tally.add(message, day, sender[0], tuple(set(recipients)))
+        tally.add(message, day, sender[0], tuple(recipients))
+
+    def _is_crowd(self, recipients: list[bytes]) -> bool:
+        """Whether there are too many; they are counted before any of them is kept, and an @ may also be in a name."""
+        if sum(value.count(b"@") for value in recipients) <= self._most_recipients:
+            return False
+        return sum(len(split_addresses(_as_text(value))) for value in recipients) > self._most_recipients
+
+
+def _digest_before(file: BinaryIO, place: int) -> int:
+    """By what is before a place, it is known again; 0 if the file is shorter."""
+    file.seek(max(0, place - _PREFIX))
+    before = file.read(min(place, _PREFIX))
+    return digest(before) if len(before) == min(place, _PREFIX) else 0
 
 
 def check_half_life(half_life: float) -> None:

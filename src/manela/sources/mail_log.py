@@ -23,13 +23,20 @@ _DAY = 86400
 _PREFIX = 256
 """Bytes by which a log is known again after it was rotated."""
 _LONGEST_LINE = 64 * 1024
-"""Bytes of a line; a longer one is cut."""
+"""Bytes of a line; a longer one is left out."""
 _MOST_OPEN = 100_000
 """Messages whose recipients may still come; the oldest are forgotten beyond."""
 _OPEN = "open"
-_POSTFIX_FROM = re.compile(rb"postfix[^ ]*/qmgr\[\d+\]: ([0-9A-Za-z]+): from=<([^>]*)>")
-_POSTFIX_TO = re.compile(rb"postfix[^ ]*/[a-z-]+\[\d+\]: ([0-9A-Za-z]+): to=<([^>]*)>.*? status=sent")
-_EXIM = re.compile(rb"^\d{4}-\d\d-\d\d \S+ (?:\[\d+\] )?([0-9A-Za-z-]{16,23}) (<=|=>|->) (\S+)(?: <([^>\s]+)>)?")
+_POSTFIX = re.compile(
+    rb"(?:[A-Z][a-z]{2} +\d{1,2} [\d:]{8}|\d{4}-\d\d-\d\dT\S+) \S+ postfix[\w./-]*\[\d+\]: ([0-9A-Za-z]+): (.*)"
+)
+_FROM = re.compile(rb"from=<([^<>]*)>, ")
+_TO = re.compile(rb"to=<([^<>]*)>, (?:orig_to=<[^<>]*>, )?")
+_LOOP = re.compile(rb"\brelay=(?:localhost|127\.|\[?::1)")
+_EXIM = re.compile(
+    rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?(?: [+-]\d{4})? (?:\[\d+\] )?([0-9A-Za-z]+-[0-9A-Za-z]+-[0-9A-Za-z]+) "
+    rb"(Completed|(?:<=|=>|->) (\S+)(?: <([^<>\s]+)>)?)"
+)
 _ISO = re.compile(rb"^(\d{4})-(\d\d)-(\d\d)[T ]")
 _SYSLOG = re.compile(rb"^([A-Z][a-z]{2}) +(\d{1,2}) \d\d:\d\d:\d\d")
 _MONTHS = {name.encode(): number for number, name in enumerate(calendar.month_abbr) if number}
@@ -86,9 +93,12 @@ class MailLogSource:
         """The pairs of correspondents, from lines that were not counted before."""
         self._tally = tally = Tally(self._addresses, state, self._half_life, self._today)
         self._lines = self._without_sender = 0
+        self._is_log = False
         senders = {name: self._addresses.number_name(sender) for name, sender in state.get(_OPEN, {}).items()}
         for path in self._paths:
             self._read_log(path, state, tally, senders)
+        if self._lines and not self._is_log:
+            raise SourceError(f"{self._paths[0]}: no line is of Postfix or Exim")
         names = self._addresses.names
         state.put(_OPEN, {name: names[sender] for name, sender in senders.items() if sender >= 0})
         yield from tally.finish()
@@ -106,13 +116,11 @@ class MailLogSource:
     def _read_log(self, path: Path, state: ImportState, tally: Tally, senders: dict[str, int]) -> None:
         with open_letters(path) as file:
             prefix = file.read(_PREFIX)
-            if b"\0" in prefix:
-                raise SourceError(f"{path}: is no log of Postfix or Exim")
             mark = f"log {digest(prefix):x}"
             offset = state.get(mark, 0) if len(prefix) == _PREFIX else 0
             file.seek(offset)
             day, latest = 0, int(path.stat().st_mtime) // _DAY + 1
-            while line := _read_line(file, path):
+            while line := _read_line(file):
                 if not line.endswith(b"\n"):
                     break  # it is being written
                 offset = file.tell()
@@ -126,20 +134,36 @@ class MailLogSource:
 
     def _find(self, line: bytes, senders: dict[str, int]) -> tuple[int, int] | None:
         """The sender and the recipient of a delivery, if this line tells of one."""
-        if b" from=<" in line:
-            told = _POSTFIX_FROM.search(line)
-            if told is not None:
-                self._open(told[1], told[2], senders)
+        told = _POSTFIX.match(line)
+        if told is not None:
+            self._is_log = True
+            return self._find_postfix(told[1], told[2], senders)
+        told = _EXIM.match(line)
+        if told is None:
             return None
-        if b" to=<" in line:
-            told = _POSTFIX_TO.search(line)
-            return None if told is None else self._deliver(told[1], told[2], senders)
-        if b" <= " in line or b"=> " in line or b"-> " in line:
-            told = _EXIM.match(line)
-            if told is not None and told[2] == b"<=":
-                self._open(told[1], told[3], senders)
-            elif told is not None:
-                return self._deliver(told[1], told[4] or told[3], senders)
+        self._is_log = True
+        if told[2] == b"Completed":
+            senders.pop(told[1].decode(), None)
+        elif told[2].startswith(b"<="):
+            self._open(told[1], told[3], senders)
+        else:
+            return self._deliver(told[1], told[4] or told[3], senders)
+        return None
+
+    def _find_postfix(self, name: bytes, words: bytes, senders: dict[str, int]) -> tuple[int, int] | None:
+        told = _FROM.match(words)
+        if told is not None:
+            self._open(name, told[1], senders)
+            return None
+        told = _TO.match(words)
+        if told is not None:
+            # behind the bracket is what the other server said, and may say anything
+            fields, _, answer = words[told.end() :].partition(b" (")
+            is_handed_on = _LOOP.search(fields) is not None and b" queued as " in answer
+            if fields.rstrip().endswith(b"status=sent") and not is_handed_on:
+                return self._deliver(name, told[1], senders)
+        elif words.rstrip() == b"removed":
+            senders.pop(name.decode(), None)
         return None
 
     def _open(self, name: bytes, sender: bytes, senders: dict[str, int]) -> None:
@@ -157,15 +181,14 @@ class MailLogSource:
         return self._addresses.number_one(address.decode("utf-8", "replace"))
 
 
-def _read_line(file: BinaryIO, path: Path) -> bytes:
-    """The next line; what is too long of it is skipped."""
-    try:
-        line = file.readline(_LONGEST_LINE)
-        while line and len(line) >= _LONGEST_LINE and not line.endswith(b"\n"):
-            line = file.readline(_LONGEST_LINE)
-    except (OSError, EOFError) as error:
-        raise SourceError(f"{path}: cannot be read: {error}") from error
-    return line
+def _read_line(file: BinaryIO) -> bytes:
+    """The next line, without its text if it is too long."""
+    line = file.readline(_LONGEST_LINE)
+    if len(line) < _LONGEST_LINE or line.endswith(b"\n"):
+        return line
+    while (more := file.readline(_LONGEST_LINE)) and not more.endswith(b"\n"):
+        pass
+    return b"\n" if more else b"?"
 
 
 def _find_day(line: bytes, latest: int) -> int:

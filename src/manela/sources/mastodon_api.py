@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -47,7 +48,7 @@ class MastodonApiSource:
     Examples
     --------
     >>> MastodonApiSource("https://example.org", "xyzzy").key
-    'mastodon-api https://example.org owner'
+    'mastodon-api https://example.org owner 1831795a'
     """
 
     adds = False
@@ -65,6 +66,7 @@ class MastodonApiSource:
     ) -> None:
         self.local = local
         self._pages = Pages(url, token, clock, sleep, timeout)
+        self._whose = hashlib.blake2b(token.encode(), digest_size=4).hexdigest()
         self._domain = None if domain is None else check_host(domain)
         self.own_hosts = frozenset() if self._domain is None else frozenset({self._domain})
         self._follows = self._accounts = self._left_out = 0
@@ -72,7 +74,9 @@ class MastodonApiSource:
     @property
     def key(self) -> str:
         """The server, and whose follows are read."""
-        return f"mastodon-api {self._pages.origin} {'local' if self.local else 'owner'}"
+        # whose token it is matters where only its owner's follows are read
+        whose = "local" if self.local else f"owner {self._whose}"
+        return f"mastodon-api {self._pages.origin} {whose}"
 
     def describe(self) -> str:
         """How many follows of how many accounts were read this time, and how many were left out."""
@@ -98,7 +102,7 @@ class MastodonApiSource:
                 mark["pending"] = mark["pending"][1:]
                 self._accounts += 1
             else:
-                mark["pending"][0]["path"] = page.next_path
+                _turn_page(mark["pending"][0], page.next_path, self._pages.origin)
             if ties.own:
                 yield ties
             state.put(_MARK, mark)
@@ -167,6 +171,18 @@ class MastodonApiSource:
 def _plan(number: str, name: str, kind: str) -> dict[str, str]:
     """What is to be read of an account: where its first page is."""
     return {"name": name, "kind": kind, "path": f"/api/v1/accounts/{number}/{kind}?limit={_LIMIT}"}
+
+
+def _turn_page(entry: dict[str, Any], path: str, origin: str) -> None:
+    """Go on with the next page of an account; refuse pages that lead in a circle.
+
+    By Brent's rule: the page after 1, 2, 4, 8, … steps is kept, and coming back to it is a circle.
+    """
+    if path == entry.get("kept"):
+        raise SourceError(f"{origin}: its pages lead in a circle, at {path[:100]}")
+    entry["path"], entry["steps"] = path, entry.get("steps", 0) + 1
+    if entry["steps"] & (entry["steps"] - 1) == 0:
+        entry["kept"] = path
 
 
 def _get(entry: Any, name: str) -> Any:

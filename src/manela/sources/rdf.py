@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,8 +18,12 @@ _LINES, _TURTLE = (".nt", ".nq"), (".ttl",)
 _LONGEST_LINE = 1 << 20
 """Bytes of a line of N-Triples; longer ones are refused."""
 _IRI = r"<([^\x00-\x20<>\"{}|^`]*)>"
-_BLANK = r"(_:[^\s<>\"]+)"
-_TRIPLE = re.compile(rf"\s*(?:{_IRI}|{_BLANK})\s*{_IRI}\s*(?:{_IRI}|{_BLANK}|(\"))", re.ASCII)
+_BLANK = r"(_:[^\s<>\"]*[^\s<>\".])"
+_TRIPLE = re.compile(
+    rf"\s*(?:{_IRI}|{_BLANK})\s*{_IRI}\s*(?:(?:{_IRI}|{_BLANK})(?=\s*(?:<[^<>]*>|_:\S*?)?\s*\.)|(\"))", re.ASCII
+)
+_BASE = "http://relative.invalid/"
+"""What relative IRIs are relative to; the name of a local file would tell of this machine."""
 _ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 
 
@@ -108,10 +113,13 @@ def _read_lines(path: Path) -> Iterator[tuple[str, str, str | None]]:
 
 def _read_turtle(path: Path) -> Iterator[tuple[str, str, str | None]]:
     rdflib: Any = import_extra("rdflib", "sources", "reading Turtle")
+    logging.getLogger("rdflib.term").setLevel(
+        logging.CRITICAL
+    )  # it tells of literals that are none, which do not matter
     graph = rdflib.Graph(store="SimpleMemory")  # in which triples stay in order
     try:
         with path.open("rb") as file:
-            graph.parse(file=file, format="turtle")
+            graph.parse(file=file, format="turtle", publicID=_BASE)
     except OSError:
         raise
     except Exception as error:  # its parser raises whatever comes to it on damaged files
@@ -127,7 +135,8 @@ def _read_turtle(path: Path) -> Iterator[tuple[str, str, str | None]]:
 
 
 def _name(term: str, mark: str) -> str:
-    return mark + term[2:] if term.startswith("_:") else term
+    text = mark + term[2:] if term.startswith("_:") else term
+    return text.encode(errors="replace").decode()  # halves of letters, which nothing can be written with
 
 
 def _unescape(iri: str) -> str:

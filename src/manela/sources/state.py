@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,8 @@ _KEY, _TURN, _SEEN = "key", "turn", "seen"
 class ImportState:
     """What earlier imports of a source left; use it in a `with` block.
 
-    Without a path it begins empty and is forgotten at the end, and edges are not kept in it.
+    Without a path it begins empty and is forgotten at the end, and edges are not kept in it. Without a key it is one of
+    whatever source, to be looked at only.
 
     Attributes
     ----------
@@ -41,7 +42,7 @@ class ImportState:
         Whether edges are kept, so that a source may yield only what is new.
     """
 
-    def __init__(self, path: Path | None, key: str) -> None:
+    def __init__(self, path: Path | None, key: str | None) -> None:
         self.path, self.keeps = path, path is not None
         if path is not None:
             create_private(path)
@@ -53,20 +54,39 @@ class ImportState:
                 self._database.close()
                 raise
         except sqlite3.Error as error:
-            if "locked" in str(error):
-                raise SourceError(f"{path}: another import is using it; wait until it has ended") from error
-            raise SourceError(f"{path}: cannot be used as the state of an import: {error}") from error
+            raise self._explain(error) from error
 
-    def _open(self, key: str) -> None:
-        version = self._database.execute("PRAGMA user_version").fetchone()[0]
+    def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        try:
+            return self._database.execute(statement, values)
+        except sqlite3.Error as error:
+            raise self._explain(error) from error
+
+    def _execute_many(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        try:
+            self._database.executemany(statement, rows)
+        except sqlite3.Error as error:
+            raise self._explain(error) from error
+
+    def _explain(self, error: sqlite3.Error) -> SourceError | OutputError:
+        if "locked" in str(error):
+            return SourceError(f"{self.path}: another import is using it; wait until it has ended")
+        if isinstance(error, sqlite3.OperationalError):
+            return OutputError(f"{self.path}: cannot be written: {error}")
+        return SourceError(f"{self.path}: cannot be used as the state of an import: {error}")
+
+    def _open(self, key: str | None) -> None:
+        version = self._execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, _VERSION):
             raise SourceError(f"{self.path}: must be of version {_VERSION}, got {version}: update manela")
-        self._database.execute("BEGIN IMMEDIATE")  # whoever imports at the same time waits, and then gives up
+        self._execute("BEGIN IMMEDIATE")  # whoever imports at the same time waits, and then gives up
         if version == 0:
+            if self._execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                raise SourceError(f"{self.path}: is a database of another kind; name another file for the state")
             for statement in filter(str.strip, _SCHEMA.split(";")):
-                self._database.execute(statement)
+                self._execute(statement)
             self.put(_KEY, key)
-        if self.get(_KEY) != key:
+        if key is not None and self.get(_KEY) != key:
             raise SourceError(
                 f"{self.path}: is the state of another import ({self.get(_KEY)}; now it is {key}): use another file, "
                 "or remove it to begin anew"
@@ -80,34 +100,31 @@ class ImportState:
     def __exit__(self, *_: object) -> None:
         """Forget what was not committed."""
         if self._database.in_transaction:
-            self._database.execute("ROLLBACK")
+            self._execute("ROLLBACK")
         self._database.close()
 
     def commit(self) -> None:
         """Keep all that was put, seen and added since the last time, whole."""
-        try:
-            self._database.execute("COMMIT")
-            self._database.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error as error:
-            raise OutputError(f"{self.path}: cannot be written: {error}") from error
+        self._execute("COMMIT")
+        self._execute("BEGIN IMMEDIATE")
 
     def get(self, name: str, default: Any = None) -> Any:
         """A mark that a source left."""
-        found = self._database.execute("SELECT value FROM marks WHERE name = ?", (name,)).fetchone()
+        found = self._execute("SELECT value FROM marks WHERE name = ?", (name,)).fetchone()
         return default if found is None else json.loads(found[0])
 
     def put(self, name: str, value: Any) -> None:
         """Leave a mark: whatever JSON can hold."""
-        self._database.execute("INSERT OR REPLACE INTO marks VALUES (?, ?)", (name, json.dumps(value)))
+        self._execute("INSERT OR REPLACE INTO marks VALUES (?, ?)", (name, json.dumps(value)))
 
     def read_seen(self) -> Numbers:
         """Digests of the messages that were counted, in order."""
-        found = self._database.execute("SELECT value FROM marks WHERE name = ?", (_SEEN,)).fetchone()
+        found = self._execute("SELECT value FROM marks WHERE name = ?", (_SEEN,)).fetchone()
         return np.frombuffer(b"" if found is None else found[0], dtype=np.uint64)
 
     def keep_seen(self, digests: Numbers) -> None:
         """Keep the digests of all messages that were counted, in order."""
-        self._database.execute("INSERT OR REPLACE INTO marks VALUES (?, ?)", (_SEEN, digests.tobytes()))
+        self._execute("INSERT OR REPLACE INTO marks VALUES (?, ?)", (_SEEN, digests.tobytes()))
 
     def continue_turn(self) -> None:
         """Go on with the reading before this one, which was not finished: the edges that it kept count as new.
@@ -119,7 +136,7 @@ class ImportState:
 
     def fade(self, factor: float) -> None:
         """Multiply the weights of all edges that are kept."""
-        self._database.execute("UPDATE ties SET weight = weight * ?", (factor,))
+        self._execute("UPDATE ties SET weight = weight * ?", (factor,))
 
     def add(self, ties: Ties, adds: bool) -> None:
         """Keep edges; `adds` is whether weights add to those that are there, or take their place.
@@ -128,7 +145,7 @@ class ImportState:
         """
         weights = np.ones(len(ties.own)) if ties.weights is None else ties.weights
         old = "weight" if adds else "CASE turn WHEN excluded.turn THEN weight ELSE 0 END"
-        self._database.executemany(
+        self._execute_many(
             "INSERT INTO ties VALUES (?, ?, ?, ?) ON CONFLICT (own, other) DO UPDATE SET "
             f"weight = excluded.weight + {old}, turn = excluded.turn",
             (
@@ -143,11 +160,11 @@ class ImportState:
         Returns them.
         """
         condition = "weight < ?" + ("" if adds else f" OR turn < {self._turn}")
-        return self._database.execute(f"DELETE FROM ties WHERE {condition} RETURNING own, other", (least,)).fetchall()
+        return self._execute(f"DELETE FROM ties WHERE {condition} RETURNING own, other", (least,)).fetchall()
 
     def read_ties(self) -> Iterator[Ties]:
         """All edges that are kept."""
-        cursor = self._database.execute("SELECT own, other, weight FROM ties ORDER BY own, other")
+        cursor = self._execute("SELECT own, other, weight FROM ties ORDER BY own, other")
         while rows := cursor.fetchmany(BATCH):
             own, other, weights = zip(*rows, strict=True)
             yield Ties(own, other, np.array(weights))

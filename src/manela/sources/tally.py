@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manela.errors import SourceError
 from manela.sources.addresses import Addresses
 from manela.sources.state import ImportState
 from manela.sources.ties import BATCH, Ties
@@ -18,6 +19,8 @@ _MOST_WAITING = 500_000
 """Pairs that are counted at once; more of them need more memory, and fewer are slower."""
 _BITS = 32
 _DAY = "day"
+_LONGEST_PAUSE = 2000
+"""Days between two imports; a clock that is wrong by more would make all weights vanish."""
 
 
 def digest(text: bytes) -> int:
@@ -48,6 +51,11 @@ class Tally:
         self.messages = self.repeated = 0
         self._addresses, self._state, self._half_life = addresses, state, half_life
         self._today = max(today, state.get(_DAY, today))  # a clock that went back makes nothing heavier
+        if self._today - state.get(_DAY, self._today) > _LONGEST_PAUSE:
+            raise SourceError(
+                f"the clock is {self._today - state.get(_DAY):,} days ahead of the last import; if it is right, begin "
+                "with a new state"
+            )
         self._seen = state.read_seen()
         self._keys: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._weights: npt.NDArray[np.float64] = np.empty(0)

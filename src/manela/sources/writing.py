@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 
+from manela.errors import ManelaWarning
 from manela.files import replace_file
 from manela.params import LEAST_WEIGHT
 from manela.sources.source import Source
@@ -48,14 +50,27 @@ def write_ties(batches: Iterable[Ties], output: Path) -> int:
 
 
 def _write_lines(batches: Iterable[Ties], file: io.TextIOBase | io.TextIOWrapper | object) -> int:
-    written, writer = 0, csv.writer(file, lineterminator="\n")  # type: ignore[arg-type]
+    written, left_out, writer = 0, 0, csv.writer(file, lineterminator="\n")  # type: ignore[arg-type]
     writer.writerow(("source", "target", "weight"))
     for ties in batches:
-        writer.writerows(zip(ties.own, ties.other, _as_text(ties), strict=True))
-        written += len(ties.own)
+        rows = list(_write_rows(ties))
+        writer.writerows(rows)
+        written += len(rows)
+        left_out += len(ties.own) - len(rows)
+    if left_out:
+        warnings.warn(
+            f"{left_out:,} edges are left out: their names begin with # or %, which begin comments, or hold line ends, "
+            "or their weights are too small to count",
+            ManelaWarning,
+            stacklevel=4,
+        )
     return written
 
 
-def _as_text(ties: Ties) -> Iterator[str]:
+def _write_rows(ties: Ties) -> Iterator[tuple[str, str, str]]:
+    """The rows that can be read again as they were."""
     weights = np.ones(len(ties.own)) if ties.weights is None else ties.weights
-    return (f"{weight:.6g}" for weight in weights.tolist())
+    for own, other, weight in zip(map(str, ties.own), map(str, ties.other), weights.tolist(), strict=True):
+        is_plain = own[:1] not in ("#", "%") and len((own + other).splitlines()) <= 1
+        if is_plain and weight >= LEAST_WEIGHT:
+            yield own, other, f"{weight:.6g}"
