@@ -14,20 +14,24 @@ demo: $(INSTALLED_DEMO)  ## four hosts learn SYN-SBM together, scored beside one
 
 # libraries that would take all cores in each of the two processes wait for each other then
 test: $(INSTALLED)  ## run the tests: two processes, and then those with processes of their own
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile --ignore tests/e2e
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile --ignore tests/e2e --ignore tests/pages
 	$(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile tests/e2e
 
-check: $(INSTALLED)  ## format, lint, types, import contract
+check: $(INSTALLED)  ## format, lint, types, import contract, and whether the package can be published
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	mkdir -p build && rm -rf build/dist
+	$(BIN)/python -m build --outdir build/dist . >build/build.log 2>&1 || { cat build/build.log; false; }
+	$(BIN)/twine check --strict build/dist/*
 
 bench: $(INSTALLED_BENCH)  ## measure what the issue asks for; tables on stdout
 	$(BIN)/python -m benchmarks
 
-docs: $(INSTALLED)  ## build the pages of docs/ into build/docs; warnings are errors
-	$(BIN)/mkdocs build --strict --quiet
+docs: $(INSTALLED)  ## build the pages of docs/ into build/docs, where warnings are errors, and run the code on them
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python -m pytest -q --numprocesses 2 tests/pages
 
 format: $(INSTALLED)  ## fix what `make check` finds and can be fixed
 	$(BIN)/ruff check --fix .
