@@ -66,7 +66,7 @@ def test_a_wrong_configuration_ends_the_start_with_a_line(made, manela_here, man
 
 def test_federate_refuses_what_cannot_be(tmp_path, manela_here):
     out = tmp_path / "out.npz"
-    one_line(manela_here("federate", "sbm", "--hosts", "0", "-o", out), "--hosts must be 1 to 1,024")
+    one_line(manela_here("federate", "sbm", "--hosts", "0", "-o", out), "hosts must be 1 to 1,024")
     one_line(manela_here("federate", "sbm", "--by", tmp_path / "nothing", "-o", out), "a file of lines `node host`")
     file = tmp_path / "hosts.txt"
     file.write_text("0 east\n")

@@ -63,7 +63,7 @@ def assign(graph: Graph, hosts: int, by: str, seed: int) -> list[str]:
     if by not in ("random", "community"):
         return _read_assignment(graph, Path(by))
     if not 1 <= hosts <= graph.number_of_nodes:
-        raise ParameterError(f"--hosts must be 1 to {graph.number_of_nodes:,}, the number of nodes, got {hosts}.")
+        raise ParameterError(f"hosts must be 1 to {graph.number_of_nodes:,}, the number of nodes, got {hosts}.")
     random = np.random.default_rng(seed)
     if by == "random":
         places = random.permutation(np.arange(graph.number_of_nodes) % hosts)

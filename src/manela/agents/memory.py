@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 
-from manela.pages import drop_pages
+from manela.resident_pages import drop_pages
 
 _TRIM, _MMAP, _ARENAS = -1, -3, -8
 """Options of mallopt."""

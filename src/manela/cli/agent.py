@@ -68,9 +68,9 @@ def run(
 
     SIGHUP makes it read its peers, key and certificate anew. A host that has done its rounds goes on answering.
     """
-    from manela.cli.daemon import become
+    from manela.cli.daemon import exec_daemon
 
-    become(home, trace, while_stdin)
+    exec_daemon(home, trace, while_stdin)
 
 
 @agent.command()

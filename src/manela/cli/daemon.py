@@ -7,12 +7,12 @@ import signal
 import sys
 from pathlib import Path
 
-from manela.cli.failure import end_with, terminate
+from manela.cli.failure import run_to_status, terminate
 
 _TRACE, _WHILE_STDIN = "--trace", "--while-stdin"
 
 
-def become(home: Path, trace: bool, while_stdin: bool) -> None:
+def exec_daemon(home: Path, trace: bool, while_stdin: bool) -> None:
     """Put the daemon in the place of this process, whose memory goes back to the system."""
     flags = [flag for flag, given in ((_TRACE, trace), (_WHILE_STDIN, while_stdin)) if given]
     sys.stdout.flush()
@@ -30,7 +30,7 @@ def main() -> None:
 
         run(Path(sys.argv[1]), trace=_TRACE in sys.argv[2:], while_stdin=_WHILE_STDIN in sys.argv[2:])
 
-    sys.exit(end_with(command))
+    sys.exit(run_to_status(command))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from manela.errors import ManelaError
 
 
-def end_with(command: Callable[[], int | None]) -> int:
+def run_to_status(command: Callable[[], int | None]) -> int:
     """Run a command; returns its status: 2 for what the user can fix, 130 on Ctrl-C."""
     try:
         return int(command() or 0)

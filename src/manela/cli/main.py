@@ -14,7 +14,7 @@ from manela.cli.agent import agent
 from manela.cli.datasets import datasets
 from manela.cli.embed import embed
 from manela.cli.evaluate import evaluate
-from manela.cli.failure import end_with, fail, terminate
+from manela.cli.failure import fail, run_to_status, terminate
 from manela.cli.federate import federate
 from manela.cli.groups import groups
 from manela.cli.import_ import imports
@@ -87,7 +87,7 @@ def run(arguments: list[str]) -> int:
         except typer.Abort:
             return 128 + signal.SIGINT
 
-    return end_with(command)
+    return run_to_status(command)
 
 
 def _one_line(error: Any) -> str:

@@ -57,7 +57,7 @@ def reproduce(
 
     for module in ("matplotlib", "jinja2"):
         import_extra(module, "report", "the report")
-    from manela.reports.page import write_page
+    from manela.reports.report import write_page
 
     begun = time.perf_counter()
 

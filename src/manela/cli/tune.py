@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from shlex import quote
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -54,18 +54,27 @@ def tune(
 
     def tell(trial: tuning.Trial) -> None:
         if shown:
-            print(
-                f"{trial.score:.4f}  {trial.share:4.0%} of the budget  {trial.candidate}", file=sys.stderr, flush=True
-            )
+            flags = _write_flags(trial.candidate)
+            print(f"{trial.score:.4f}  {trial.share:4.0%} of the budget  {flags}", file=sys.stderr, flush=True)
 
     trials = tuning.tune(read, truth, max_seconds=max_seconds, random_state=random_state, n_jobs=jobs, tell=tell)
     print(f"{'micro-F1' if truth is not None else 'MAP':<10}{'budget':<8}{'seconds':<9}flags")
     for trial in reversed(trials):
-        print(f"{trial.score:<10.4f}{trial.share:<8.0%}{trial.seconds:<9.1f}{trial.candidate}")
+        print(f"{trial.score:<10.4f}{trial.share:<8.0%}{trial.seconds:<9.1f}{_write_flags(trial.candidate)}")
     untried = len(tuning.candidates()) - len({trial.candidate for trial in trials})
     if untried:
         print(f"\n{untried} candidates were not tried for lack of time; --max-seconds gives more")
-    more = [str(trials[-1].candidate)]
+    more = [_write_flags(trials[-1].candidate)]
     more += o.write_reading(reading)
     more += [f"--random-state {random_state}"] if random_state else []
     print(f"\nbest of {len(trials)} trials: manela embed {quote(graph)} -o vectors.npz {' '.join(more)}")
+
+
+if TYPE_CHECKING:
+    from manela.evaluation.tuning import Candidate
+
+
+def _write_flags(candidate: Candidate) -> str:
+    """The flags of `manela embed` that stand for a candidate."""
+    ratios = ",".join(f"{ratio:g}" for ratio in candidate.ratios)
+    return f"--ratios {ratios}{' --context' if candidate.context else ''}"

@@ -78,7 +78,7 @@ def hide_edges(graph: Graph, share: float = 0.2, random_state: Any = 0) -> Split
     if not 0 < share < 1:
         raise ParameterError(f"share must be between 0 and 1, got {share!r}.")
     if graph.directed:
-        raise GraphError("link prediction hides edges of an undirected network; read it without --directed")
+        raise GraphError("link prediction hides edges of an undirected network, and this one is directed")
     edges = sp.triu(graph.to_scipy(), k=1, format="coo")
     hidden = np.zeros(edges.nnz, dtype=bool)
     chosen = np.random.default_rng(seed_of(random_state)).permutation(edges.nnz)[: round(share * edges.nnz)]

@@ -33,8 +33,8 @@ class Candidate:
     context: bool
 
     def __str__(self) -> str:
-        ratios = ",".join(f"{ratio:g}" for ratio in self.ratios)
-        return f"--ratios {ratios}{' --context' if self.context else ''}"
+        ratios = ", ".join(f"{ratio:g}" for ratio in self.ratios)
+        return f"ratios ({ratios}){', context' if self.context else ''}"
 
 
 @dataclass(frozen=True)

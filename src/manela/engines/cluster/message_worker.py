@@ -14,7 +14,7 @@ from manela.engines.message_rounds import MessageRounds, measure_moments
 from manela.engines.neighbours import Neighbours
 from manela.kernels import rows as kernels
 from manela.kernels.moments import Moments
-from manela.pages import drop_pages
+from manela.resident_pages import drop_pages
 from manela.schedule import Schedule
 from manela.threads import Threads
 

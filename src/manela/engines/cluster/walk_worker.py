@@ -12,7 +12,7 @@ from manela.engines.cluster.worker import Integers, Rows, Worker
 from manela.engines.walk_rounds import WalkRounds
 from manela.kernels.half import from_half, to_half
 from manela.kernels.layout import Table, allocate
-from manela.pages import drop_pages
+from manela.resident_pages import drop_pages
 from manela.schedule import Schedule
 from manela.settings import Settings
 from manela.threads import Threads
