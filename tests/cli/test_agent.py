@@ -92,3 +92,9 @@ def test_an_old_status_tells_its_age(manela_here, made):
     assert "warning: this host's certificate ends in 5 days" in found
     assert "not running" in manela_here("agent", "status", "--home", home).stdout
     (home / "status.json").unlink()
+
+
+def test_answers_need_a_host_and_an_address_to_be_asked_at(tmp_path, manela_here):
+    one_line(manela_here("agent", "serve", "--home", tmp_path / "nope"), "holds no host; make one with")
+    assert manela_here("agent", "init", "alpha", "--home", tmp_path / "alpha").returncode == 0
+    one_line(manela_here("agent", "serve", "--home", tmp_path / "alpha"), "set watch to an address of this machine")

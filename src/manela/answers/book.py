@@ -176,11 +176,11 @@ class AnswerBook:
 
     @cached_property
     def _directions(self) -> Vectors:
-        return _find_directions(self.vectors)
+        return find_directions(self.vectors)
 
     @cached_property
     def _own_directions(self) -> Vectors:
-        return self._directions[: self.own] if self.own_vectors is None else _find_directions(self.own_vectors)
+        return self._directions[: self.own] if self.own_vectors is None else find_directions(self.own_vectors)
 
     @cached_property
     def _unseen(self) -> Integers:
@@ -199,7 +199,7 @@ class AnswerBook:
         return similarities
 
 
-def _find_directions(vectors: Vectors) -> Vectors:
+def find_directions(vectors: Vectors) -> Vectors:
     """Vectors, each of length 1; one that is zero stays so."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     directions: Vectors = (vectors / np.maximum(norms, np.finfo(np.float32).tiny)).astype(np.float32)

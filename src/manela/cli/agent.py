@@ -223,6 +223,8 @@ def serve(
     from manela.agents.store import Store
     from manela.answers.questions import PAGE
 
+    if not (home / FILE).exists():
+        raise AgentError(f"{home}: holds no host; make one with `manela agent init`")
     if not read_config(home / FILE).watch:
         raise AgentError(f'{home / FILE}: set watch to an address of this machine, as in "127.0.0.1:7447", and restart')
     with Store(home) as store:

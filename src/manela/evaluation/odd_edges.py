@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.metrics import roc_auc_score
 
+from manela.answers.book import find_directions
 from manela.errors import GraphError, ParameterError
 from manela.graph import Graph
 from manela.randomness import seed_of
@@ -93,7 +94,7 @@ def find_odd_edges(
             edges.row[left].astype(np.int64), edges.col[left].astype(np.int64),
             edges.data[left] if graph.is_weighted else None, graph.nodes, duplicates="first",
         )  # fmt: skip
-        directions = _find_directions(learn(rest))
+        directions = find_directions(learn(rest))
         random_similarity = np.sort(_compare(directions, *pairs))
         known = hidden & (rest.degrees[edges.row] > 0) & (rest.degrees[edges.col] > 0)
         similarity[known] = _compare(directions, edges.row[known], edges.col[known])
@@ -129,12 +130,6 @@ def _draw_pairs(graph: Graph, random: np.random.Generator) -> tuple[Integers, In
     if not len(free):
         raise GraphError("every node is joined with every other, so that no edge is odd")
     return ends[0][free], ends[1][free]
-
-
-def _find_directions(vectors: Vectors) -> Vectors:
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    directions: Vectors = (vectors / np.maximum(norms, np.finfo(np.float32).tiny)).astype(np.float32)
-    return directions
 
 
 def _compare(directions: Vectors, sources: Any, targets: Any) -> Vectors:
