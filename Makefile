@@ -7,21 +7,36 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEMO := $(VENV)/.installed-demo
 INSTALLED_BENCH := $(VENV)/.installed-bench
 
-.PHONY: demo test check bench docs format proto clean
+.PHONY: demo test lowest newest check bench docs format proto clean
 
 demo: $(INSTALLED_DEMO)  ## four hosts learn SYN-SBM together, scored beside one process, drawn
 	$(BIN)/python examples/communities.py
 
-# libraries that would take all cores in each of the two processes wait for each other then
-test: $(INSTALLED)  ## run the tests: two processes, and then those with processes of their own
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile --ignore tests/e2e --ignore tests/pages
-	$(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile tests/e2e
+# tests start hundreds of processes, each of which would compile all modules again where no bytecode may be kept
+unexport PYTHONDONTWRITEBYTECODE
+
+# real processes wait a good part of their time, so that three at once keep two cores busy; libraries that would take all
+# cores in each of them would wait for each other
+test: $(INSTALLED)  ## run the tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses 3 --dist loadfile --no-loadscope-reorder tests src --ignore tests/pages
+
+# what a library will no longer do is of no interest where it is older than what it stands on
+lowest: $(INSTALLED)  ## run the tests with the lowest releases that pyproject.toml allows
+	$(BIN)/uv venv --quiet --clear build/lowest
+	$(BIN)/uv pip install --quiet --python build/lowest/bin/python --resolution lowest-direct --editable '.[dev]'
+	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -q -W ignore::DeprecationWarning --numprocesses 3 --dist loadfile tests src --ignore tests/pages --ignore tests/e2e
+
+newest: $(INSTALLED)  ## run the tests with the newest releases, whatever constraints.txt says
+	$(BIN)/uv venv --quiet --clear build/newest
+	$(BIN)/uv pip install --quiet --python build/newest/bin/python --editable '.[dev]'
+	OMP_NUM_THREADS=1 build/newest/bin/python -m pytest -q --numprocesses 3 --dist loadfile tests src --ignore tests/pages --ignore tests/e2e
 
 check: $(INSTALLED)  ## format, lint, types, import contract, and whether the package can be published
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/packages.py --check
 	mkdir -p build && rm -rf build/dist
 	$(BIN)/python -m build --outdir build/dist . >build/build.log 2>&1 || { cat build/build.log; false; }
 	$(BIN)/twine check --strict build/dist/*
@@ -37,10 +52,10 @@ format: $(INSTALLED)  ## fix what `make check` finds and can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-proto: $(INSTALLED)  ## make the Python code of proto/ anew
+proto: $(INSTALLED)  ## make the descriptor and the types of proto/ anew
 	mkdir -p build/proto
-	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=build/proto --pyi_out=build/proto manela/v1/host.proto
-	cp build/proto/manela/v1/host_pb2.py build/proto/manela/v1/host_pb2.pyi src/manela/agents/
+	$(BIN)/python -m grpc_tools.protoc -Iproto --descriptor_set_out=src/manela/agents/host.desc --pyi_out=build/proto manela/v1/host.proto
+	cp build/proto/manela/v1/host_pb2.pyi src/manela/agents/
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info

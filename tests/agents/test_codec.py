@@ -22,7 +22,7 @@ from manela.agents.messages import (
     WalkReply,
     WalkRequest,
 )
-from manela.errors import REFUSALS, MalformedError, RefusedError, TooLargeError
+from manela.errors import REFUSALS, MalformedError, RefusedError, TermsError, TooLargeError
 from manela.kernels.moments import measure
 
 NOW = Step(ROUND, 7)
@@ -263,3 +263,31 @@ def test_a_message_with_bytes_changed_is_a_message_or_refused(data):
         decode(bytes(content))
     except RefusedError as refused:
         assert refused.reason in REFUSALS
+
+
+HELLO = {"protocol": 2, "host": "b", "exchange": "messages", "dimensions": 4, "hops": 2, "nodes": 3, "run": "r"}
+
+
+def test_a_host_of_more_nodes_than_there_may_be_is_refused():
+    assert codec.decode_hello(wire.Hello(**HELLO | {"nodes": codec.MOST_NODES}).SerializeToString()).nodes
+    with pytest.raises(TooLargeError, match="nodes, got"):
+        codec.decode_hello(wire.Hello(**HELLO | {"nodes": codec.MOST_NODES + 1}).SerializeToString())
+
+
+def test_no_more_edges_than_are_listed_may_be_introduced():
+    content = codec.encode(Introduction(["p@b"] * 3, ["x"] * 3))
+    assert len(codec.decode_introduction(content, most=3).askers) == 3
+    with pytest.raises(TooLargeError, match="2 edges may be introduced, got 3"):
+        codec.decode_introduction(content, most=2)
+
+
+def test_what_a_program_calls_itself_is_cut_and_printable():
+    content = wire.Hello(**HELLO, program="manela 1\x1b[31m\n" + "x" * 100).SerializeToString()
+    assert codec.decode_hello(content).program == "manela 1[31m" + "x" * 18
+
+
+def test_numbers_are_for_lock_step_alone():
+    content = wire.Hello(**HELLO, numbers=np.arange(3, dtype="<u4").tobytes()).SerializeToString()
+    assert codec.decode_hello(content, lock_step=True).numbers.tolist() == [0, 1, 2]
+    with pytest.raises(TermsError, match="lock-step must be False"):
+        codec.decode_hello(content, lock_step=False)

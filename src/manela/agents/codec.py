@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from google.protobuf.message import DecodeError, EncodeError
 
 from manela.agents import host_pb2 as wire
 from manela.agents.messages import (
@@ -28,9 +27,11 @@ from manela.agents.messages import (
     WalkReply,
     WalkRequest,
 )
-from manela.errors import MalformedError, TermsError, TooLargeError
+from manela.errors import MalformedError, TermsError, TooLargeError, import_extra
 from manela.kernels.half import from_half, to_half
 from manela.kernels.moments import LARGEST, UNIT, Moments
+
+_PROTOBUF: Any = import_extra("google.protobuf.message", "agents", "a host")
 
 MOST_EDGES = 1 << 22
 MOST_NODES = 1 << 31
@@ -53,7 +54,7 @@ def encode(message: Message, half: bool = False) -> bytes:
             _encode_walk_reply(message, half) if isinstance(message, WalkReply) else _ENCODERS[type(message)](message)
         )
         return bytes(wired.SerializeToString())
-    except (EncodeError, UnicodeEncodeError) as error:
+    except (_PROTOBUF.EncodeError, UnicodeEncodeError) as error:
         raise MalformedError("the message cannot be written") from error
 
 
@@ -252,7 +253,7 @@ def _parse(kind: Any, content: bytes) -> Any:
     parsed = kind()
     try:
         parsed.ParseFromString(content)
-    except DecodeError as error:
+    except _PROTOBUF.DecodeError as error:
         raise MalformedError(f"not a {kind.DESCRIPTOR.name} of this protocol") from error
     return parsed
 

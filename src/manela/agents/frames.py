@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-
-from google.protobuf.message import DecodeError
+from typing import Any
 
 from manela.agents import host_pb2 as wire
-from manela.errors import MalformedError, OutOfOrderError, TooLargeError
+from manela.errors import MalformedError, OutOfOrderError, TooLargeError, import_extra
+
+_PROTOBUF: Any = import_extra("google.protobuf.message", "agents", "a host")
 
 PIECE = 1 << 20
 """Bytes of a frame's content; larger ones hold up what else is on a connection."""
@@ -39,7 +40,7 @@ class Joiner:
         frame = wire.Frame()
         try:
             frame.ParseFromString(content)
-        except DecodeError as error:
+        except _PROTOBUF.DecodeError as error:
             raise MalformedError("not a Frame of this protocol") from error
         if self.call is None:
             self.call = frame.call

@@ -127,6 +127,8 @@ class RpcTransport:
 
     async def ping(self, peer: str) -> None:
         """See whether a peer answers, and lets this host in."""
+        if peer not in self._peers:
+            raise PeerError(f"{peer} is no peer of this host")
         health: Any = import_extra("grpc_health.v1.health_pb2", "agents", "a host")
         try:
             check = self._channel(peer).unary_unary(
