@@ -17,7 +17,7 @@ _ALONE = 1 << 16
 """Edges that are not worth a second thread."""
 
 
-class Rows(NamedTuple):
+class CompressedRows(NamedTuple):
     """The neighbours of each node, in order; `repeated` is how many edges had been given before."""
 
     indptr: npt.NDArray[np.int64]
@@ -28,7 +28,7 @@ class Rows(NamedTuple):
 
 def build_rows(
     sources: Positions, targets: Positions, weights: Weights | None, size: int, *, directed: bool, adds: bool
-) -> Rows:
+) -> CompressedRows:
     """The rows of edges between nodes 0 … size − 1, without self-loops.
 
     Edges that are given several times become one; where there are weights, or `adds`, their weights add up, and
@@ -62,7 +62,7 @@ def build_rows(
         threads.share(fill, borders)
         repeated = int(again.sum())
         if not repeated:
-            return Rows(indptr, indices, data, 0)
+            return CompressedRows(indptr, indices, data, 0)
         merged, kept = np.empty_like(indptr), np.empty(len(indices) - repeated, dtype=kind)
         merged[-1] = len(kept)
         kept_data = np.empty(len(kept)) if data is not None or adds else None
@@ -77,4 +77,4 @@ def build_rows(
                 kernels.count_repeated(indptr, indices, first, last, at, kept_data)
 
         threads.share(merge, borders)
-        return Rows(merged, kept, kept_data, repeated if directed else repeated // 2)
+        return CompressedRows(merged, kept, kept_data, repeated if directed else repeated // 2)

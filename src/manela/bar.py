@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from types import TracebackType
 from typing import Any
@@ -10,10 +11,15 @@ from manela.progress import DownloadReporter, Progress, Reporter
 
 
 def is_watched() -> bool:
-    """Whether a person looks: standard error is a terminal, or this is a notebook."""
+    """Whether a person looks: standard error is a terminal, or this is a notebook that can show a bar."""
     shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     is_notebook = type(shell).__module__.startswith(("ipykernel", "google.colab"))
-    return is_notebook or bool(getattr(sys.stderr, "isatty", lambda: False)())
+    return (is_notebook and _has_widgets()) or bool(getattr(sys.stderr, "isatty", lambda: False)())
+
+
+def _has_widgets() -> bool:
+    """Whether a notebook can show a bar that moves; Rich warns in each cell where it cannot."""
+    return importlib.util.find_spec("ipywidgets") is not None
 
 
 class RunBar:
@@ -30,7 +36,7 @@ class RunBar:
             from rich.progress import BarColumn, TextColumn
             from rich.progress import Progress as Bar
 
-            console = Console(stderr=True)
+            console = Console(stderr=True, force_jupyter=None if _has_widgets() else False)
             if self._title:
                 console.print(self._title, highlight=False, markup=False)
             self._bar = Bar(

@@ -205,12 +205,16 @@ class ManelaWarning(UserWarning):
     """Worth knowing; the run goes on."""
 
 
+_PACKAGES = {"google": "protobuf", "grpc": "grpcio", "grpc_health": "grpcio-health-checking"}
+"""Packages that are not called as the modules in them."""
+
+
 def import_extra(module: str, extra: str, purpose: str) -> Any:
     """Import an optional dependency, or say how to install it."""
     try:
         return import_module(module)
     except ImportError as error:
-        package = module.partition(".")[0]
+        package = _PACKAGES.get(name := module.partition(".")[0], name)
         raise MissingExtraError(
             f"{purpose} needs {package}, which is not installed: pip install 'manela[{extra}]'"
         ) from error

@@ -226,7 +226,7 @@ class Network:
             what = "add up to weights" if data is None else "add up their weights"
             warnings.warn(
                 f"edges that are given several times ({graph.duplicates:,} times more than once) {what}; "
-                "duplicates='first' (--duplicates first) counts each once",
+                "duplicates='first' counts each once",
                 ManelaWarning,
                 stacklevel=3,
             )
@@ -294,9 +294,8 @@ class Network:
             upper = sp.triu(matrix, format="coo")
             upper.eliminate_zeros()
             (rows, columns), weights = upper.coords, upper.data
-        is_same = len(weights) > 0 and weights[0] > 0 and bool(np.all(weights == weights[0]))
-        graph = cls.from_arcs(rows, columns, None if is_same else weights, ids, directed=directed)
-        return replace(graph, unit=float(weights[0])) if is_same else graph
+        weights, unit = _find_unit(weights)
+        return replace(cls.from_arcs(rows, columns, weights, ids, directed=directed), **unit)
 
     @classmethod
     def from_biadjacency(
@@ -325,14 +324,15 @@ class Network:
             if len(part) != count:
                 raise GraphError(f"as many {name} ids as {name}s are needed, got {len(part):,} for {count:,}")
             ids += part
-        if len(set(ids)) < len(ids):
+        names = as_ids(ids)
+        if len(set(names.tolist())) < len(ids):
             raise GraphError("every row and every column must have an id of its own, but one id stands for two")
         kept = np.flatnonzero(entries.data)
         sources, targets = (coordinates[kept].astype(np.int64) for coordinates in entries.coords)
         weights = entries.data[kept]
-        is_same = len(weights) > 0 and weights[0] > 0 and bool(np.all(weights == weights[0]))
-        graph = cls.from_arcs(sources, targets + matrix.shape[0], None if is_same else weights, as_ids(ids))
-        return replace(graph, rows=matrix.shape[0])
+        weights, unit = _find_unit(weights)
+        graph = cls.from_arcs(sources, targets + matrix.shape[0], weights, names)
+        return replace(graph, rows=matrix.shape[0], **unit)
 
 
 DUPLICATES = ("sum", "first", "error")
@@ -357,8 +357,10 @@ def as_ids(values: Any) -> npt.NDArray[Any]:
         return np.array(items, dtype=np.int64)
     ids = np.empty(len(items), dtype=object)
     for place, item in enumerate(items):
-        if not isinstance(item, Hashable):
-            raise GraphError(f"an id must be hashable, got {type(item).__name__}")
+        try:
+            hash(item)
+        except TypeError as error:
+            raise GraphError(f"an id must be hashable, got {type(item).__name__}: {error}") from error
         ids[place] = item.item() if isinstance(item, np.generic) else item
     return ids
 
@@ -392,6 +394,14 @@ def check_weights(weights: npt.ArrayLike | None, count: int) -> npt.NDArray[np.f
     if len(bad):
         raise GraphError(f"a weight must be {WEIGHT_RULE}, got {data[bad[0]]:g} for edge number {bad[0] + 1:,}")
     return data
+
+
+def _find_unit(weights: npt.NDArray[Any]) -> tuple[npt.NDArray[Any] | None, dict[str, Any]]:
+    """No weights, and the one that all edges have, where they are equal; the weights otherwise."""
+    if len(weights) == 0 or not bool(np.all(weights == weights[0])):
+        return weights, {}
+    check_weights(weights[:1], 1)
+    return None, {"unit": float(weights[0])}
 
 
 def _drop_if_equal(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
@@ -434,7 +444,7 @@ def check_places(matrix: Any) -> None:
 def say_directed() -> None:
     """Warn that arcs become edges."""
     warnings.warn(
-        "the network is directed and is read as undirected; directed=True (--directed) follows its arcs as given",
+        "the network is directed and is read as undirected; directed=True follows its arcs as given",
         ManelaWarning,
         stacklevel=4,
     )

@@ -30,8 +30,8 @@ def network(tmp_path):
     return path
 
 
-def test_classify_prints_a_table_and_writes_scores_and_a_picture(manela, vectors):
-    done = manela(
+def test_classify_prints_a_table_and_writes_scores_and_a_picture(manela_here, vectors):
+    done = manela_here(
         "evaluate", "classify", vectors / "out.npz", vectors / "labels.csv", "--train-ratios", "0.3,0.6",
         "--shuffles", 3, "--json", vectors / "scores.json", "--plot", vectors / "scores.svg",
     )  # fmt: skip
@@ -47,7 +47,7 @@ def test_classify_prints_a_table_and_writes_scores_and_a_picture(manela, vectors
     assert (vectors / "scores.svg").read_text().startswith("<?xml")
 
 
-def test_scores_do_not_depend_on_the_order_of_a_file(manela, vectors):
+def test_scores_do_not_depend_on_the_order_of_a_file(manela_here, vectors):
     from manela.formats.embeddings import read_embedding
 
     read = read_embedding(vectors / "out.npz")
@@ -56,13 +56,13 @@ def test_scores_do_not_depend_on_the_order_of_a_file(manela, vectors):
     tables = []
     for name, rows in (("a.npz", np.arange(90)), ("b.csv", order)):
         write_embedding(Embedding(read.nodes[rows], noisy[rows]), vectors / name)
-        done = manela("evaluate", "classify", vectors / name, vectors / "labels.csv", "--train-ratios", "0.5")
+        done = manela_here("evaluate", "classify", vectors / name, vectors / "labels.csv", "--train-ratios", "0.5")
         tables.append(done.stdout)
     assert tables[0] == tables[1] != ""
 
 
-def test_links_prints_a_line_for_each_method(manela, network, tmp_path):
-    done = manela(
+def test_links_prints_a_line_for_each_method(manela_here, network, tmp_path):
+    done = manela_here(
         "evaluate", "links", network, "--method", "manela,deepwalk,prone,netmf,adamic-adar", "--runs", 2,
         "--dimensions", 16, "--pairs", 200_000, "--json", tmp_path / "links.json", "--plot", tmp_path / "links.png",
     )  # fmt: skip
@@ -102,10 +102,10 @@ def test_bad_input_gives_one_line_and_status_2(manela_here, vectors, arguments, 
     assert sorted(path.name for path in vectors.iterdir()) == ["labels.csv", "out.npz"]
 
 
-def test_the_papers_scores_come_out_on_its_smallest_network(manela, real, tmp_path):
+def test_the_papers_scores_come_out_on_its_smallest_network(manela_here, real, tmp_path):
     real("ppi")
-    assert manela("embed", "ppi", "-o", tmp_path / "ppi.npz", "--ratios", "0.1,0.9", "--quiet").returncode == 0
-    done = manela(
+    assert manela_here("embed", "ppi", "-o", tmp_path / "ppi.npz", "--ratios", "0.1,0.9", "--quiet").returncode == 0
+    done = manela_here(
         "evaluate", "classify", tmp_path / "ppi.npz", "ppi", "--train-ratios", "0.5", "--json", tmp_path / "s.json"
     )
     assert done.returncode == 0

@@ -41,17 +41,17 @@ def test_embed_writes_vectors_with_provenance_and_is_quiet(manela, edges, tmp_pa
 
 def test_the_same_command_writes_the_same_bytes_for_any_number_of_threads(manela, edges, tmp_path):
     vectors = []
-    for jobs in (1, 2, 3):
+    for jobs in (1, 3):
         manela("embed", edges, "-o", tmp_path / f"{jobs}.npy", *QUICK, "--jobs", jobs)
         vectors.append((tmp_path / f"{jobs}.npy").read_bytes())
-    assert vectors[0] == vectors[1] == vectors[2]
+    assert vectors[0] == vectors[1]
 
 
 @pytest.mark.parametrize(
     "flags", [["--paper"], ["--exchange", "walks", "--frequency", "1", "--start", "random", "--no-smooth"]]
 )
-def test_the_papers_settings_are_one_flag_or_four(manela, edges, tmp_path, flags):
-    done = manela("embed", edges, "-o", tmp_path / "out.npz", *QUICK, *flags)
+def test_the_papers_settings_are_one_flag_or_four(manela_here, edges, tmp_path, flags):
+    done = manela_here("embed", edges, "-o", tmp_path / "out.npz", *QUICK, *flags)
     assert (done.returncode, done.stderr) == (0, "")
     embedding = read_embedding(tmp_path / "out.npz")
     expected = Manela.paper(dimensions=8, pairs=20_000, rounds=20).fit(edges)
@@ -59,47 +59,47 @@ def test_the_papers_settings_are_one_flag_or_four(manela, edges, tmp_path, flags
     assert {name: embedding.provenance["parameters"][name] for name in PAPER} == PAPER
 
 
-def test_with_the_papers_settings_others_can_be_given(manela, edges, tmp_path):
-    done = manela("embed", edges, "-o", tmp_path / "out.npz", *QUICK, "--paper", "--smooth", "--frequency", "0.5")
+def test_with_the_papers_settings_others_can_be_given(manela_here, edges, tmp_path):
+    done = manela_here("embed", edges, "-o", tmp_path / "out.npz", *QUICK, "--paper", "--smooth", "--frequency", "0.5")
     assert (done.returncode, done.stderr) == (0, "")
     expected = Manela.paper(dimensions=8, pairs=20_000, rounds=20, smooth=True, frequency=0.5).fit(edges)
     np.testing.assert_array_equal(read_embedding(tmp_path / "out.npz").vectors, expected.embedding_)
 
 
-def test_by_default_the_command_learns_what_the_estimator_does(manela, edges, tmp_path):
-    assert manela("embed", edges, "-o", tmp_path / "out.npz", "--dimensions", 8).returncode == 0
+def test_by_default_the_command_learns_what_the_estimator_does(manela_here, edges, tmp_path):
+    assert manela_here("embed", edges, "-o", tmp_path / "out.npz", "--dimensions", 8).returncode == 0
     np.testing.assert_array_equal(
         read_embedding(tmp_path / "out.npz").vectors, Manela(dimensions=8).fit(edges).embedding_
     )
 
 
-def test_similar_lists_ids_and_cosines(manela, tmp_path):
+def test_similar_lists_ids_and_cosines(manela_here, tmp_path):
     vectors = np.array([[1, 0], [1, 0.1], [0, 1]], dtype=np.float32)
     for name, ids in (("s.npz", np.array(["a", "b", "c"], dtype=object)), ("i.txt", np.array([10, 20, 30]))):
         write_embedding(Embedding(ids, vectors), tmp_path / name)
-    done = manela("similar", tmp_path / "s.npz", "a", "-k", 2)
+    done = manela_here("similar", tmp_path / "s.npz", "a", "-k", 2)
     assert done.stdout == "b\t0.9950\nc\t0.0000\n"
-    assert manela("similar", tmp_path / "i.txt", 10, "-k", 1).stdout == "20\t0.9950\n"
+    assert manela_here("similar", tmp_path / "i.txt", 10, "-k", 1).stdout == "20\t0.9950\n"
 
 
-def test_info_tells_size_and_what_a_run_would_take(manela, edges):
-    done = manela("info", edges, "--json")
+def test_info_tells_size_and_what_a_run_would_take(manela_here, edges):
+    done = manela_here("info", edges, "--json")
     facts = json.loads(done.stdout)
     assert facts["nodes"] == 40
     assert facts["components"] == 1
     assert 40 * 720 < facts["update pairs"] < 40 * 7450
-    assert json.loads(manela("info", edges, "--paper", "--json").stdout)["update pairs"] == 40 * 7450
+    assert json.loads(manela_here("info", edges, "--paper", "--json").stdout)["update pairs"] == 40 * 7450
     assert facts["estimated seconds"] > 0
     assert facts["estimated peak memory, MB"] > 0
-    text = manela("info", edges).stdout
+    text = manela_here("info", edges).stdout
     assert re.search(r"^nodes +40$", text, re.MULTILINE)
     for name in ("estimated peak memory, MB", "… of a GPU, MB", "… of Ray's object store, MB"):
         assert re.search(rf"^{name} +[\d.,]+$", text, re.MULTILINE)
         assert facts[name] > 0
 
 
-def test_a_dry_run_tells_the_same_and_writes_nothing(manela, edges, tmp_path):
-    done = manela("embed", edges, "-o", tmp_path / "out.npz", "--dry-run", "--dimensions", 8)
+def test_a_dry_run_tells_the_same_and_writes_nothing(manela_here, edges, tmp_path):
+    done = manela_here("embed", edges, "-o", tmp_path / "out.npz", "--dry-run", "--dimensions", 8)
     assert done.returncode == 0
     assert "estimated seconds" in done.stdout
     assert not (tmp_path / "out.npz").exists()
@@ -114,19 +114,19 @@ def test_datasets_are_listed_and_found(manela, real, tmp_path, monkeypatch):
     assert manela("datasets", "fetch", "ppi").stdout.strip() == str(path)
 
 
-def test_a_data_set_is_embedded_by_its_name(manela, real, tmp_path):
+def test_a_data_set_is_embedded_by_its_name(manela_here, real, tmp_path):
     real("blogcatalog")
-    done = manela("embed", "blogcatalog", "-o", tmp_path / "x.npz", "--pairs", 100_000, "--dimensions", 8)
+    done = manela_here("embed", "blogcatalog", "-o", tmp_path / "x.npz", "--pairs", 100_000, "--dimensions", 8)
     assert (done.returncode, done.stderr) == (0, "")
     assert read_embedding(tmp_path / "x.npz").vectors.shape == (10_312, 8)
 
 
-def test_notes_are_told_once_unless_quiet(manela, tmp_path):
+def test_notes_are_told_once_unless_quiet(manela_here, tmp_path):
     (tmp_path / "g.adjlist").write_text("0 1\n1 2\n3\n")
-    done = manela("embed", tmp_path / "g.adjlist", "-o", tmp_path / "o.npz", *QUICK)
+    done = manela_here("embed", tmp_path / "g.adjlist", "-o", tmp_path / "o.npz", *QUICK)
     assert done.stderr.startswith("note: 1 of 4 nodes have no neighbour")
     assert len(done.stderr.splitlines()) == 1
-    assert manela("embed", tmp_path / "g.adjlist", "-o", tmp_path / "o.npz", *QUICK, "--quiet").stderr == ""
+    assert manela_here("embed", tmp_path / "g.adjlist", "-o", tmp_path / "o.npz", *QUICK, "--quiet").stderr == ""
 
 
 def test_parameters_network_and_output_are_checked_once(edges, tmp_path, monkeypatch):
@@ -177,10 +177,10 @@ def test_help_helps(manela, arguments):
     assert "Usage:" in done.stdout
 
 
-def test_help_of_embed_shows_every_parameter_with_its_default(manela):
+def test_help_of_embed_shows_every_parameter_with_its_default(manela_here):
     from manela import Manela
 
-    text = manela("embed", "--help").stdout
+    text = manela_here("embed", "--help").stdout
     for name in Manela().get_params():
         assert f"--{'jobs' if name == 'n_jobs' else name.replace('_', '-')}" in text
     assert "[default: 0.025]" in text
@@ -246,7 +246,7 @@ FILES = {
         (["good.txt", "--checkpoint", "/proc"], ["/proc", "cannot be written"]),
         (["good.txt", "-o", "x" * 300 + ".npz"], ["name too long"]),
         (["good.txt", "--updates", "1e30"], ["updates must come to at most"]),
-        (["good.txt", "--dimesions", "4"], ["No such option: --dimesions", "--dimensions"]),
+        (["good.txt", "--dimesions", "4"], ["No such option", "--dimesions", "--dimensions"]),
     ],
 )
 def test_bad_input_ends_with_status_2_one_line_and_no_output(manela_here, tmp_path, arguments, words):

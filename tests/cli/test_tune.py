@@ -3,11 +3,11 @@
 import numpy as np
 
 
-def test_tune_prints_its_trials_and_the_flags_of_the_best(manela, tmp_path):
+def test_tune_prints_its_trials_and_the_flags_of_the_best(manela_here, tmp_path):
     rng = np.random.default_rng(0)
     ends = rng.integers(30, size=(120, 2))
     (tmp_path / "net.txt").write_text("".join(f"{u} {v}\n" for u, v in ends))
-    done = manela("tune", tmp_path / "net.txt", "--max-seconds", 1, "--unweighted", "--random-state", 3)
+    done = manela_here("tune", tmp_path / "net.txt", "--max-seconds", 1, "--unweighted", "--random-state", 3)
     assert (done.returncode, done.stderr) == (0, "")
     head, *rows = done.stdout.partition("\n\n")[0].splitlines()
     assert head.split() == ["MAP", "budget", "seconds", "flags"]

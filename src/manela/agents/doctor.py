@@ -123,7 +123,11 @@ def _examine_port(folder: Path, config: Config) -> Iterator[Finding]:
 
 
 def _examine_peers(folder: Path, config: Config, peers: dict[str, Any]) -> Iterator[Finding]:
-    told = asyncio.run(_ping_all(folder, config, peers))
+    try:
+        told = asyncio.run(_ping_all(folder, config, peers))
+    except (ManelaError, OSError):
+        yield Finding(BAD, "peers", "cannot be asked without a key and a certificate")
+        return
     status = read_status(folder) if is_running(folder) else {}
     for name, trouble in told.items():
         if trouble:

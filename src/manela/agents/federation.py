@@ -8,7 +8,6 @@ import secrets
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -26,6 +25,7 @@ from manela.agents.identity import CERTIFICATE, read_certificate
 from manela.agents.names import Node, check_host_name
 from manela.agents.neighbourhood import Edge
 from manela.agents.options import PeerOptions, read_table
+from manela.agents.process import make_command
 from manela.agents.store import Store
 from manela.agents.trace import read_facts
 from manela.agents.warming import warm_up
@@ -142,12 +142,11 @@ class Federation:
 
     def start(self, member: Member) -> None:
         """Start a member's daemon; it ends when this process does."""
-        command = [sys.executable, "-m", "manela", "agent", "run", "--home", str(member.folder), "--while-stdin"]
+        command, environment = make_command(member.folder, trace=self._trace, while_stdin=True)
         with open_private(member.folder / "log.jsonl", "a") as log:
             self._processes[member.name] = subprocess.Popen(
-                command + ["--trace"] * self._trace, stdin=subprocess.PIPE, stdout=log, stderr=log,
-                start_new_session=True,
-            )  # fmt: skip
+                command, env=environment, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
+            )
 
     def kill(self, member: Member) -> None:
         """Kill a member's daemon as a power cut would."""

@@ -41,7 +41,9 @@ def init(folder: Path, config: Config) -> None:
 def read_status(folder: Path) -> dict[str, Any]:
     """What the daemon in this folder said last, and whether it runs."""
     try:
-        found: dict[str, Any] = json.loads((folder / STATUS).read_text(encoding="utf-8"))
+        found: Any = json.loads((folder / STATUS).read_text(encoding="utf-8"))
+        if not isinstance(found, dict):
+            raise ValueError("is no object")
     except FileNotFoundError:
         found = {}
     except (OSError, ValueError) as error:

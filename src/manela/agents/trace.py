@@ -28,6 +28,8 @@ def read_facts(path: Path) -> Iterator[Fact]:
                 if not line.endswith("\n"):
                     return
                 fact = json.loads(line)
+                if not isinstance(fact, dict):
+                    raise ValueError("a line is no object")
                 yield {name: _unpack(value) if isinstance(value, dict) else value for name, value in fact.items()}
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error

@@ -68,9 +68,9 @@ def run(
 
     SIGHUP makes it read its peers, key and certificate anew. A host that has done its rounds goes on answering.
     """
-    from manela.cli.daemon import exec_daemon
+    from manela.agents.process import exec_daemon
 
-    exec_daemon(home, trace, while_stdin)
+    exec_daemon(home, trace=trace, while_stdin=while_stdin)
 
 
 @agent.command()

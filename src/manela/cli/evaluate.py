@@ -185,7 +185,7 @@ def _check_outputs(json: Path | None, plot: Path | None) -> None:
     """Find out now what could not be written after the work."""
     from manela.errors import import_extra
     from manela.files import check_writable
-    from manela.reports.plots import check_picture
+    from manela.reports.drawing import check_picture
 
     for path in (json, plot):
         if path is not None:

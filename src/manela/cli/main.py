@@ -14,7 +14,6 @@ from manela.cli.agent import agent
 from manela.cli.datasets import datasets
 from manela.cli.embed import embed
 from manela.cli.evaluate import evaluate
-from manela.cli.failure import fail, run_to_status, terminate
 from manela.cli.federate import federate
 from manela.cli.groups import groups
 from manela.cli.import_ import imports
@@ -25,7 +24,9 @@ from manela.cli.reproduce import reproduce
 from manela.cli.serve import serve
 from manela.cli.similar import similar
 from manela.cli.tune import tune
+from manela.cli.wording import as_flags
 from manela.errors import ManelaWarning
+from manela.failure import fail, run_to_status, terminate
 
 app = typer.Typer(
     name="manela",
@@ -49,6 +50,9 @@ app.add_typer(imports, name="import")
 app.add_typer(datasets, name="datasets")
 app.add_typer(agent, name="agent")
 app.command()(federate)
+
+# the error of which all that tell of misuse are kinds: Click's, which newer releases of Typer have as their own
+_MISUSE: Any = next(kind for kind in reversed(typer.BadParameter.__mro__) if hasattr(kind, "format_message"))
 
 
 @app.callback(invoke_without_command=True)
@@ -82,12 +86,12 @@ def run(arguments: list[str]) -> int:
         try:
             status: int | None = app(arguments, standalone_mode=False)
             return status
-        except typer.TyperException as error:
+        except _MISUSE as error:
             return fail(_one_line(error))
         except typer.Abort:
             return 128 + signal.SIGINT
 
-    return run_to_status(command)
+    return run_to_status(command, as_flags, "; `manela info GRAPH` says how much a run needs")
 
 
 def _one_line(error: Any) -> str:
@@ -101,6 +105,6 @@ def _one_line(error: Any) -> str:
 
 def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
     if issubclass(category, ManelaWarning):
-        print(f"note: {message}", file=sys.stderr)
+        print(f"note: {as_flags(str(message))}", file=sys.stderr)
     else:
         print(warnings.formatwarning(message, category, filename, lineno), end="", file=sys.stderr)

@@ -111,14 +111,14 @@ def fetch(dataset: Dataset, progress: DownloadReporter | None = None) -> Path:
         raise DatasetError(f"{dataset.name} is generated and has no file; name it as GRAPH to use it")
     found = locate(dataset)
     if found is not None:
-        _verify(found, dataset, mend="remove or replace it")
+        _verify(found, dataset, advice="remove or replace it")
         return found
     target = cache_folder() / dataset.file
     part = target.with_name(target.name + ".part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         _download(dataset, part, progress)
-        _verify(part, dataset, mend="fetch it again")
+        _verify(part, dataset, advice="fetch it again")
         part.replace(target)
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
@@ -155,7 +155,7 @@ def _download(dataset: Dataset, part: Path, progress: DownloadReporter | None) -
         raise OSError(f"it is longer than the {dataset.size:,} bytes that were published")
 
 
-def _verify(file: Path, dataset: Dataset, mend: str) -> None:
+def _verify(file: Path, dataset: Dataset, advice: str) -> None:
     sha = hashlib.sha256()
     with file.open("rb") as stream:
         while piece := stream.read(1 << 20):
@@ -165,5 +165,5 @@ def _verify(file: Path, dataset: Dataset, mend: str) -> None:
             file.unlink()
         raise DatasetError(
             f"{file}: is not {dataset.name} as published: SHA-256 must be {dataset.sha256[:16]}…, "
-            f"got {sha.hexdigest()[:16]}…; {mend}"
+            f"got {sha.hexdigest()[:16]}…; {advice}"
         )

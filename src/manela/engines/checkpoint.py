@@ -51,7 +51,7 @@ class Checkpoint:
         except OSError as error:
             raise OutputError(f"{self.folder}: cannot be made: {error.strerror or error}") from error
         if self.file.exists() and not self.resume:
-            raise CheckpointError(f"{self.file}: holds a run; resume it (--resume), or remove it to begin anew")
+            raise CheckpointError(f"{self.file}: holds a run; resume it (resume=True), or remove it to begin anew")
         check_writable(self.file)
 
     def save(self, state: State, identity: Mapping[str, Any], pairs: int | None) -> None:

@@ -17,6 +17,8 @@ _MOST_SAMPLES = 16_384
 """Known nodes that the map is learned on; more make it a little better and take longer."""
 _RIDGE = 1e-4
 """How much the map is held back, as a share of the mean square of what it is learned from."""
+_MOST_POWER = 2.0
+"""Norms grow with no higher power of degrees: where nearly all degrees are the same, the slope tells nothing."""
 _TINY = np.finfo(np.float32).tiny
 
 
@@ -54,8 +56,10 @@ class Placement:
         matrix = np.linalg.solve(square, weighted.T @ directions[rows]).astype(np.float32)
         norms = np.log(np.maximum(np.linalg.norm(vectors[rows], axis=1), _TINY))
         sizes = np.log(degrees[rows])
-        spread = float(np.var(sizes))
-        power = float(np.mean((sizes - sizes.mean()) * (norms - norms.mean()))) / spread if spread > 0 else 0.0
+        power = 0.0
+        if np.ptp(sizes) > 0:  # the variance of equal numbers is not quite 0
+            slope = np.mean((sizes - sizes.mean()) * (norms - norms.mean())) / np.var(sizes)
+            power = float(np.clip(slope, -_MOST_POWER, _MOST_POWER))
         return cls(matrix, float(np.exp(norms.mean() - power * sizes.mean())), power)
 
     def place(

@@ -18,7 +18,7 @@ from manela.errors import ParameterError
 from manela.randomness import seed_of
 
 Labels = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.int64]
+RowNumbers = npt.NDArray[np.int64]
 Chances = npt.NDArray[np.float64]
 
 TRAIN_RATIOS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -80,7 +80,7 @@ def classify(
     else:
         splits = split(len(truth), train_ratio, shuffles, random_state)
 
-    def score(parts: tuple[Rows, Rows]) -> tuple[float, float, float, float]:
+    def score(parts: tuple[RowNumbers, RowNumbers]) -> tuple[float, float, float, float]:
         found = _score(features, truth, *parts)
         done()
         return found
@@ -90,8 +90,8 @@ def classify(
         return Scores(*(np.array(column) for column in columns))
 
 
-def split(nodes: int, train_ratio: float, shuffles: int, random_state: Any = 0) -> list[tuple[Rows, Rows]]:
-    """Rows to train on and rows to test on, for each shuffle; a larger ratio adds to the same order."""
+def split(nodes: int, train_ratio: float, shuffles: int, random_state: Any = 0) -> list[tuple[RowNumbers, RowNumbers]]:
+    """RowNumbers to train on and rows to test on, for each shuffle; a larger ratio adds to the same order."""
     first = round(train_ratio * nodes)
     if not 0 < first < nodes:
         raise ParameterError(
@@ -111,7 +111,7 @@ def as_labels(labels: Any, nodes: int) -> Labels:
 
 
 def _score(
-    features: npt.NDArray[np.floating], truth: Labels, train: Rows, test: Rows
+    features: npt.NDArray[np.floating], truth: Labels, train: RowNumbers, test: RowNumbers
 ) -> tuple[float, float, float, float]:
     at_test, at_train = _learn(features, truth, train, test)
     known = take_best(at_test, truth[test].sum(axis=1))
@@ -124,7 +124,9 @@ def _f1(truth: Labels, predicted: Labels) -> tuple[float, float]:
     return float(micro), float(macro)
 
 
-def _learn(features: npt.NDArray[np.floating], truth: Labels, train: Rows, test: Rows) -> tuple[Chances, Chances]:
+def _learn(
+    features: npt.NDArray[np.floating], truth: Labels, train: RowNumbers, test: RowNumbers
+) -> tuple[Chances, Chances]:
     """The probability of each label for the test and for the training nodes; labels never seen have −1."""
     always = truth[train].all(axis=0)
     seen = np.flatnonzero(truth[train].any(axis=0) & ~always)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from manela.evaluation.links import Rows, Scorer
+from manela.evaluation.links import RowNumbers, Scorer
 from manela.graph import Graph
 
 
@@ -28,7 +28,7 @@ def score_preferential_attachment(graph: Graph) -> Scorer:
     """d(v)·d(v')."""
     degrees = graph.degrees.astype(np.float64)
 
-    def score(rows: Rows) -> np.ndarray:
+    def score(rows: RowNumbers) -> np.ndarray:
         return np.asarray(np.outer(degrees[rows], degrees))
 
     return score

@@ -46,7 +46,7 @@ class Ledger:
                 "machine": describe_machine(),
             }
             self._append(record)
-            self._keep(record)
+            self._remember(record)
         return self._found[key]
 
     def _append(self, record: dict[str, Any]) -> None:
@@ -67,14 +67,14 @@ class Ledger:
                 break
             try:
                 record = json.loads(line)
-                self._keep(record)
+                self._remember(record)
             except (ValueError, KeyError, TypeError) as error:
                 raise FormatError(f"{self.path}:{number}: is damaged; remove the file to begin anew") from error
             whole += len(line)
         if whole < len(content):
             os.truncate(self.path, whole)
 
-    def _keep(self, record: dict[str, Any]) -> None:
+    def _remember(self, record: dict[str, Any]) -> None:
         self._found[_key(record["part"], record["about"], record["version"])] = record["result"]
         self.records.append(record)
 

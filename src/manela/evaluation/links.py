@@ -16,8 +16,8 @@ from manela.errors import GraphError, ParameterError
 from manela.graph import Graph
 from manela.randomness import seed_of
 
-Rows = npt.NDArray[np.int64]
-Scorer = Callable[[Rows], npt.NDArray[np.floating]]
+RowNumbers = npt.NDArray[np.int64]
+Scorer = Callable[[RowNumbers], npt.NDArray[np.floating]]
 """Scores of some nodes against all, shape (len(rows), n); the larger, the likelier a link."""
 
 _BLOCK = 1 << 22
@@ -100,7 +100,7 @@ def hide_edges(graph: Graph, share: float = 0.2, random_state: Any = 0) -> Split
     return Split(Graph.from_edges(ids[u], ids[v], weights, nodes=ids), lost)
 
 
-def sample_nodes(split: Split, count: int | None, random_state: Any = 0) -> Rows:
+def sample_nodes(split: Split, count: int | None, random_state: Any = 0) -> RowNumbers:
     """Nodes to predict the edges of: so many at random, or all."""
     n = split.graph.number_of_nodes
     if count is None or count >= n:
@@ -113,7 +113,9 @@ def score_vectors(vectors: npt.NDArray[np.floating]) -> Scorer:
     return lambda rows: np.asarray(vectors[rows] @ vectors.T)
 
 
-def rank_links(scorer: Scorer, split: Split, nodes: Rows, *, among: bool = True, random_state: Any = 0) -> LinkScores:
+def rank_links(
+    scorer: Scorer, split: Split, nodes: RowNumbers, *, among: bool = True, random_state: Any = 0
+) -> LinkScores:
     """Rank the pairs of two of these nodes, those connected in training left out, and look for hidden edges there.
 
     With `among=False` the pairs of these nodes with any other are ranked. Pairs of equal score are in the order of
@@ -174,7 +176,7 @@ def average_precision(scores: npt.NDArray[np.floating], wanted: npt.NDArray[np.b
     return average
 
 
-def _auc(scorer: Scorer, split: Split, known: sp.csr_array, nodes: Rows, random_state: Any) -> float:
+def _auc(scorer: Scorer, split: Split, known: sp.csr_array, nodes: RowNumbers, random_state: Any) -> float:
     """Hidden edges of some of the nodes against random pairs of the same nodes with any other that have no edge."""
     n = split.graph.number_of_nodes
     random = np.random.default_rng(seed_of(random_state))

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from manela.errors import ParameterError
 from manela.evaluation.heuristics import score_adamic_adar
-from manela.evaluation.links import Rows, Scorer, Split, hide_edges, sample_nodes, score_vectors
+from manela.evaluation.links import RowNumbers, Scorer, Split, hide_edges, sample_nodes, score_vectors
 from manela.graph import Graph
 
 Learn = Callable[[Graph], npt.NDArray[np.float32]]
@@ -43,7 +43,9 @@ class Recall:
     by_neighbours: float
 
 
-def recommend(graph: Graph, scorer: Scorer, rows: Rows, count: int) -> Iterator[tuple[Rows, npt.NDArray[np.float64]]]:
+def recommend(
+    graph: Graph, scorer: Scorer, rows: RowNumbers, count: int
+) -> Iterator[tuple[RowNumbers, npt.NDArray[np.float64]]]:
     """For each of the nodes, rows of those that it is not joined with and that score highest, with the scores."""
     if count < 1:
         raise ParameterError(f"count must be at least 1, got {count}.")
@@ -71,7 +73,7 @@ def measure_recall(graph: Graph, learn: Learn, count: int, random_state: Any = 0
     return Recall(hidden, by_vectors / max(1, hidden), by_neighbours / max(1, hidden))
 
 
-def _find_hidden(split: Split, scorer: Scorer, rows: Rows, count: int) -> tuple[int, int]:
+def _find_hidden(split: Split, scorer: Scorer, rows: RowNumbers, count: int) -> tuple[int, int]:
     """How many hidden edges are recommended, and how many there are."""
     found = 0
     for row, (places, _) in zip(rows, recommend(split.graph, scorer, rows, count), strict=True):

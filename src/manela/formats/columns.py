@@ -93,7 +93,7 @@ def choose_columns(
     choice = choose_by_names(header, lambda: _counts_up(rest), lambda place: _has_kind(rest[:_SAMPLE], place, _NUMBERS))
     note = describe_choice(header, choice, unweighted)
     weight = -1 if unweighted else choice.weight
-    note += " (--columns says otherwise)" if note else ""
+    note += " (columns= says otherwise)" if note else ""
     return Columns(choice.source, choice.target, weight, is_exact=False, note=note)
 
 

@@ -108,7 +108,7 @@ def _read_mat(source: Source, reading: _Reading) -> Graph:
     content = scipy.io.loadmat(source.path, variable_names=[variable])
     if variable not in content:
         names = ", ".join(name for name, _, _ in scipy.io.whosmat(source.path)) or "none"
-        raise FormatError(f"{source}: must have a variable {variable!r} (--matfile-variable), it has {names}")
+        raise FormatError(f"{source}: must have a variable {variable!r} (matfile_variable= names it), it has {names}")
     matrix = content[variable]
     if not sp.issparse(matrix):
         if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or not np.issubdtype(matrix.dtype, np.number):

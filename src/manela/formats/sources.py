@@ -110,7 +110,9 @@ class Source:
                 while piece := stream.read(_PIECE):
                     unpacked += len(piece)
                     if unpacked > self.limit * 1e9:
-                        raise FormatError(f"{self}: must not be longer than {self.limit:g} GB unpacked (--size-limit)")
+                        raise FormatError(
+                            f"{self}: must not be longer than {self.limit:g} GB unpacked (size_limit= allows more)"
+                        )
                     yield piece
         except ManelaError:
             raise
@@ -129,7 +131,7 @@ def open_source(
     """
     name = str(given)
     if not size_limit > 0:
-        raise FormatError(f"size_limit (--size-limit) must be above 0 GB, got {size_limit}")
+        raise FormatError(f"size_limit= must be above 0 GB, got {size_limit}")
     with tempfile.TemporaryDirectory(prefix="manela-") as folder:
         copy = Path(folder) / "content"
         if name == "-":
@@ -326,6 +328,6 @@ def _copy(
             if progress is not None:
                 progress(copied, size)
     if max(copied, size) > limit * 1e9:
-        raise FormatError(f"{name}: must not be longer than {limit:g} GB (--size-limit)")
+        raise FormatError(f"{name}: must not be longer than {limit:g} GB (size_limit= allows more)")
     if copied < size:
         raise FormatError(f"{name}: ended after {copied:,} of {size:,} bytes; try again")

@@ -299,8 +299,8 @@ def _explain(source: Source, line: int, error: int, text: str, chosen: Columns |
         return FormatError(f"{source}:{line}: a line must have {most} columns or more, got {text!r}")
     rules = {
         kernels.TOO_FEW: "a line must have two columns, or three with a weight, but this has one",
-        kernels.TOO_MANY: "a line must have two columns, or three with a weight (--unweighted ignores the rest, "
-        "--columns chooses)",
+        kernels.TOO_MANY: "a line must have two columns, or three with a weight (unweighted=True ignores the "
+        "rest, columns= chooses)",
         kernels.UNEVEN: "either every line or none must have a weight, unlike the lines before",
         kernels.EMPTY: "a field must not be empty",
         kernels.QUOTE: "a quotation mark must be closed on the same line",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
@@ -46,6 +47,8 @@ class Rows:
 
     def take(self, rows: Sequence[Sequence[Any]]) -> Iterator[Ties]:
         """The edges of some rows: one batch, or none if all are left out."""
+        if not rows:
+            return
         first, columns = self._count, _without_gaps(list(zip(*rows, strict=True)))
         self._count += len(rows)
         self._left_out += len(rows) - len(columns[0])
@@ -75,7 +78,7 @@ def _as_names(column: Sequence[Any]) -> Sequence[Any]:
 
 
 def _as_name(value: Any) -> int | str:
-    if isinstance(value, Decimal | float) and float(value).is_integer():
+    if isinstance(value, Decimal | float) and math.isfinite(value) and value == int(value):
         return int(value)
     return bytes(value).hex() if isinstance(value, bytes | bytearray | memoryview) else str(value)
 
@@ -84,6 +87,8 @@ def _as_weights(column: Sequence[Any], first: int) -> npt.NDArray[np.float64]:
     """Weights as numbers; `first` is how many rows came before."""
     try:
         weights = np.array(column, dtype=np.float64)
+        if weights.ndim != 1:
+            raise TypeError
     except (TypeError, ValueError):
         raise SourceError(
             f"the third column of a query is the weight, a number, got {column[0]!r} about row {first + 1:,}"

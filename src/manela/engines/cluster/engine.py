@@ -23,7 +23,7 @@ from manela.engines.cluster.connection import (
     machines,
     share_out,
 )
-from manela.engines.cluster.worker import Rows, Worker
+from manela.engines.cluster.worker import NodeRows, Worker
 from manela.engines.memory import count_store_bytes
 from manela.engines.neighbours import Neighbours
 from manela.engines.smoothing import smooth
@@ -134,7 +134,7 @@ class RayEngine:
                     self._losses = 0
                 return True
             except self._ray.exceptions.RayError as error:
-                self._mend(error)
+                self._recover(error)
                 if self.state.round != number:
                     # a survivor had it already, or it goes on from what was kept
                     return True
@@ -163,7 +163,7 @@ class RayEngine:
             self._ray.get([worker.fill.remote(first, rows) for worker in self._workers])
 
     def _read_state(self, first: int, last: int) -> Any:
-        rows: Rows = [table[first:last] for table in self.state.tables], self._updates[first:last]
+        rows: NodeRows = [table[first:last] for table in self.state.tables], self._updates[first:last]
         return self._ray.put(rows)
 
     @property
@@ -236,7 +236,7 @@ class RayEngine:
             try:
                 return question()
             except self._ray.exceptions.RayError as error:
-                self._mend(error)
+                self._recover(error)
 
     # workers
 
@@ -273,7 +273,7 @@ class RayEngine:
         if not self._workers:
             raise ClusterError(f"no worker could be started on the cluster: {trouble}")
 
-    def _mend(self, error: Exception) -> None:
+    def _recover(self, error: Exception) -> None:
         """Go on after workers were lost: with a survivor's vectors, or with those that were kept last."""
         warnings.warn(f"a worker was lost and is replaced: {last_line(error)}", ManelaWarning, stacklevel=2)
         while True:

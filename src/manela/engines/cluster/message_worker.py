@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.arcs import Arcs
-from manela.engines.cluster.worker import Integers, Rows, Worker
+from manela.engines.cluster.worker import Integers, NodeRows, Worker
 from manela.engines.message_rounds import MessageRounds, measure_moments
 from manela.engines.neighbours import Neighbours
 from manela.kernels import rows as kernels
@@ -91,7 +91,7 @@ class MessageWorker(Worker):
         """Learn which parts show all of their nodes."""
         self._is_whole = whole
 
-    def fill(self, first: int, rows: Rows) -> None:
+    def fill(self, first: int, rows: NodeRows) -> None:
         """Take the vectors, and the update pairs, of the own nodes among those from `first` on, and see the others."""
         tables, updates = rows
         last = first + len(updates)

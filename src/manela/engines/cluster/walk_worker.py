@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from manela.engines.arcs import Arcs
-from manela.engines.cluster.worker import Integers, Rows, Worker
+from manela.engines.cluster.worker import Integers, NodeRows, Worker
 from manela.engines.walk_rounds import WalkRounds
 from manela.kernels.half import from_half, to_half
 from manela.kernels.layout import Table, allocate
@@ -48,7 +48,7 @@ class WalkWorker(Worker):
             self._attempt = attempt
             self._taken.clear()
 
-    def fill(self, first: int, rows: Rows) -> None:
+    def fill(self, first: int, rows: NodeRows) -> None:
         """Take the vectors, and the update pairs, of the nodes from `first` on."""
         tables, updates = rows
         for own, table in zip(self._rounds.state.tables, tables, strict=True):

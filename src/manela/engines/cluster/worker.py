@@ -14,7 +14,7 @@ from manela.schedule import Schedule
 from manela.settings import Settings
 
 Integers = npt.NDArray[np.int64]
-Rows = tuple[list[Table], Integers]
+NodeRows = tuple[list[Table], Integers]
 """Some nodes' rows of each table, and their update pairs."""
 
 
@@ -48,7 +48,7 @@ class Worker:
         """All vectors are there; they are those after so many rounds and update pairs."""
         self.at = at
 
-    def read(self, first: int, last: int) -> Rows:
+    def read(self, first: int, last: int) -> NodeRows:
         """The vectors, and the update pairs, of these nodes."""
         return [table[first:last] for table in self._rounds.state.tables], self._rounds.updates[first:last]
 
@@ -60,7 +60,7 @@ class Worker:
         """Rounds committed, and the update pairs in them; None if the vectors are not whole."""
         return self.at
 
-    def own(self) -> tuple[int, Rows]:
+    def own(self) -> tuple[int, NodeRows]:
         """The first of the own nodes, and their vectors and update pairs."""
         return self._first, self.read(self._first, self._last)
 

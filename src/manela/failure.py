@@ -1,4 +1,4 @@
-"""How a command ends that fails: one line on stderr, and a status."""
+"""How a process ends that fails: one line on stderr, and a status."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from collections.abc import Callable
 from manela.errors import ManelaError
 
 
-def run_to_status(command: Callable[[], int | None]) -> int:
-    """Run a command; returns its status: 2 for what the user can fix, 130 on Ctrl-C."""
+def run_to_status(command: Callable[[], int | None], reword: Callable[[str], str] = str, memory_hint: str = "") -> int:
+    """Run a command; returns its status: 2 for what the user can fix, 130 on Ctrl-C.
+
+    `reword` puts messages of the library into the words of the command.
+    """
     try:
         return int(command() or 0)
     except ManelaError as error:
-        return fail(str(error))
+        return fail(reword(str(error)))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
         return fail(f"{error.filename or 'the system'}: {error.strerror or error}"[:200])
     except MemoryError:
-        return fail("not enough memory; `manela info GRAPH` says how much a run needs")
+        return fail(f"not enough memory{memory_hint}")
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
 
