@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import scipy.io
 
+from benchmarks.plots import plot_frontier
 from benchmarks.table import table
 from manela import DeepWalk, Manela, ManelaWarning, NetMF, Node2Vec, ProNE
 from manela.datasets.catalogue import fetch, find
 from manela.datasets.loading import load_graph
 from manela.evaluation.classification import classify
-from manela.evaluation.experiments import BIASES, FIRST_RATIO
 from manela.graph import Graph
-from manela.reports.plots import plot_frontier
+from manela.reports.laboratory import BIASES, FIRST_RATIO
 from manela.schedule import count_pairs
 from manela.settings import check_all
 

@@ -21,6 +21,7 @@ class Server:
 
     folder: Path
     programs: Path
+    port: int = 5432
 
     @property
     def url(self) -> str:
@@ -30,7 +31,7 @@ class Server:
     @property
     def psql(self) -> list[str]:
         """The command that runs SQL there."""
-        connection = ["-h", str(self.folder), "-U", _USER, "-d", "postgres"]
+        connection = ["-h", str(self.folder), "-p", str(self.port), "-U", _USER, "-d", "postgres"]
         return [str(self.programs / "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", *connection]
 
     def execute(self, sql: str) -> None:
@@ -49,8 +50,11 @@ def find_programs() -> Path | None:
 
 
 @contextmanager
-def start_postgres(programs: Path) -> Iterator[Server]:
-    """A server that is stopped and removed when the block ends; it refuses to run as root, and gets another user."""
+def start_postgres(programs: Path, port: int | None = None) -> Iterator[Server]:
+    """A server that is stopped and removed when the block ends; it refuses to run as root, and gets another user.
+
+    With a port it is reached by that of this machine too.
+    """
     folder = Path(tempfile.mkdtemp(prefix="pg"))  # short, as the path of a socket must be
     other: dict[str, int] = {}
     if os.geteuid() == 0:
@@ -70,12 +74,16 @@ def start_postgres(programs: Path) -> Iterator[Server]:
 
     try:
         run("initdb", "-U", _USER, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
-        rules = f"local all {GUARDED} scram-sha-256\nlocal all all trust\n"
+        rules = f"local all {GUARDED} scram-sha-256\nlocal all all trust\nhost all all 127.0.0.1/32 trust\n"
         (data / "pg_hba.conf").write_text(rules)
-        options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c fsync=off -c shared_buffers=64MB"
+        address = "" if port is None else "127.0.0.1"
+        options = (
+            f"-c listen_addresses='{address}' -c port={port or 5432} -c unix_socket_directories='{folder}' "
+            "-c fsync=off -c shared_buffers=64MB"
+        )
         run("pg_ctl", "-w", "-l", str(folder / "log"), "-o", options, "start")
         try:
-            yield Server(folder, programs)
+            yield Server(folder, programs, port or 5432)
         finally:
             run("pg_ctl", "-w", "-m", "immediate", "stop")
     finally:

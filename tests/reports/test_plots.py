@@ -1,7 +1,23 @@
 import numpy as np
+import pytest
 from matplotlib import pyplot
 
-from manela.reports.plots import plot_communities, plot_complexity
+from manela.reports import plots
+from manela.reports.plots import plot_communities, plot_precision, plot_scores
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that are saved, as they are then."""
+    figures = []
+
+    def save(figure, path):
+        figure.canvas.draw()
+        figures.append(figure)
+
+    monkeypatch.setattr(plots, "save", save)
+    yield figures
+    pyplot.close("all")
 
 
 def test_the_picture_has_a_size_and_the_colours_of_all_communities(tmp_path):
@@ -16,13 +32,16 @@ def test_the_picture_has_a_size_and_the_colours_of_all_communities(tmp_path):
     assert "<svg" in (tmp_path / "p.svg").read_text()
 
 
-def test_costs_are_drawn_also_where_tables_do_not_fit(tmp_path):
-    methods = {
-        name: {"preparing": 0.1, "sampling": 0.2, "updating": 0.3, "pairs": 1000} for name in ("manela", "node2vec")
-    }
+def test_legends_cover_no_line(drawn, tmp_path):
     rows = [
-        {"nodes": 10 * k, "edges": 50 * k, "methods": methods, "transitions": {"bytes": 8, "seconds": seconds}}
-        for k, seconds in ((1, 0.5), (2, None))
+        {"train_ratio": ratio, **{key: [0.2, 0.4] for key in ("micro", "macro", "open_micro", "open_macro")}}
+        for ratio in (0.1, 0.5, 0.9)
     ]
-    plot_complexity({"nodes": rows, "degrees": rows}, tmp_path / "p.svg")
-    assert "precomputed transitions" in (tmp_path / "p.svg").read_text()
+    plot_scores({"a": rows, "b": rows, "c": rows}, tmp_path / "p.png")
+    plot_precision({name: [{1: 0.5, 10: 0.4}] for name in "abcdefgh"}, tmp_path / "p.png")
+    assert len(drawn) == 2
+    for figure in drawn:
+        [legend] = figure.legends
+        for panel in figure.axes:
+            assert panel.get_legend() is None
+            assert not legend.get_window_extent().overlaps(panel.get_tightbbox())

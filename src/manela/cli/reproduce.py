@@ -24,9 +24,7 @@ def reproduce(
             help="Some of classification, links, visualisation, relationship, sweep, tuned.",
         ),
     ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A part of the budget on the smallest network, in a few minutes.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Less of everything, in a few minutes.")] = False,
     jobs: o.Jobs = default("n_jobs"),
 ) -> None:
     """Run the experiments of the MANELA paper and write a report.
@@ -52,12 +50,14 @@ def reproduce(
 
     from manela import __version__
     from manela.errors import import_extra
-    from manela.evaluation.experiments import FULL, PARTS, QUICK, run_part
     from manela.params import count_jobs
 
     for module in ("matplotlib", "jinja2"):
         import_extra(module, "report", "the report")
-    from manela.reports.report import write_page
+    from manela.reports import plan as plans
+    from manela.reports.experiments import EXPERIMENTS, run_experiment
+    from manela.reports.laboratory import Laboratory
+    from manela.reports.report import write_report
 
     begun = time.perf_counter()
 
@@ -65,35 +65,36 @@ def reproduce(
         seconds = time.perf_counter() - begun
         print(f"{seconds // 60:3.0f}:{seconds % 60:02.0f}  {text}", file=sys.stderr, flush=True)
 
-    plan = QUICK if quick else FULL
+    plan = plans.QUICK if quick else plans.FULL
+    lab = Laboratory(plan, ledger, count_jobs(jobs), tell)
     try:
-        results = {part: run_part(part, plan, ledger, count_jobs(jobs), tell) for part in parts}
+        results = {part: run_experiment(part, lab) for part in parts}
     except KeyboardInterrupt:
         print(f"stopped; the same command goes on from {ledger.path}", file=sys.stderr)
         raise
-    kept = Ledger(ledger.path, frozen=True)
-    for part in PARTS:
+    done_before = Laboratory(plan, Ledger(ledger.path, frozen=True), 1, lambda _: None)
+    for part in EXPERIMENTS:
         with suppress(LookupError):
             if part not in results:
-                results[part] = run_part(part, plan, kept, 1, lambda _: None)
-    results = {part: results[part] for part in PARTS if part in results}
-    machine = ", and ".join(sorted({record["machine"] for record in kept.records}))
+                results[part] = run_experiment(part, done_before)
+    results = {part: results[part] for part in EXPERIMENTS if part in results}
+    machine = ", and ".join(sorted({record["machine"] for record in done_before.ledger.records}))
     import json
 
     with replace_file(output / "results.json") as file:
         content = {"version": __version__, "machine": machine, "quick": quick, "results": results}
         file.write(json.dumps(content).encode())
     tell("drawing")
-    print(write_page(results, output, machine, quick))
+    print(write_report(results, output, machine, plan))
 
 
 def _parts(only: str | None) -> list[str]:
-    from manela.evaluation.experiments import PARTS
+    from manela.reports.experiments import EXPERIMENTS
 
     if only is None:
-        return list(PARTS)
+        return list(EXPERIMENTS)
     chosen = only.split(",")
     for part in chosen:
-        if part not in PARTS:
-            raise ParameterError(f"--only must be some of {', '.join(PARTS)}, got {part!r}.")
-    return [part for part in PARTS if part in chosen]
+        if part not in EXPERIMENTS:
+            raise ParameterError(f"--only must be some of {', '.join(EXPERIMENTS)}, got {part!r}.")
+    return [part for part in EXPERIMENTS if part in chosen]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from manela.reports.sections import NEAR, Comparison
+
 MICRO_F1 = {
     "manela": {"blogcatalog": 0.386, "ppi": 0.229, "wikipedia": 0.492},
     "node2vec": {"blogcatalog": 0.394, "ppi": 0.216, "wikipedia": 0.517},
@@ -33,11 +35,18 @@ _REASONS = {
     ),
     "manela": "No reason is known; one embedding is scored for each network, and one for each run of links.",
 }
-_QUICK = "This is a quick run with a part of the budget, meant to show that everything works."
 
 
-def explain_difference(method: str, difference: float, quick: bool) -> str:
-    """Why ours differs from the paper's by more than 0.01, empty if it does not."""
-    if abs(difference) <= 0.01:
-        return ""
-    return _QUICK if quick else _REASONS.get(method, "")
+class Reasons:
+    """Why values differ from the paper's by more than a hundredth, each reason once."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def add(self, method: str, name: str, comparisons: list[Comparison]) -> None:
+        """Note the reason for a method if one of the comparisons is not near."""
+        if method not in _REASONS or all(one.is_near for one in comparisons):
+            return
+        note = f"{name} differs by more than {NEAR:g}: {_REASONS[method]}"
+        if note not in self.notes:
+            self.notes.append(note)

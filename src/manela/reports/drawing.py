@@ -1,0 +1,79 @@
+"""What all pictures share: colours, the look of axes, legends beside the lines, and saving."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.errors import ParameterError, import_extra
+from manela.evaluation.classification import summarise
+from manela.files import replace_file
+
+INK = "#010203"
+"""The colour of text and axes: nearly black, and easy to find again when a page wants its own colour."""
+GREY = "#808080"
+COLOURS = ("#2a6f97", "#e07a1f", "#3a8f5c", "#8e5aa8", "#b8323c", "#6b6b6b", "#1b1b1b", "#c9a227")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "h", "<", ">")
+
+
+def colour(place: int) -> str:
+    """The colour of the line at a place; they repeat after the last."""
+    return COLOURS[place % len(COLOURS)]
+
+
+def import_pyplot() -> Any:
+    """Matplotlib's pyplot, set up to draw into files."""
+    matplotlib: Any = import_extra("matplotlib", "report", "drawing")
+    matplotlib.use("agg")
+    names = ("text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color")
+    matplotlib.rcParams.update(dict.fromkeys(names, INK))
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "manela", "axes.facecolor": "none"})
+    return import_extra("matplotlib.pyplot", "report", "drawing")
+
+
+def draw_band(
+    panel: Any, x: Sequence[float], table: npt.NDArray[np.float64], place: int, label: str, line: str = "-"
+) -> None:
+    """Draw the means of the table's rows, one row for each x, with the deviation as a shade."""
+    means, deviations = np.array([summarise(row) for row in table]).T
+    panel.plot(x, means, line, color=colour(place), marker="o", markersize=3, label=label)
+    panel.fill_between(
+        x, np.maximum(means - deviations, 0), means + deviations, color=colour(place), alpha=0.15, linewidth=0
+    )
+
+
+def tidy(panels: Iterable[Any]) -> None:
+    """Take away the frame, and draw a light grid."""
+    for panel in panels:
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.grid(alpha=0.25, linewidth=0.5)
+
+
+def add_legend(figure: Any, panel: Any, columns: int = 3, **look: Any) -> None:
+    """Put the legend of a panel below the figure, where it covers no line."""
+    handles, labels = panel.get_legend_handles_labels()
+    look = {"frameon": False, "fontsize": "small", **look}
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(labels)), **look)
+
+
+def check_picture(path: Path) -> str:
+    """The format that the ending of path names; raises ParameterError if it is none of ours."""
+    kind = path.suffix.lstrip(".").lower()
+    if kind not in ("png", "svg"):
+        raise ParameterError(f"a picture must end in .png or .svg, got {path}.")
+    return kind
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a figure completely or not at all, in the format that the ending of path names."""
+    kind = check_picture(path)
+    with replace_file(path) as file:
+        if kind == "svg":
+            figure.savefig(file, format=kind, dpi=150, facecolor="none", metadata={"Date": None})
+        else:
+            figure.savefig(file, format=kind, dpi=150)
+    import_pyplot().close(figure)

@@ -1,0 +1,83 @@
+"""Visualisation: SYN-SBM on a plane for three values of r₁."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.manifold import TSNE
+
+from manela.datasets.generators import stochastic_block_model
+from manela.evaluation.separation import measure_separation
+from manela.reports.drawing import colour, import_pyplot, save
+from manela.reports.laboratory import Laboratory, Results, fit
+from manela.reports.paper import SYN_SBM_EDGES
+from manela.reports.plan import Plan
+from manela.reports.sections import Section, Table, draw
+
+
+def run(lab: Laboratory) -> Results:
+    """Results by r₁: points on the plane, communities, and how clear the boundaries are."""
+    graph, communities = stochastic_block_model()
+    results: Results = {}
+    for r1 in (1.0, 0.75, 0.5):
+        parameters = lab.choose_parameters("manela", graph.number_of_nodes, r1)
+
+        def compute(parameters: Any = parameters) -> Any:
+            vectors = fit("manela", parameters, graph, lab.jobs).embedding_
+            directions = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+            points = TSNE(init="pca", perplexity=30, random_state=0).fit_transform(directions)
+            return {
+                "points": np.round(points, 2).tolist(),
+                "communities": communities.tolist(),
+                "vectors": asdict(measure_separation(vectors, communities)),
+                "plane": asdict(measure_separation(points, communities, "euclidean")),
+            }
+
+        found = lab.get("visualisation", compute, network="sbm", parameters=parameters)
+        results[str(r1)] = {**found, "edges": graph.number_of_edges}
+    return results
+
+
+def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  # noqa: ARG001
+    """The section of the page."""
+    rows = [
+        [r1, *(f"{one[where][what]:.3f}" for where in ("vectors", "plane") for what in ("silhouette", "accuracy"))]
+        for r1, one in found.items()
+    ]
+    heads = ["r₁", "silhouette, 128-D", "nearest centre, 128-D", "silhouette, plane", "nearest centre, plane"]
+    edges = next(iter(found.values()))["edges"]
+    clearest = max(found, key=lambda r1: found[r1]["vectors"]["silhouette"])
+    return Section(
+        "visualisation", "Visualisation",
+        ["SYN-SBM: 1,024 nodes in three communities, learned without knowing them and laid out by t-SNE. The smaller "
+         "r₁, the more a node looks two hops away.",
+         f"The network has {edges:,} edges, as the paper's probabilities of 0.1 within and 0.01 between communities "
+         f"give; the paper prints {SYN_SBM_EDGES:,}, which they cannot."],
+        [Table("How clear the boundaries are", heads, rows)],
+        [draw("visualisation", "SYN-SBM on a plane, a colour for each community.", folder,
+              lambda path: plot(found, path))],
+        remark=f"the paper shows pictures alone; communities are clearest with r₁ = {float(clearest):g}; "
+        f"SYN-SBM has {edges:,} edges, the paper prints {SYN_SBM_EDGES:,}",
+    )  # fmt: skip
+
+
+def plot(found: Mapping[str, Any], path: Path) -> None:
+    """Draw vectors on a plane, a panel for each r₁, with how clear the boundaries are."""
+    figure, axes = import_pyplot().subplots(
+        1, len(found), figsize=(4 * len(found), 4.2), layout="constrained", squeeze=False
+    )
+    for panel, (r1, one) in zip(axes[0], found.items(), strict=True):
+        points, communities = np.array(one["points"]), np.array(one["communities"])
+        for place, community in enumerate(np.unique(communities)):
+            panel.scatter(*points[communities == community].T, s=6, color=colour(place), linewidths=0, alpha=0.8)
+        clear = one["vectors"]
+        panel.set(
+            title=f"r₁ = {float(r1):g}\nsilhouette {clear['silhouette']:.3f}, nearest centre {clear['accuracy']:.1%}",
+            xticks=[], yticks=[],
+        )  # fmt: skip
+        panel.spines[:].set_visible(False)
+    save(figure, path)
