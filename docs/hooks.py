@@ -1,9 +1,16 @@
-"""What mkdocs builds besides the pages that are written by hand: the help of every command."""
+"""What mkdocs builds besides the pages that are written by hand: the help of every command, and the gallery."""
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))
+from gallery import as_page, run_notebook
+
+GALLERY = "gallery/"
 PAGE = "reference-commands.md"
 MARK = "<!-- every command -->"
 
@@ -11,6 +18,29 @@ MARK = "<!-- every command -->"
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Put the help of every command where the page says."""
     return markdown.replace(MARK, describe_commands()) if page.file.src_uri == PAGE else markdown
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Name the dialog of the search, which the theme leaves without a name."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"', 1)
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Run the notebooks, and put pages, pictures and notebooks in the place of their Python."""
+    import nbformat
+    from mkdocs.structure.files import File
+
+    sources = [file for file in files if file.src_uri.startswith(GALLERY) and file.src_uri.endswith(".py")]
+    with ThreadPoolExecutor(2) as threads:
+        notebooks = list(threads.map(lambda file: run_notebook(Path(file.abs_src_path)), sources))
+    for file, notebook in zip(sources, notebooks, strict=True):
+        files.remove(file)
+        name = Path(file.src_uri).stem
+        page, pictures = as_page(notebook, name)
+        made = {f"{name}.md": page, f"{name}.ipynb": nbformat.writes(notebook), **pictures}
+        for path, content in made.items():
+            files.append(File.generated(config, f"{GALLERY}{path}", content=content))
+    return files
 
 
 def describe_commands() -> str:

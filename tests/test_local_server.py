@@ -1,9 +1,11 @@
 """A web server for this machine; what it holds back is tested with what it serves, in agents/test_status_server.py."""
 
 import http.client
+import socket
 
 import pytest
 
+from manela import local_server
 from manela.errors import AgentError
 from manela.local_server import LocalServer, Reply, is_local
 
@@ -40,6 +42,14 @@ def test_only_names_of_this_machine_are_local():
     assert [is_local(host) for host in ("127.0.0.1", "::1", "localhost", "10.0.0.1", "example.org", "")] == [
         True, True, True, False, False, False,
     ]  # fmt: skip
+
+
+def test_whoever_is_connected_and_says_nothing_does_not_hold_up_the_end(monkeypatch):
+    monkeypatch.setattr(local_server, "_PATIENCE", 3600.0)
+    server = LocalServer("127.0.0.1:0", lambda path, query: Reply("text/plain", path))
+    with socket.create_connection(("127.0.0.1", int(server.url.split(":")[2].strip("/")))) as idle:
+        idle.send(b"GET /status.json HTTP/1.1\r\n")
+        server.close()
 
 
 def test_an_address_that_is_taken_is_said(server):

@@ -64,14 +64,17 @@ def test_there_is_a_bar_only_where_somebody_looks(capsys):
     assert format_seconds(3690) == "1:01:30"
 
 
-def test_a_notebook_is_watched(monkeypatch):
+@pytest.mark.parametrize("has_widgets", [True, False])
+def test_a_notebook_is_watched_if_it_can_show_a_bar(monkeypatch, has_widgets):
+    monkeypatch.setattr("manela.bar._has_widgets", lambda: has_widgets)
+    monkeypatch.setattr("sys.stderr", None)
     shell = type("ZMQInteractiveShell", (), {"__module__": "ipykernel.zmqshell"})
 
     class IPython:
         get_ipython = shell
 
     monkeypatch.setitem(__import__("sys").modules, "IPython", IPython)
-    assert is_watched()
+    assert is_watched() == has_widgets
 
 
 def test_what_has_no_terminal_is_not_watched(monkeypatch):

@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
+from accessible import find_barriers
 from manela.embedding import Embedding
 from manela.maps.page import write_map
 
@@ -199,3 +200,4 @@ def test_all_controls_have_names_and_can_be_reached_by_keyboard(opened):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.id || document.activeElement.className"))
     assert {"theme", "stage", "closer", "farther", "whole", "query", "all", "links", "save-png", "group"} <= reached
+    assert find_barriers(page) == []

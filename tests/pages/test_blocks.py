@@ -6,16 +6,22 @@ A block of text behind one of Python is what it prints.
 """
 
 import contextlib
+import fcntl
 import io
 import os
 import re
+import shlex
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from stage import set_up
 
 from manela.datasets.generators import stochastic_block_model
 from manela.errors import ManelaWarning
@@ -51,8 +57,14 @@ BLOCKS = list(find_blocks())
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder():
     """A folder with a network of a hundred people, of whom three are alice, bob and carol."""
+    path = Path(tempfile.mkdtemp(prefix="page"))  # short, as the path of a socket of GnuPG must be
+    yield fill(path)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def fill(tmp_path):
     graph, communities = stochastic_block_model(100, 3, 0.3, 0.02, 1)
     names = ["alice", "bob", "carol", *(f"p{number}" for number in range(97))]
     sources = [row for row in range(100) for other in graph.neighbours(row).tolist() if row < other]
@@ -76,36 +88,95 @@ def test_there_are_blocks_and_those_that_are_not_run_say_why():
 def test_python_runs_as_it_is_written(block, folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    prepare(block, folder)
     printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), warnings.catch_warnings(action="ignore", category=ManelaWarning):
+    with (
+        set_up(block.code, folder),
+        contextlib.redirect_stdout(printed),
+        warnings.catch_warnings(action="ignore", category=ManelaWarning),
+    ):
         exec(compile(block.code, block.name, "exec"), {"__name__": "__main__"})
     if block.printed is not None:
         assert printed.getvalue().strip() == block.printed.strip()
 
 
-@pytest.mark.parametrize("block", [one for one in BLOCKS if one.language == "sh" and one.why is None], ids=name_of)
+SHELL = [one for one in BLOCKS if one.language == "sh"]
+
+
+@contextlib.contextmanager
+def ports_of_pages(block):
+    """Hold the ports that are written on the pages, where the block uses one: no two processes do at the same time."""
+    with (Path(tempfile.gettempdir()) / "manela-ports-of-pages").open("w") as file:
+        if re.search(r"agent run|manela serve|bolt://", block.code):
+            fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed
+        yield
+
+
+@pytest.mark.parametrize("block", [one for one in SHELL if one.why is None], ids=name_of)
 def test_a_shell_runs_it_as_it_is_written(block, folder):
-    prepare(block, folder)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-e", "-c", block.code], cwd=folder, capture_output=True, text=True, check=False, timeout=300,
-        env={**os.environ, "PATH": path}, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    with ports_of_pages(block), set_up(block.code, folder) as variables:
+        process = subprocess.Popen(
+            ["bash", "-e", "-c", block.code], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            stdin=subprocess.DEVNULL, start_new_session=True, env={**os.environ, "PATH": PATH, **variables},
+        )  # fmt: skip
+        try:
+            if UNTIL_STOPPED.search(block.code):
+                printed = wait_and_stop(process)
+                assert process.returncode in (0, -signal.SIGTERM, 128 + signal.SIGTERM), printed
+            else:
+                printed, _ = process.communicate(timeout=300)
+                assert process.returncode == 0, printed
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
 
 
-def prepare(block, folder):
-    """What a page says that there is before its blocks: vectors of friends.csv, a ledger."""
-    from manela import Manela
+PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+UNTIL_STOPPED = re.compile(r"^manela (agent run|serve)\b.*\n\Z", re.MULTILINE)
+"""Code of which the last command goes on until it is stopped."""
 
-    if re.search(r"vectors\.npz", block.code) and "-o vectors.npz" not in block.code and "save(" not in block.code:
-        Manela(dimensions=16, random_state=0).fit(folder / "friends.csv").save(folder / "vectors.npz")
-    if "ledger.db" in block.code:
-        import sqlite3
 
-        database = sqlite3.connect(folder / "ledger.db")
-        database.execute("CREATE TABLE transfers (payer TEXT, payee TEXT, amount REAL)")
-        database.executemany("INSERT INTO transfers VALUES (?, ?, 1)", [(f"a{n % 9}", f"b{n % 7}") for n in range(60)])
-        database.commit()
-        database.close()
+def wait_and_stop(process):
+    """Read until it listens, and end it; returns what it printed."""
+    printed = []
+    for line in process.stdout:
+        printed.append(line)
+        if '"event": "listening"' in line or "http://127.0.0.1" in line:
+            os.killpg(process.pid, signal.SIGTERM)
+            break
+    printed.append(process.communicate(timeout=60)[0])
+    return "".join(printed)
+
+
+@pytest.mark.parametrize("block", [one for one in SHELL if "manela " in one.code], ids=name_of)
+def test_every_command_on_a_page_is_one_with_all_its_flags(block):
+    """Also on those that are not run: the arguments are read as the command reads them, and nothing is done."""
+    for line in re.sub(r"\\\n *", " ", block.code).splitlines():
+        reader = shlex.shlex(line, posix=True, punctuation_chars="&|;<>")
+        reader.whitespace_split = True
+        words = list(reader)
+        while words:
+            ends = [place for place, word in enumerate(words) if set(word) <= set("&|;<>")]
+            command, words = (words[: ends[0]], words[ends[0] + 1 :]) if ends else (words, [])
+            if command[:1] == ["manela"]:
+                read_arguments(command[1:])
+
+
+def read_arguments(words):
+    """Raise an error of misuse unless the command takes these words."""
+    import typer
+
+    from manela.cli.main import app
+
+    command, context = typer.main.get_command(app), None
+    while hasattr(command, "commands"):
+        if words[:1] in (["-h"], ["--help"], ["--version"]):
+            return
+        assert words[:1], command.name
+        name, *words = words
+        if name not in command.commands and "file" in command.commands:  # edges of a file
+            name, words = "file", [name, *words]
+        assert name in command.commands, f"no command is called {name}"
+        command = command.commands[name]
+    if words[:1] not in (["-h"], ["--help"]):
+        command.make_context(command.name, list(words), parent=context)

@@ -24,9 +24,9 @@ class Bolt:
 
 
 @contextmanager
-def serve_bolt(bolt):
-    """Answer on a free port of this machine until the block ends."""
-    listener = socket.create_server(("127.0.0.1", 0))
+def serve_bolt(bolt, port=0):
+    """Answer on a port of this machine, a free one by default, until the block ends."""
+    listener = socket.create_server(("127.0.0.1", port))
     bolt.url = f"bolt://127.0.0.1:{listener.getsockname()[1]}"
 
     def accept():
