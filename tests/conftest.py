@@ -33,6 +33,11 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
+def pytest_collection_modifyitems(items):
+    """Run those with processes of their own first: they wait much, and the longest must not begin last."""
+    items.sort(key=lambda item: "e2e" not in item.path.parts)
+
+
 @pytest.fixture
 def real(monkeypatch):
     """A function that gives the path of a published network, or skips the test where no folder has it."""

@@ -8,10 +8,13 @@ from harness import connect, draw_graph, gather, learn, make_terms, split_over
 
 from manela import Manela
 
+ONE, TWO, THREE = (1.0,), (0.5, 0.5), (0.4, 0.3, 0.3)
+SPLITS = [(1, TWO), (2, ONE), (2, THREE), (4, TWO), (7, ONE), (7, THREE)]
+"""How many hosts, and how many hops they look."""
+
 
 @pytest.mark.parametrize(("weighted", "context"), [(False, False), (True, False), (True, True)])
-@pytest.mark.parametrize("ratios", [(1.0,), (0.5, 0.5), (0.4, 0.3, 0.3)])
-@pytest.mark.parametrize("parts", [1, 2, 4, 7])
+@pytest.mark.parametrize(("parts", "ratios"), SPLITS)
 @pytest.mark.filterwarnings("ignore::manela.errors.ManelaWarning")
 def test_hosts_by_walks_give_the_bits_of_one_process(parts, ratios, weighted, context):
     graph = draw_graph(parts, weighted=weighted)
@@ -25,8 +28,7 @@ def test_hosts_by_walks_give_the_bits_of_one_process(parts, ratios, weighted, co
 
 
 @pytest.mark.parametrize(("weighted", "context"), [(False, False), (True, False), (True, True)])
-@pytest.mark.parametrize("ratios", [(1.0,), (0.5, 0.5), (0.4, 0.3, 0.3)])
-@pytest.mark.parametrize("parts", [1, 2, 4, 7])
+@pytest.mark.parametrize(("parts", "ratios"), SPLITS)
 @pytest.mark.filterwarnings("ignore::manela.errors.ManelaWarning")
 def test_hosts_by_messages_give_the_bits_of_one_process(parts, ratios, weighted, context):
     """The start, rounds until vectors have grown and while the rate falls, and smoothing."""

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manela.agents.names import parse_node
-from manela.agents.neighbourhood import Edge, Neighbourhood, check_steps
+from manela.agents.neighbourhood import Edge, Neighbourhood, check_steps, find_distinct
 from manela.errors import AgentError, ClaimError, MalformedError, NotAdjacentError, RefusedError, TooFarError
 
 
@@ -83,3 +83,47 @@ def test_a_name_may_have_an_at_sign():
 def test_lock_step_needs_numbers_of_all():
     with pytest.raises(AgentError, match="p@b has none"):
         Neighbourhood.build("a", [Edge("x", ("p", "b"))], {("x", "a"): 0})
+
+
+def test_a_node_is_not_its_own_neighbour():
+    near = Neighbourhood.build("a", [Edge("x", ("x", "a")), Edge("x", ("y", "a"))])
+    assert near.indices.tolist() == [1, 0]
+
+
+def test_the_later_of_two_weights_holds():
+    near = Neighbourhood.build("a", [Edge("x", ("p", "b"), 1.0), Edge("x", ("p", "b"), 5.0)])
+    assert near.weights.tolist() == [5.0]
+
+
+def test_arcs_of_a_node_go_by_rank():
+    near = Neighbourhood.build("a", [Edge("x", ("q", "b")), Edge("x", ("p", "b")), Edge("x", ("z", "a"))])
+    assert [near.name_arc(arc)[1] for arc in range(3)] == [("z", "a"), ("p", "b"), ("q", "b")]
+
+
+def test_an_edge_that_is_introduced_twice_is_refused():
+    near = Neighbourhood.build("a", [Edge("x", ("p", "b"))])
+    with pytest.raises(MalformedError, match="introduced twice"):
+        near.admit_edges("b", ["p@b", "p@b"], ["x", "x"])
+
+
+def test_numbers_of_edges_end_where_they_end():
+    near = Neighbourhood.build("a", [Edge("x", ("p", "b")), Edge("y", ("p", "b"))])
+    admitted, _ = near.admit_edges("b", ["p@b", "p@b"], ["y", "x"])
+    assert admitted.find_rows(np.array([0, 1])).tolist() == [1, 0]
+    for edges in ([2], [-1]):
+        with pytest.raises(NotAdjacentError, match="numbered 0 to 1"):
+            admitted.find_rows(np.array(edges))
+
+
+def test_distinct_values_are_in_the_order_of_first_appearance():
+    assert find_distinct(np.array([7, 3, 7, 5, 3])).tolist() == [7, 3, 5]
+
+
+def test_bytes_of_names_count_for_each_edge():
+    near = Neighbourhood.build("a", [Edge("own", ("p", "b")), Edge("own", ("qq", "b")), Edge("own", ("z", "c"))])
+    assert near.count_bytes("b") == (2, 2 * len("own") + len("p") + len("qq"))
+
+
+def test_a_digest_tells_weights_apart():
+    one, other = (Neighbourhood.build("a", [Edge("x", ("p", "b"), weight)]) for weight in (1.0, 2.0))
+    assert one.digest != other.digest

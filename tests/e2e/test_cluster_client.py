@@ -73,11 +73,11 @@ def wait_until(condition, process=None):
 
 
 def running(name):
-    """Processes of which the command line holds this."""
+    """Processes of this cluster, which has a token, of which the command line holds this."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if name in path.read_bytes():
+            if name in path.read_bytes() and b"RAY_AUTH_TOKEN=" in path.with_name("environ").read_bytes():
                 found.append(int(path.parent.name))
         except OSError:
             continue

@@ -299,6 +299,7 @@ def test_an_operators_day(tmp_path, manela_here):
         assert "2 nodes by the operator" in listed
         assert re.search(r"here, seen \d+ s ago, manela \d", listed)
         assert "edges that both hosts have: 2, that only one has: 1" in listed
+        wait(lambda found: found["alpha"]["peers"]["beta"]["asked"] is not None)
         checked = run("check", home="alpha")
         assert re.search(r"ok +to beta +answers, and lets this host in", checked)
         assert re.search(r"ok +from beta +it asks this host", checked)

@@ -83,7 +83,7 @@ def test_vectors_that_stop_being_finite_end_the_run(graph, edition):
 def test_a_running_time_is_kept_and_says_how_many_pairs_fitted(graph, edition):
     begun = time.perf_counter()
     run = train(graph, settings(**edition, max_seconds=1.0))
-    assert time.perf_counter() - begun < 5
+    assert time.perf_counter() - begun < 60
     assert run.pairs > 10_000
     again = train(graph, settings(**edition, pairs=run.pairs))
     if run.state.round == run.schedule.rounds:

@@ -107,3 +107,11 @@ def test_edges_between_known_nodes_are_learned_by_later(model):
     model.partial_fit([(0, 899)], freeze=True)
     assert model._graph.number_of_edges - before in (0, 1)
     assert 899 in model._graph.neighbours(0)
+
+
+@pytest.mark.parametrize("degree", [2, 3, 4, 6, 8])
+def test_new_nodes_of_a_regular_network_get_finite_vectors(degree):
+    sources = np.repeat(np.arange(20), degree)
+    targets = (sources + np.tile(np.arange(1, degree + 1), 20)) % 20
+    model = Manela(dimensions=8, random_state=0).fit(Graph.from_edges(sources, targets, duplicates="first"))
+    assert np.isfinite(model.transform([(999, 0), (999, 1)])).all()

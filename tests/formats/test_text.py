@@ -188,7 +188,7 @@ def test_an_adjacency_list_may_name_nodes_without_neighbours(write):
         ("a b 1_0\n", 1, "must be a number", "1_0"),
         ("a b 1\nb c 1e999\n", 2, "finite and above 0", "inf"),
         ("a b 1\nb c\n", 2, "either every line or none", "'b c'"),
-        ("a b 1 2\n", 1, "--unweighted", "'a b 1 2'"),
+        ("a b 1 2\n", 1, "unweighted=True", "'a b 1 2'"),
         ("a b\n" + "x" * 2000 + " b\n", 2, "longer than 1024", "xxx"),
         (b"a b\nc \xff\xfe\n", 2, "UTF-8", "xff"),
     ],

@@ -14,6 +14,7 @@ from manela.kernels.reference import (
     advance_by_messages,
     average,
     build_aliases,
+    choose,
     draw,
     draw_negatives,
     draw_targets,
@@ -266,3 +267,9 @@ def test_a_mean_is_weighted(graph):
     table = np.random.default_rng(0).normal(size=(graph.number_of_nodes, 3))
     (scale,) = find_scales(arcs_of(graph), graph.weights, 2)
     np.testing.assert_allclose(average(table, arcs_of(graph), graph.weights, scale), step_probabilities(graph) @ table)
+
+
+def test_a_draw_that_is_its_arcs_threshold_takes_the_alias():
+    arcs = Arcs(np.array([0, 2]), np.array([0, 0]), np.array([2**31, 2**32 - 1], np.uint32), np.array([1, 1], np.int32))
+    assert choose(0, 2, (2**31 - 1) << 31, arcs) == 0
+    assert choose(0, 2, 2**31 << 31, arcs) == 1

@@ -1,0 +1,206 @@
+"""A daemon in this process: what it refuses to begin with, and a host that learns, stops and goes on."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+
+import numpy as np
+import pytest
+
+from manela.agents.config import Config
+from manela.agents.daemon import Daemon, run
+from manela.agents.folder import export, init, read_status
+from manela.agents.identity import KEY
+from manela.agents.neighbourhood import Edge
+from manela.agents.options import PeerOptions
+from manela.agents.store import HOST, SECRET, Store
+from manela.agents.trace import read_facts
+from manela.agents.vectors_file import VectorsFile
+from manela.errors import AgentError, PeerError
+
+PARAMETERS = {"dimensions": 8, "rounds": 3, "pairs": 2_000}
+RING = [Edge(f"n{i}", (f"n{(i + step) % 12}", "alpha")) for i in range(12) for step in (1, 3)]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A host with a small ring, and no peers."""
+    home = tmp_path / "alpha"
+    init(home, Config("alpha", "127.0.0.1:0", PARAMETERS, peers=PeerOptions(start=0.0, wait=0.0)))
+    with Store(home) as store:
+        store.add_edges(RING)
+    return home
+
+
+@contextlib.contextmanager
+def daemon_of(folder, **options):
+    with Store(folder) as store:
+        daemon = Daemon(folder, store, **options)
+        try:
+            yield daemon
+        finally:
+            daemon._reserve.close()
+            daemon._audit.close()
+
+
+class Watcher(logging.Handler):
+    """Keeps the daemon's events, and does the next piece of work each time that it is done learning."""
+
+    def __init__(self, work):
+        super().__init__()
+        self.work, self.events = list(work), []
+
+    def emit(self, record):
+        self.events.append((record.getMessage(), record.facts))
+        if record.getMessage() == "done":
+            self.work.pop(0)()
+
+
+def run_until_done(daemon, *work):
+    """Run a daemon until it is done learning and there is no work left; returns all events."""
+    logger = logging.getLogger("manela.daemon")
+    level, watcher = logger.level, Watcher([*work, lambda: daemon.learner.end()])
+    logger.addHandler(watcher)
+    logger.setLevel(logging.INFO)
+    try:
+        asyncio.run(asyncio.wait_for(daemon.run(False), 60))
+    finally:
+        logger.removeHandler(watcher)
+        logger.setLevel(level)
+    return watcher.events
+
+
+@pytest.fixture
+def process():
+    """What a daemon changes in its process is as before after the test."""
+    logger = logging.getLogger("manela.daemon")
+    handlers, level, propagate = logger.handlers[:], logger.level, logger.propagate
+    hang_up = signal.getsignal(signal.SIGHUP)
+    yield
+    signal.signal(signal.SIGHUP, hang_up)
+    logger.handlers[:], logger.propagate = handlers, propagate
+    logger.setLevel(level)
+
+
+def test_a_folder_without_a_host_is_refused_before_anything_is_made(tmp_path, process):
+    with pytest.raises(AgentError, match="holds no host; make one with `manela agent init`"):
+        run(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_key_that_others_can_read_is_refused(folder, process):
+    (folder / KEY).chmod(0o644)
+    with pytest.raises(AgentError, match=KEY):
+        run(folder)
+
+
+def test_a_folder_of_a_host_of_another_name_is_refused(folder):
+    with Store(folder) as store:
+        store.put(HOST, "beta")
+        with pytest.raises(AgentError, match="the name must be 'beta', for which this folder was made, got 'alpha'"):
+            Daemon(folder, store)
+
+
+def test_a_store_whose_count_of_starts_is_damaged_is_refused(folder):
+    with Store(folder) as store:
+        store.put("starts", "many")
+        with pytest.raises(AgentError, match="is damaged: it has been started 'many' times"):
+            Daemon(folder, store)
+
+
+def test_a_store_without_a_secret_is_refused(tmp_path):
+    home = tmp_path / "alpha"
+    init(home, Config("alpha", "127.0.0.1:0", PARAMETERS))
+    (home / "other").mkdir()
+    with Store(home / "other", create="alpha") as store:
+        assert store.get(SECRET) is None
+        with pytest.raises(AgentError, match="has no secret"):
+            Daemon(home, store)
+
+
+def test_every_start_has_draws_of_its_own(folder):
+    seeds = []
+    for start in ("1", "2", "3"):
+        with daemon_of(folder) as daemon:
+            seeds.append(daemon._terms.settings.seed)
+            assert daemon.store.get("starts") == start
+    assert len(set(seeds)) == 3
+
+
+def test_a_host_learns_keeps_its_vectors_and_says_so(folder):
+    with daemon_of(folder) as daemon:
+        events = run_until_done(daemon)
+    names = [event for event, _ in events]
+    assert names == ["listening", "learning", "done", "stopped"]
+    assert events[0][1]["port"] > 0
+    status = read_status(folder)
+    assert (status["name"], status["state"], status["running"]) == ("alpha", "stopped", False)
+    assert (status["nodes"], status["arcs"], status["peers"], status["trouble"]) == (12, 48, {}, "")
+    assert status["round"] == events[2][1]["round"] >= 3
+    assert status["pairs"] == events[2][1]["pairs"] > 0
+    embedding = export(folder)
+    assert embedding.vectors.shape == (12, 8)
+    assert np.isfinite(embedding.vectors).all()
+    assert embedding.provenance["rounds_done"] == status["round"]
+
+
+def test_a_host_that_is_done_does_nothing_more_at_its_next_start(folder):
+    with daemon_of(folder) as daemon:
+        run_until_done(daemon)
+    before = VectorsFile(folder).load()
+    with daemon_of(folder) as daemon:
+        run_until_done(daemon)
+    after = VectorsFile(folder).load()
+    assert (after.round, after.pairs) == (before.round, before.pairs)
+    np.testing.assert_array_equal(after.vectors, before.vectors)
+
+
+def test_rounds_that_are_asked_for_are_done_once(folder):
+    with daemon_of(folder) as daemon:
+        run_until_done(daemon)
+    done = VectorsFile(folder).load().round
+    with Store(folder) as store:
+        store.put("learn", "7 2")
+    rounds = []
+    for _ in range(2):
+        with daemon_of(folder) as daemon:
+            run_until_done(daemon)
+        rounds.append(VectorsFile(folder).load().round)
+    assert done < rounds[0] == rounds[1]
+    with Store(folder) as store:
+        assert store.get("learned") == "7"
+
+
+def test_a_host_that_is_done_takes_new_edges_and_goes_on(folder):
+    def add():
+        with Store(folder) as other:
+            other.add_edges([Edge("new", ("n0", "alpha"))])
+
+    with daemon_of(folder) as daemon:
+        names = [event for event, _ in run_until_done(daemon, add)]
+    assert names == ["listening", "learning", "done", "edges taken", "goes on", "learning", "done", "stopped"]
+    assert "new" in export(folder)
+
+
+def test_what_others_tell_is_traced_only_where_it_is_asked_for(folder):
+    with daemon_of(folder) as daemon:
+        daemon._disclose(kind="edge")
+        assert not (folder / "trace.jsonl").exists()
+    with daemon_of(folder, trace=True) as daemon:
+        daemon._disclose(kind="edge", own="n0")
+        assert daemon._host.on_disclosure == daemon._disclose
+        run_until_done(daemon)
+    assert next(read_facts(folder / "trace.jsonl")) == {"kind": "edge", "own": "n0"}
+    assert (folder / "trace.jsonl").stat().st_mode & 0o077 == 0
+
+
+def test_a_port_in_use_ends_the_daemon_with_a_word_and_a_status(folder):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        text = (folder / "agent.toml").read_text().replace('"127.0.0.1:0"', f'"{address}"')
+        (folder / "agent.toml").write_text(text)
+        with daemon_of(folder) as daemon, pytest.raises(PeerError, match=f"{address}: cannot listen there"):
+            run_until_done(daemon)
+    assert read_status(folder)["state"] == "stopped"

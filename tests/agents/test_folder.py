@@ -1,0 +1,110 @@
+"""A host's folder: how it is made, read, and exported from."""
+
+import numpy as np
+import pytest
+
+from manela.agents.config import FILE, Config, read_config
+from manela.agents.folder import STATUS, export, init, read_status
+from manela.agents.host import Saved
+from manela.agents.identity import CERTIFICATE, KEY, check_key, name_of, read_certificate
+from manela.agents.locks import only_one
+from manela.agents.store import HOST, NAME, SECRET, Store
+from manela.agents.vectors_file import VectorsFile
+from manela.errors import AgentError
+
+CONFIG = Config("alpha", "127.0.0.1:7446", {"dimensions": 16})
+
+
+def test_a_new_folder_has_all_that_a_host_needs_for_its_owner_alone(tmp_path):
+    folder = tmp_path / "a" / "host"
+    init(folder, CONFIG)
+    assert folder.stat().st_mode & 0o077 == 0
+    assert {KEY, CERTIFICATE, NAME, FILE} <= {file.name for file in folder.iterdir()}
+    assert (folder / KEY).stat().st_mode & 0o077 == 0
+    found = read_config(folder / FILE)
+    assert (found.name, found.listen, found.parameters["dimensions"]) == ("alpha", "127.0.0.1:7446", 16)
+    certificate = read_certificate(folder / CERTIFICATE)
+    assert name_of(certificate) == "alpha"
+    check_key(folder / KEY, certificate)
+    with Store(folder) as store:
+        assert (store.get(HOST), store.peers(), list(store.edges())) == ("alpha", {}, [])
+        assert 0 <= int(store.get(SECRET)) < 2**63
+
+
+def test_a_folder_that_holds_a_host_is_left_as_it_is(tmp_path):
+    init(tmp_path, CONFIG)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    with pytest.raises(AgentError, match="holds a host already"):
+        init(tmp_path, Config("beta", "127.0.0.1:1", {}))
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_an_attempt_that_did_not_come_to_its_end_is_finished_with_the_same_secret(tmp_path):
+    init(tmp_path, CONFIG)
+    with Store(tmp_path) as store:
+        secret = store.get(SECRET)
+    (tmp_path / FILE).unlink()  # it is written last
+    (tmp_path / CERTIFICATE).write_text("half of it")
+    init(tmp_path, CONFIG)
+    with Store(tmp_path) as store:
+        assert store.get(SECRET) == secret
+    check_key(tmp_path / KEY, read_certificate(tmp_path / CERTIFICATE))
+
+
+def test_two_hosts_have_different_secrets(tmp_path):
+    secrets = set()
+    for name in ("one", "two"):
+        init(tmp_path / name, CONFIG)
+        with Store(tmp_path / name) as store:
+            secrets.add(store.get(SECRET))
+    assert len(secrets) == 2
+
+
+def test_the_status_says_whether_a_daemon_runs_whatever_it_said_last(tmp_path):
+    assert read_status(tmp_path) == {"running": False}
+    (tmp_path / STATUS).write_text('{"round": 3, "running": true}')
+    assert read_status(tmp_path) == {"round": 3, "running": False}
+    with only_one(tmp_path):
+        assert read_status(tmp_path) == {"round": 3, "running": True}
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe"])
+def test_a_damaged_status_is_told_by_its_file(tmp_path, content):
+    (tmp_path / STATUS).write_bytes(content)
+    with pytest.raises(AgentError, match="status.json: cannot be read"):
+        read_status(tmp_path)
+
+
+def save(folder, **options):
+    vectors = np.arange(24, dtype=np.float32).reshape(3, -1, 4)
+    VectorsFile(folder).save(Saved(["x", "y", "z"], vectors, 5, 9, 77, **options))
+    return vectors
+
+
+def test_there_is_nothing_to_export_before_something_was_learned(tmp_path):
+    with pytest.raises(AgentError, match="there are no vectors yet"):
+        export(tmp_path)
+
+
+def test_own_vectors_are_exported_with_their_names_and_context(tmp_path):
+    vectors = save(tmp_path)
+    embedding = export(tmp_path)
+    assert embedding.nodes.tolist() == ["x", "y", "z"]
+    np.testing.assert_array_equal(embedding.vectors, vectors[:, 0])
+    np.testing.assert_array_equal(embedding.context, vectors[:, 1])
+    assert embedding.provenance == {"method": "manela", "pairs_made": 77, "rounds_done": 5}
+
+
+def test_smoothed_vectors_are_exported_in_place_of_others_with_the_nodes_that_lacked_neighbours(tmp_path):
+    smoothed = np.full((3, 4), 7, np.float32)
+    save(tmp_path, smoothed=smoothed, whole=np.array([True, False, True]))
+    embedding = export(tmp_path)
+    np.testing.assert_array_equal(embedding.vectors, smoothed)
+    assert embedding.provenance["smoothed"] == 3
+    assert embedding.provenance["smoothed_without_some_neighbours"] == ["y"]
+
+
+def test_a_status_that_is_no_object_is_told(tmp_path):
+    (tmp_path / "status.json").write_text("[]")
+    with pytest.raises(AgentError, match="status.json: cannot be read: is no object"):
+        read_status(tmp_path)
