@@ -459,10 +459,10 @@ def send(world, pieces, pause=0.0, kind=WALK):
 
 
 def test_frames_out_of_order_are_refused(world):
-    # small ones: whoever still sends when it is refused may see its own sending fail instead of the answer
     pieces = [wire.Frame(call=5, number=n, last=n == 1, content=b"x").SerializeToString() for n in range(2)]
     before = world.count("b", OutOfOrderError.reason)
-    assert send(world, [pieces[1], pieces[0]]) == OutOfOrderError.reason
+    # nothing follows the frame that is refused: gRPC may report a failed send instead of the refusal
+    assert send(world, [pieces[1]]) == OutOfOrderError.reason
     assert send(world, [pieces[0], pieces[0]]) == OutOfOrderError.reason
     world.check_refused("b", OutOfOrderError.reason, before + 1)
 
