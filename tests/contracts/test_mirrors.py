@@ -44,8 +44,10 @@ TESTED_BY = {
     "engines/gpu/walks": "contracts/test_walks.py",
     "engines/message_rounds": "contracts/test_messages.py",
     "engines/messages": "contracts/test_messages.py",
+    "engines/threaded": "contracts/test_engines.py",
     "engines/walk_rounds": "engines/test_walk_worker.py",
     "engines/walks": "contracts/test_embedders.py",
+    "estimators/baseline": "contracts/test_embedders.py",
     "estimators/deepwalk": "contracts/test_embedders.py",
     "estimators/embedder": "contracts/test_embedders.py",
     "estimators/learning": "estimators/test_manela.py",
@@ -69,6 +71,7 @@ TESTED_BY = {
     "reports/experiments/tuned": "reports/test_report.py",
     "reports/experiments/visualisation": "reports/test_report.py",
     "reports/paper": "reports/test_report.py",
+    "sources/correspondence": "sources/test_mail.py",
     "sources/source": "contracts/test_sources.py",
 }
 """What tests a module that has no file of tests of its own."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,38 +9,26 @@ from manela.datasets.catalogue import DATASETS, fetch
 from manela.errors import DatasetError
 from manela.formats.graphs import read_graph
 from manela.formats.labels import Labels, read_labels
-from manela.formats.sources import SIZE_LIMIT
 from manela.graph import Graph
 from manela.progress import DownloadReporter
 
 
-def load_graph(
-    source: Any,
-    *,
-    directed: bool = False,
-    unweighted: bool = False,
-    matfile_variable: str = "network",
-    duplicates: str = "sum",
-    columns: Sequence[str] | None = None,
-    size_limit: float = SIZE_LIMIT,
-    progress: DownloadReporter | None = None,
-) -> Graph:
-    """The network of a Graph or another library's object, of a file, an address or a data set's name.
+def load_graph(source: Any, *, progress: DownloadReporter | None = None, **reading: Any) -> Graph:
+    """Return the network of a Graph or another library's object, of a file, an address or a data set's name.
 
-    A file of that name comes before a data set, which is downloaded if need be.
+    A file of that name comes before a data set, which is downloaded if need be. `reading` is as for `read_graph`; of
+    another library's object `directed`, `unweighted` and `duplicates` count.
     """
     if not isinstance(source, str | Path):
-        graph = Graph.of(source, directed=directed, duplicates=duplicates)
-        return graph.without_weights() if unweighted else graph
+        options = {name: reading[name] for name in ("directed", "duplicates") if name in reading}
+        graph = Graph.of(source, **options)
+        return graph.without_weights() if reading.get("unweighted") else graph
     if str(source) in DATASETS and not Path(source).exists():
         dataset = DATASETS[str(source)]
         if dataset.generate is not None:
             return dataset.generate()
         source = fetch(dataset, progress)
-    return read_graph(
-        source, directed=directed, unweighted=unweighted, matfile_variable=matfile_variable, duplicates=duplicates,
-        columns=columns, size_limit=size_limit, progress=progress,
-    )  # fmt: skip
+    return read_graph(source, progress=progress, **reading)
 
 
 def load_labels(source: str | Path, progress: DownloadReporter | None = None) -> Labels:

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
-import numpy.typing as npt
 
-from manela.engines.arcs import prepare_arcs
-from manela.engines.neighbours import Neighbours
-from manela.engines.smoothing import smooth
 from manela.engines.start import start
 from manela.engines.state import State
+from manela.engines.threaded import ThreadedEngine
 from manela.engines.walk_rounds import WalkRounds
 from manela.graph import Graph
-from manela.kernels.layout import Table
 from manela.schedule import Schedule
 from manela.settings import Settings
-from manela.threads import Threads
 
 
-class CpuEngine:
+class CpuEngine(ThreadedEngine):
     """Moves a state through the rounds; `stop` may be called from any thread and ends a round unfinished.
 
     Attributes
@@ -30,25 +23,9 @@ class CpuEngine:
     """
 
     def __init__(self, graph: Graph, settings: Settings, state: State | None = None) -> None:
-        self.name, self._graph = "cpu", graph
-        self.arcs = prepare_arcs(graph)
-        self._threads = Threads(settings.threads)
+        super().__init__(graph, settings, hops=1)
         self.state = state or start(graph, settings, lambda: self._neighbours)
-        self._rounds = WalkRounds(self.arcs, settings, self.state, self._threads)
-
-    @cached_property
-    def _neighbours(self) -> Neighbours:
-        return Neighbours.of(self._graph, self.arcs, 1, self._threads)
-
-    def __enter__(self) -> CpuEngine:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the threads."""
-        self._threads.close()
+        self._rounds: WalkRounds = WalkRounds(self.arcs, settings, self.state, self._threads)
 
     def stop(self, *, keep: bool = True) -> None:  # noqa: ARG002
         """End the round that is being computed, within moments; nothing of it counts."""
@@ -72,35 +49,3 @@ class CpuEngine:
         self.state.round += 1
         self.state.pairs += int(made.sum())
         return True
-
-    @property
-    def updates(self) -> npt.NDArray[np.int64]:
-        """Update pairs that each node has made with this engine."""
-        return self._rounds.updates
-
-    @property
-    def pairs(self) -> int:
-        """Update pairs made, with those that the state began with."""
-        return self.state.pairs
-
-    def settle(self) -> None:
-        """Make sure of the rounds that were done; here they always are."""
-
-    def smooth(self) -> None:
-        """Pass the vectors through the filter of the network."""
-        smooth(self.state.tables[0], self._neighbours)
-
-    def collect(self) -> None:
-        """Bring the state up to date; here it always is."""
-
-    def rows(self, table: int, rows: npt.NDArray[np.int64]) -> Table:
-        """Some rows of a table as they are now, shape (len(rows), m)."""
-        return self.state.rows(table, rows)
-
-    def is_finite(self) -> bool:
-        """Whether all vectors are."""
-        return self.state.is_finite()
-
-    def measure(self, schedule: Schedule, seconds: float) -> float:
-        """Update pairs a second, those with dropped targets too, tried for about this long; moves nothing."""
-        return self._rounds.measure(schedule, seconds)

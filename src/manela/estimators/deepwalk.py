@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any, Self
+from typing import Any
 
-from manela.datasets.loading import load_graph
-from manela.embedding import Embedding
 from manela.engines.walks import train_walks
-from manela.estimators.embedder import Embedder
+from manela.estimators.baseline import Baseline, Learned
+from manela.graph import Graph
 from manela.params import default
 from manela.progress import Reporter
-from manela.settings import check_walks
+from manela.settings import WalkSettings, check_walks
 
 
-class DeepWalk(Embedder):
+class DeepWalk(Baseline):
     """Learn a vector for each node by skip-gram over random walks (Perozzi, Al-Rfou and Skiena, 2014).
 
     With negative sampling instead of the hierarchical softmax. A step is proportional to edge weight on a weighted
@@ -40,18 +38,7 @@ class DeepWalk(Embedder):
         Threads. With one, a seed gives the same bits each time; more write the same rows without locks, which is faster
         and never quite the same twice.
 
-    Attributes
-    ----------
-    embedding_ : array of float32, shape (n, m)
-        Row i is the vector of nodes_[i].
-    context_ : array of float32, shape (n, m)
-        The vectors that pairs and negatives are measured against.
-    nodes_ : array, shape (n,)
-        Ids.
-    updates_ : array of int, shape (n,), or None
-        How often each vector was moved; None after `load`.
-    provenance_ : dict
-        Parameters, seed, network and version.
+    Fitted attributes are those of `Embedder`; `context_` holds the vectors that pairs and negatives are compared with.
 
     Examples
     --------
@@ -64,6 +51,7 @@ class DeepWalk(Embedder):
     """
 
     method = "deepwalk"
+    _check = staticmethod(check_walks)
 
     def __init__(
         self,
@@ -85,25 +73,7 @@ class DeepWalk(Embedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None, *, progress: Reporter | None = None) -> Self:  # noqa: ARG002
-        """Learn the vectors of a network.
-
-        Parameters
-        ----------
-        X : Graph, SciPy sparse matrix, NetworkX or igraph graph, edge_index, pandas frame, or path
-            The network.
-        y : ignored
-        progress : callable, optional
-            Called now and then with a `manela.progress.Progress`; what it calls rounds are pieces of a pass.
-
-        Returns
-        -------
-        self
-        """
-        settings = check_walks(self.get_params())
-        graph = load_graph(X)
+    def _learn(self, graph: Graph, settings: WalkSettings, progress: Reporter | None) -> Learned:
         run = train_walks(graph, settings, progress)
-        said = {name: value for name, value in asdict(settings).items() if name in self._get_param_names()}
-        said["random_state"] = settings.seed
-        provenance = self._provenance(graph, said, pairs_made=run.pairs, threads=settings.threads, seconds=run.seconds)
-        return self._set_fitted(Embedding(graph.nodes, run.vectors, run.context, provenance), run.updates)
+        facts = {"pairs_made": run.pairs, "threads": settings.threads, "seconds": run.seconds}
+        return Learned(run.vectors, facts, run.context, run.updates)

@@ -53,7 +53,7 @@ def symmetric_adjacency(graph: Graph, method: str) -> sp.csr_array:
     adjacency = graph.to_scipy()
     if not graph.directed:
         return adjacency
-    warnings.warn(f"{method} takes the arcs of a directed network both ways", ManelaWarning, stacklevel=3)
+    warnings.warn(f"{method} takes the arcs of a directed network both ways", ManelaWarning, stacklevel=4)
     return sp.csr_array(adjacency + adjacency.T)
 
 

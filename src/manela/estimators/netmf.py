@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import inspect
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.linalg import eigsh
 
-from manela.datasets.loading import load_graph
-from manela.embedding import Embedding
 from manela.engines.products import ThreadedMatrix
 from manela.errors import GraphError
-from manela.estimators.embedder import Embedder
+from manela.estimators.baseline import Baseline, Learned
 from manela.estimators.factorisation import Parts, factorise, pad_columns, symmetric_adjacency
 from manela.graph import Graph
 from manela.params import default
@@ -34,7 +31,7 @@ _LARGEST_SCALE = 1e30
 """The largest vol(G)/d(v) that counts, with which products stay within float32."""
 
 
-class NetMF(Embedder):
+class NetMF(Baseline):
     """Learn a vector for each node by factorising the matrix that DeepWalk factorises implicitly (Qiu et al., 2018).
 
     With P = D⁻¹A this is log(max(1, vol(G)/(b·T) · (P + P² + … + P^T)·D⁻¹)). For a window of 1 it has entries
@@ -62,14 +59,7 @@ class NetMF(Embedder):
         Threads of the sparse products, all cores if None; the bits of these do not depend on it. Dense algebra has the
         threads that BLAS has (`OMP_NUM_THREADS`), whose number may change the last bits.
 
-    Attributes
-    ----------
-    embedding_ : array of float32, shape (n, m)
-        Row i is the vector of nodes_[i].
-    nodes_ : array, shape (n,)
-        Ids.
-    provenance_ : dict
-        Parameters, seed, network, version, and the seconds of each part.
+    Fitted attributes are those of `Embedder`; `provenance_` has the seconds of each part.
 
     Examples
     --------
@@ -81,6 +71,7 @@ class NetMF(Embedder):
     """
 
     method = "netmf"
+    _check = staticmethod(check_netmf)
 
     def __init__(
         self,
@@ -98,24 +89,7 @@ class NetMF(Embedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None, *, progress: Reporter | None = None) -> Self:  # noqa: ARG002
-        """Learn the vectors of a network.
-
-        Parameters
-        ----------
-        X : Graph, SciPy sparse matrix, NetworkX or igraph graph, edge_index, pandas frame, or path
-            The network.
-        y : ignored
-        progress : callable, optional
-            Called with a `manela.progress.Progress` after each part of the run, which it calls a round. It tells of no
-            update pairs, as the method has none.
-
-        Returns
-        -------
-        self
-        """
-        settings = check_netmf(self.get_params())
-        graph = load_graph(X)
+    def _learn(self, graph: Graph, settings: NetMFSettings, progress: Reporter | None) -> Learned:
         check_size(graph, settings.window)
         parts = Parts(("counting", "factorising"), progress)
         adjacency = symmetric_adjacency(graph, "NetMF")
@@ -138,10 +112,7 @@ class NetMF(Embedder):
         vectors[strengths == 0] = 0.0
         vectors = pad_columns(vectors, settings.dimensions)
         parts.finish("factorising")
-        said = {name: value for name, value in asdict(settings).items() if name in self._get_param_names()}
-        said["random_state"] = settings.seed
-        provenance = self._provenance(graph, said, seconds=parts.seconds)
-        return self._set_fitted(Embedding(graph.nodes, vectors, None, provenance), None)
+        return Learned(vectors, {"seconds": parts.seconds})
 
 
 def check_size(graph: Graph, window: int) -> None:

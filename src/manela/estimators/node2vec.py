@@ -17,40 +17,12 @@ class Node2Vec(DeepWalk):
 
     Parameters
     ----------
-    dimensions : int, default=128
-        Length of a vector (m).
-    walks : int, default=10
-        Walks from each node (γ).
-    walk_length : int, default=80
-        Nodes of a walk (ℓ).
-    window : int, default=10
-        How far apart in a walk two nodes may be to make a pair (w); drawn anew from 1 to w for each place.
-    negatives : int, default=5
-        Random nodes for each pair, by the ¾ power of how often walks come to them.
-    learning_rate : float, default=0.025
-        Learning rate at the beginning; falls linearly to 1e-4 of it.
     p : float, default=1
         How unlikely a walk is to go straight back.
     q : float, default=1
-        How unlikely a walk is to leave what lies around.
-    random_state : int, NumPy generator or None, default=0
-        Seed; None for a new one, kept in `provenance_`.
-    n_jobs : int, default=1
-        Threads. With one, a seed gives the same bits each time; more write the same rows without locks, which is faster
-        and never quite the same twice.
-
-    Attributes
-    ----------
-    embedding_ : array of float32, shape (n, m)
-        Row i is the vector of nodes_[i].
-    context_ : array of float32, shape (n, m)
-        The vectors that pairs and negatives are measured against.
-    nodes_ : array, shape (n,)
-        Ids.
-    updates_ : array of int, shape (n,), or None
-        How often each vector was moved; None after `load`.
-    provenance_ : dict
-        Parameters, seed, network and version.
+        How unlikely a walk is to leave the surroundings of the node it came from.
+    dimensions, walks, walk_length, window, negatives, learning_rate, random_state, n_jobs
+        As for `DeepWalk`, and so are the fitted attributes.
 
     Examples
     --------
@@ -77,13 +49,6 @@ class Node2Vec(DeepWalk):
         random_state: Any = default("random_state"),
         n_jobs: int | None = 1,
     ) -> None:
-        self.dimensions = dimensions
-        self.walks = walks
-        self.walk_length = walk_length
-        self.window = window
-        self.negatives = negatives
-        self.learning_rate = learning_rate
+        super().__init__(dimensions, walks, walk_length, window, negatives, learning_rate, random_state, n_jobs)
         self.p = p
         self.q = q
-        self.random_state = random_state
-        self.n_jobs = n_jobs

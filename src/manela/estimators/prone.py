@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,21 +12,20 @@ import scipy.sparse as sp
 from scipy.special import iv
 from threadpoolctl import threadpool_limits
 
-from manela.datasets.loading import load_graph
-from manela.embedding import Embedding
 from manela.engines.products import ThreadedMatrix
-from manela.estimators.embedder import Embedder
+from manela.estimators.baseline import Baseline, Learned
 from manela.estimators.factorisation import Parts, factorise, normalise_rows, pad_columns, symmetric_adjacency
+from manela.graph import Graph
 from manela.params import default
 from manela.progress import Reporter
-from manela.settings import check_prone
+from manela.settings import ProNESettings, check_prone
 
 Vectors = npt.NDArray[np.float32]
 
 _POWER = 0.75
 
 
-class ProNE(Embedder):
+class ProNE(Baseline):
     """Learn a vector for each node by a sparse factorisation and a spectral filter (Zhang et al., 2019).
 
     First the matrix of log(p_uv) − log(q_v) over the edges is factorised, where p_uv is the chance of a step from u to
@@ -54,14 +52,7 @@ class ProNE(Embedder):
         Threads of the sparse products, all cores if None. The bits do not depend on it. Dense algebra has one thread,
         whatever BLAS is set to: on two cores a second one brought nothing, and many times the time if others used them.
 
-    Attributes
-    ----------
-    embedding_ : array of float32, shape (n, m)
-        Row i is the vector of nodes_[i].
-    nodes_ : array, shape (n,)
-        Ids.
-    provenance_ : dict
-        Parameters, seed, network, version, and the seconds of each part.
+    Fitted attributes are those of `Embedder`; `provenance_` has the seconds of each part.
 
     Examples
     --------
@@ -73,6 +64,7 @@ class ProNE(Embedder):
     """
 
     method = "prone"
+    _check = staticmethod(check_prone)
 
     def __init__(
         self,
@@ -90,24 +82,7 @@ class ProNE(Embedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None, *, progress: Reporter | None = None) -> Self:  # noqa: ARG002
-        """Learn the vectors of a network.
-
-        Parameters
-        ----------
-        X : Graph, SciPy sparse matrix, NetworkX or igraph graph, edge_index, pandas frame, or path
-            The network.
-        y : ignored
-        progress : callable, optional
-            Called with a `manela.progress.Progress` after each part of the run, which it calls a round. It tells of no
-            update pairs, as the method has none.
-
-        Returns
-        -------
-        self
-        """
-        settings = check_prone(self.get_params())
-        graph = load_graph(X)
+    def _learn(self, graph: Graph, settings: ProNESettings, progress: Reporter | None) -> Learned:
         parts = Parts(("factorising", "propagating", "rotating"), progress)
         adjacency = symmetric_adjacency(graph, "ProNE")
         alone = adjacency.sum(axis=1) == 0
@@ -132,10 +107,7 @@ class ProNE(Embedder):
         vectors[alone] = 0.0
         vectors = pad_columns(normalise_rows(vectors), settings.dimensions)
         parts.finish("rotating")
-        said = {name: value for name, value in asdict(settings).items() if name in self._get_param_names()}
-        said["random_state"] = settings.seed
-        provenance = self._provenance(graph, said, seconds=parts.seconds)
-        return self._set_fitted(Embedding(graph.nodes, vectors, None, provenance), None)
+        return Learned(vectors, {"seconds": parts.seconds})
 
 
 def divide_rows(matrix: sp.csr_array) -> sp.csr_array:

@@ -48,6 +48,18 @@ def sum_pieces(
 
 
 @triton.jit
+def _find_nodes(nodes, indptr, first_place, last_place, NODES: tl.constexpr, PARTIAL: tl.constexpr):
+    """The nodes of this program, which of them there are, and where the neighbours, or sums, of each begin and end."""
+    place = first_place + tl.program_id(0).to(tl.int64) * NODES + tl.arange(0, NODES)
+    here = place < last_place
+    node = tl.load(nodes + place, mask=here, other=0).to(tl.int64)
+    own = place if PARTIAL else node
+    first = tl.load(indptr + own, mask=here, other=0).to(tl.int64)
+    last = tl.load(indptr + own + 1, mask=here, other=0).to(tl.int64)
+    return node, here, first, last
+
+
+@triton.jit
 def _sum_neighbours(
     source, indices, weights, scale, first, last, columns, WEIGHTED: tl.constexpr, COLUMNS: tl.constexpr,
     NODES: tl.constexpr, ROWS: tl.constexpr, PARTIAL: tl.constexpr,
@@ -99,12 +111,7 @@ def average(
     If PARTIAL, `summands` are the sums of `sum_pieces`, and those of the node at place i are indptr[i] …
     indptr[i + 1] − 1. If NARROW, the mean is rounded to half precision.
     """
-    place = first_place + tl.program_id(0).to(tl.int64) * NODES + tl.arange(0, NODES)
-    here = place < last_place
-    node = tl.load(nodes + place, mask=here, other=0).to(tl.int64)
-    own = place if PARTIAL else node
-    first = tl.load(indptr + own, mask=here, other=0).to(tl.int64)
-    last = tl.load(indptr + own + 1, mask=here, other=0).to(tl.int64)
+    node, here, first, last = _find_nodes(nodes, indptr, first_place, last_place, NODES, PARTIAL)
     scale = tl.load(scales + node, mask=here, other=0.0)
     mean = _sum_neighbours(
         summands, indices, weights, scale, first, last, columns, WEIGHTED, COLUMNS, NODES, ROWS, PARTIAL
@@ -151,12 +158,7 @@ def filter_rows(
     target[v] ← kept[v]·source[v] + a·S; or if STEP, target[v] ← a·(kept[v]·source[v] − S) + b·now[v] + c·before[v], and
     filtered[v] += weight·target[v].
     """
-    place = first_place + tl.program_id(0).to(tl.int64) * NODES + tl.arange(0, NODES)
-    here = place < last_place
-    node = tl.load(nodes + place, mask=here, other=0).to(tl.int64)
-    own = place if PARTIAL else node
-    first = tl.load(indptr + own, mask=here, other=0).to(tl.int64)
-    last = tl.load(indptr + own + 1, mask=here, other=0).to(tl.int64)
+    node, here, first, last = _find_nodes(nodes, indptr, first_place, last_place, NODES, PARTIAL)
     scale = tl.load(inverse + node, mask=here, other=0.0)
     summed = _sum_neighbours(
         summands, indices, weights, scale, first, last, columns, WEIGHTED, COLUMNS, NODES, ROWS, PARTIAL

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import calendar
-import hashlib
 import os
 import re
 import time
@@ -13,7 +12,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from manela.errors import ParameterError, SourceError
-from manela.sources.addresses import Addresses, split_addresses
+from manela.sources.addresses import split_addresses
+from manela.sources.correspondence import DAY, HALF_LIFE, Correspondence
 from manela.sources.letters import (
     Letter,
     Mbox,
@@ -27,11 +27,8 @@ from manela.sources.state import ImportState
 from manela.sources.tally import Tally, digest
 from manela.sources.ties import Ties
 
-HALF_LIFE = 180.0
-"""Days after which a message counts half."""
 MOST_RECIPIENTS = 50
 """Recipients of a message; one with more is an announcement, and says nothing of who knows whom."""
-_DAY = 86400
 _PREFIX = 1024
 """Bytes before a place by which it is known again."""
 _SLACK = 3600.0
@@ -48,7 +45,7 @@ _MONTHS = {name.encode(): number for number, name in enumerate(
 )}  # fmt: skip
 
 
-class MailSource:
+class MailSource(Correspondence):
     """Edges between correspondents: a person of an own domain and whoever wrote to them or was written to.
 
     Each message counts once for its sender with each recipient, however many mailboxes hold it; an old one counts less.
@@ -75,8 +72,6 @@ class MailSource:
     'mail of example.org, half-life 180'
     """
 
-    adds = True
-
     def __init__(
         self,
         paths: Sequence[Path],
@@ -87,28 +82,15 @@ class MailSource:
         hash_key: bytes | None = None,
         today: int | None = None,
     ) -> None:
-        check_half_life(half_life)
+        super().__init__("mail", domains, half_life, hash_key, today)
         if most_recipients < 1:
             raise ParameterError(f"most_recipients must be at least 1, got {most_recipients}.")
-        self._paths = list(paths)
-        self._addresses = Addresses(domains, hash_key)
-        self._half_life, self._most_recipients = half_life, most_recipients
-        self._today = int(time.time()) // _DAY if today is None else today
-        self.own_hosts = self._addresses.domains
-        hashed = "" if hash_key is None else f", key {hashlib.blake2b(hash_key, digest_size=4).hexdigest()}"
-        self._key = f"mail of {', '.join(sorted(self._addresses.domains))}, half-life {half_life:g}{hashed}"
-        self._lists = self._crowds = self._without_sender = self._boxes = 0
-        self._tally: Tally | None = None
-
-    @property
-    def key(self) -> str:
-        """The domains, how messages fade, and by which key users are hashed; mailboxes may move."""
-        return self._key
+        self._paths, self._most_recipients = list(paths), most_recipients
+        self._lists = self._crowds = self._boxes = 0
 
     def read(self, state: ImportState) -> Iterator[Ties]:
         """The pairs of correspondents, from messages that were not counted before."""
-        self._tally = tally = Tally(self._addresses, state, self._half_life, self._today)
-        began, self._boxes = time.time(), 0
+        tally, began, self._boxes = self._begin(state), time.time(), 0
         for path in self._paths:
             for box, is_maildir in find_mailboxes(path):
                 self._boxes += 1
@@ -122,17 +104,9 @@ class MailSource:
 
     def describe(self) -> str:
         """What was counted and what was left out."""
-        if self._tally is None:
-            return "nothing was read yet"
-        left = {
-            "counted before": self._tally.repeated,
-            "of lists or automatic": self._lists,
-            f"to more than {self._most_recipients}": self._crowds,
-            "without a person as sender": self._without_sender,
-        }
-        words = [f"{number:,} {what}" for what, number in left.items() if number]
         boxes = "1 mailbox" if self._boxes == 1 else f"{self._boxes:,} mailboxes"
-        return f"{self._tally.messages:,} messages in {boxes}" + (f"; left out: {', '.join(words)}" if words else "")
+        left_out = {"of lists or automatic": self._lists, f"to more than {self._most_recipients}": self._crowds}
+        return self._describe("messages", boxes, left_out)
 
     def _read_maildir(self, folder: Path, state: ImportState, tally: Tally, began: float) -> None:
         mark = f"maildir {digest(os.fsencode(folder.resolve())):x}"
@@ -200,12 +174,6 @@ def _digest_before(file: BinaryIO, place: int) -> int:
     return digest(before) if len(before) == min(place, _PREFIX) else 0
 
 
-def check_half_life(half_life: float) -> None:
-    """Refuse a half-life that is none."""
-    if not 0 <= half_life < 1e6:
-        raise ParameterError(f"half_life must be 0, for none, or up to a million days, got {half_life}.")
-
-
 def _is_automatic(fields: dict[bytes, bytes]) -> bool:
     if b"list-id" in fields or b"list-post" in fields or b"list-unsubscribe" in fields:
         return True
@@ -229,7 +197,7 @@ def _find_day(text: bytes, kept: dict[bytes, int] = {}) -> int:  # noqa: B006 - 
             kept.clear()
         day, month, year = int(found[1]), _MONTHS[found[2].lower()], int(found[3])
         is_date = 1970 <= year < 2200 and 1 <= day <= calendar.monthrange(year, month)[1]
-        kept[written] = calendar.timegm((year, month, day, 0, 0, 0)) // _DAY if is_date else 0
+        kept[written] = calendar.timegm((year, month, day, 0, 0, 0)) // DAY if is_date else 0
     return kept[written]
 
 
@@ -244,6 +212,6 @@ def _parse_day(text: bytes) -> int:
     if not text.strip():
         return 0
     try:
-        return max(0, int(parsedate_to_datetime(text.decode("ascii", "replace").strip()).timestamp()) // _DAY)
+        return max(0, int(parsedate_to_datetime(text.decode("ascii", "replace").strip()).timestamp()) // DAY)
     except (TypeError, ValueError, IndexError, OverflowError):
         return 0

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import calendar
 import datetime
-import hashlib
 import re
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from manela.errors import SourceError
-from manela.sources.addresses import Addresses
+from manela.sources.correspondence import DAY, HALF_LIFE, Correspondence
 from manela.sources.letters import open_letters
-from manela.sources.mail import HALF_LIFE, check_half_life
 from manela.sources.state import ImportState
 from manela.sources.tally import Tally, digest
 from manela.sources.ties import Ties
 
-_DAY = 86400
 _PREFIX = 256
 """Bytes by which a log is known again after it was rotated."""
 _LONGEST_LINE = 64 * 1024
@@ -42,7 +38,7 @@ _SYSLOG = re.compile(rb"^([A-Z][a-z]{2}) +(\d{1,2}) \d\d:\d\d:\d\d")
 _MONTHS = {name.encode(): number for number, name in enumerate(calendar.month_abbr) if number}
 
 
-class MailLogSource:
+class MailLogSource(Correspondence):
     """Edges between correspondents, from the lines of a mail server's log that say who sent and who received.
 
     A delivery counts once for its sender and its recipient; an old one counts less. Bounces and addresses
@@ -63,8 +59,6 @@ class MailLogSource:
     'mail log of example.org, half-life 180'
     """
 
-    adds = True
-
     def __init__(
         self,
         paths: Sequence[Path],
@@ -74,24 +68,13 @@ class MailLogSource:
         hash_key: bytes | None = None,
         today: int | None = None,
     ) -> None:
-        check_half_life(half_life)
-        self._paths, self._addresses = list(paths), Addresses(domains, hash_key)
-        self._half_life = half_life
-        self._today = int(time.time()) // _DAY if today is None else today
-        self.own_hosts = self._addresses.domains
-        hashed = "" if hash_key is None else f", key {hashlib.blake2b(hash_key, digest_size=4).hexdigest()}"
-        self._key = f"mail log of {', '.join(sorted(self._addresses.domains))}, half-life {half_life:g}{hashed}"
-        self._lines = self._without_sender = 0
-        self._tally: Tally | None = None
-
-    @property
-    def key(self) -> str:
-        """The domains, how messages fade, and by which key users are hashed; mailboxes may move."""
-        return self._key
+        super().__init__("mail log", domains, half_life, hash_key, today)
+        self._paths = list(paths)
+        self._lines = 0
 
     def read(self, state: ImportState) -> Iterator[Ties]:
         """The pairs of correspondents, from lines that were not counted before."""
-        self._tally = tally = Tally(self._addresses, state, self._half_life, self._today)
+        tally = self._begin(state)
         self._lines = self._without_sender = 0
         self._is_log = False
         senders = {name: self._addresses.number_name(sender) for name, sender in state.get(_OPEN, {}).items()}
@@ -105,13 +88,7 @@ class MailLogSource:
 
     def describe(self) -> str:
         """What was counted and what was left out."""
-        if self._tally is None:
-            return "nothing was read yet"
-        left = {"counted before": self._tally.repeated, "without a person as sender": self._without_sender}
-        words = [f"{number:,} {what}" for what, number in left.items() if number]
-        return f"{self._tally.messages:,} deliveries in {self._lines:,} lines" + (
-            f"; left out: {', '.join(words)}" if words else ""
-        )
+        return self._describe("deliveries", f"{self._lines:,} lines", {})
 
     def _read_log(self, path: Path, state: ImportState, tally: Tally, senders: dict[str, int]) -> None:
         with open_letters(path) as file:
@@ -119,7 +96,7 @@ class MailLogSource:
             mark = f"log {digest(prefix):x}"
             offset = state.get(mark, 0) if len(prefix) == _PREFIX else 0
             file.seek(offset)
-            day, latest = 0, int(path.stat().st_mtime) // _DAY + 1
+            day, latest = 0, int(path.stat().st_mtime) // DAY + 1
             while line := _read_line(file):
                 if not line.endswith(b"\n"):
                     break  # it is being written
@@ -213,4 +190,4 @@ def _find_day(line: bytes, latest: int) -> int:
 def _count_days(year: int, month: int, day: int) -> int:
     if not (1970 <= year < 2200 and 1 <= month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1]):
         return 0
-    return calendar.timegm((year, month, day, 0, 0, 0)) // _DAY
+    return calendar.timegm((year, month, day, 0, 0, 0)) // DAY

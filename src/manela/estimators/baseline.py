@@ -1,0 +1,72 @@
+"""Baseline: how every method that Manela is compared with is fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.datasets.loading import load_graph
+from manela.embedding import Embedding
+from manela.estimators.embedder import Embedder
+from manela.graph import Graph
+from manela.progress import Reporter
+
+Vectors = npt.NDArray[np.float32]
+
+
+class Learned(NamedTuple):
+    """What a method has learned from a network.
+
+    Attributes
+    ----------
+    vectors : array of float32, shape (n, m)
+    facts : mapping
+        What provenance says of the run beside parameters and network.
+    context : array of float32, shape (n, m), or None
+        The second vectors, where the method keeps them.
+    updates : array of int, shape (n,), or None
+        How often each vector was moved, where the method counts that.
+    """
+
+    vectors: Vectors
+    facts: Mapping[str, Any]
+    context: Vectors | None = None
+    updates: npt.NDArray[np.int64] | None = None
+
+
+class Baseline(Embedder):
+    """A method that Manela is compared with; its kinds name `_check` and write `_learn`."""
+
+    _check: Callable[[Mapping[str, Any]], Any]
+    """Turns parameters into checked settings."""
+
+    def fit(self, X: Any, y: Any = None, *, progress: Reporter | None = None) -> Self:  # noqa: ARG002
+        """Learn the vectors of a network.
+
+        Parameters
+        ----------
+        X : Graph, SciPy sparse matrix, NetworkX or igraph graph, edge_index, pandas frame, or path
+            The network.
+        y : ignored
+        progress : callable, optional
+            Called with a `manela.progress.Progress` after each part of the run, which it calls a round. A method
+            without update pairs reports none.
+
+        Returns
+        -------
+        self
+        """
+        settings = self._check(self.get_params())
+        graph = load_graph(X)
+        learned = self._learn(graph, settings, progress)
+        parameters = {name: value for name, value in asdict(settings).items() if name in self._get_param_names()}
+        provenance = self._provenance(graph, parameters | {"random_state": settings.seed}, **learned.facts)
+        return self._set_fitted(Embedding(graph.nodes, learned.vectors, learned.context, provenance), learned.updates)
+
+    def _learn(self, graph: Graph, settings: Any, progress: Reporter | None) -> Learned:
+        """Learn the vectors of a network with checked settings."""
+        raise NotImplementedError
