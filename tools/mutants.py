@@ -83,7 +83,11 @@ MUTANTS = [
     (WALK_ROUNDS, "key = np.uint64(derive(self._key, number))", "key = np.uint64(derive(self._key, 0))"),
     (WALK_ROUNDS, "np.linspace(0, len(nodes), self._settings", "np.linspace(0, len(nodes) - 1, self._settings"),
     (WALK_ROUNDS, "nodes[first:last], moved[first:last], table", "nodes[first:last], moved[first:last], moved"),
-    (WALK_ROUNDS, "number, 0.0, *self.reserve(len(nodes))", "number, 0.1, *self.reserve(len(nodes))"),
+    (
+        WALK_ROUNDS,
+        "nodes[first:last], counts[first:last], tables[own]",
+        "nodes[first:last], counts[:last], tables[own]",
+    ),
 ]
 """The file with its tests, what stands there once, and what is put in its place."""
 
@@ -107,7 +111,7 @@ def main() -> int:
 
 
 def _try(folder: Path, name: str, tests: tuple[str, ...], before: str, after: str) -> bool:
-    """Whether a test fails with the mutant."""
+    """Return whether a test fails, or the process crashes, with the mutant."""
     path = folder / "manela" / name
     text, times = path.read_text(encoding="utf-8"), path.stat()
     if text.count(before) != 1:
@@ -118,7 +122,10 @@ def _try(folder: Path, name: str, tests: tuple[str, ...], before: str, after: st
     try:
         command = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
         environment = {**os.environ, "PYTHONPATH": str(folder)}
-        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False).returncode == 1
+        status = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False).returncode
+        if status > 1:
+            raise SystemExit(f"{name}: pytest ended with status {status} rather than with a verdict")
+        return status != 0
     finally:
         path.write_text(text, encoding="utf-8")
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))

@@ -35,7 +35,7 @@ def test_the_page_leads_from_two_new_hosts_to_their_vectors(tmp_path):
         run(find_block(beginning))
     with (tmp_path / "log").open("w") as log:
         daemons = subprocess.Popen(
-            ["bash", "-c", find_block("manela agent run --home alpha") + "\nwait"],
+            ["bash", "-c", find_block("manela agent run --home alpha --trace") + "\nwait"],
             stdout=log, stderr=log, start_new_session=True, **options,
         )  # fmt: skip
     try:
@@ -44,6 +44,7 @@ def test_the_page_leads_from_two_new_hosts_to_their_vectors(tmp_path):
             assert time.monotonic() < until, (tmp_path / "log").read_text()
             time.sleep(0.1)
         run(find_block("manela agent export"))
+        run(find_block("manela agent exposure"))
     finally:
         os.killpg(daemons.pid, signal.SIGTERM)
         daemons.wait(60)

@@ -142,11 +142,55 @@ def _neo4j(_, stack):
     stack.enter_context(serve_bolt(Bolt(["a", "b", "strength"], edges, password="…"), port=7687))
 
 
+def _mastodon(_, stack):
+    from mastodon_server import Mastodon, serve_mastodon
+
+    accounts = {"1": ("anna", None), "2": ("bob", None), "3": ("cem", "other.example")}
+    mastodon = Mastodon(accounts, [("1", "2"), ("2", "1"), ("1", "3"), ("3", "1")])
+    stack.enter_context(serve_mastodon(mastodon, port=3000))
+
+
+def _alpha_and_beta(folder, _):
+    """Two hosts that have pinned each other's certificates."""
+    from manela.agents.config import Config
+    from manela.agents.folder import init
+    from manela.agents.store import Store
+
+    addresses = {"alpha": "127.0.0.1:7446", "beta": "127.0.0.1:7448"}
+    for name, address in addresses.items():
+        init(folder / name, Config(name, address, {"dimensions": 4}))
+    with Store(folder / "alpha") as store:
+        store.add_peer("beta", addresses["beta"], (folder / "beta" / "certificate.pem").read_text())
+
+
+def _watched_host(folder, _):
+    """A host with a status page, on whose address it can answer."""
+    from manela.agents.config import Config
+    from manela.agents.folder import init
+
+    init(folder / "host", Config("alpha", "127.0.0.1:7446", {"dimensions": 4}, watch="127.0.0.1:7447"))
+
+
+def _ray(_, stack):
+    """Ray on this machine, of which `ray stop` would end any other, too."""
+    for name in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):
+            if name.read_text().strip() == "raylet":
+                pytest.skip("a Ray cluster runs on this machine, which `ray stop` would end")
+
+
+def _card(folder, _):
+    """A network of three people where Triton's interpreter takes the place of a card, and a long time."""
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        (folder / "friends.csv").write_text("alice,bob\nbob,carol\ncarol,alice\n")
+
+
 def _published(_, __):
+    files = ("Homo_sapiens.mat", "blogcatalog.mat")
     for place in (os.environ.get("MANELA_DATA"), Path(__file__).resolve().parents[3] / "shared" / "data"):
-        if place and (Path(place) / "Homo_sapiens.mat").is_file():
+        if place and all((Path(place) / file).is_file() for file in files):
             return {"MANELA_DATA": str(place)}
-    return pytest.skip("Homo_sapiens.mat is neither in MANELA_DATA nor in ../shared/data")
+    return pytest.skip(f"{' and '.join(files)} are neither in MANELA_DATA nor in ../shared/data")
 
 
 def _calls(folder, _):
@@ -188,6 +232,13 @@ _PARTS = {
     "people.nt": _rdf,
     "postgresql://": _postgres,
     "bolt://": _neo4j,
+    "mastodon-api": _mastodon,
+    "agent renew": _alpha_and_beta,
+    "agent serve": _watched_host,
+    "ray stop": _ray,
+    'engine="gpu"': _card,
     " ppi": _published,
+    "--only links": _published,
+    "--only relationship": _published,
 }
 """By words of the code."""

@@ -1,8 +1,8 @@
 """Blocks of code in the README and in docs/, run as they are written, each by itself; `make docs` runs them.
 
 A block stands in a folder with friends.csv, the network of a hundred people, and what else a page says that it begins
-with. One that cannot be run here says why in a comment before it, as in <!-- not run: it needs a Mastodon server -->.
-A block of text behind one of Python is what it prints.
+with. One that goes on from another names what runs both, as in <!-- run by tests/e2e/test_hosts_page.py -->. A block of
+text behind one of Python is what it prints.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from manela.errors import ManelaWarning
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(
-    r"(?:<!-- not run: (?P<why>[^>]+) -->\n+)?^```(?P<language>python|sh)\n(?P<code>.*?)^```$"
+    r"(?:<!-- run by (?P<runner>[^>]+) -->\n+)?^```(?P<language>python|sh)\n(?P<code>.*?)^```$"
     r"(?:\n\n```text\n(?P<printed>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
 )
@@ -42,7 +42,7 @@ class Block(NamedTuple):
     language: str
     code: str
     printed: str | None
-    why: str | None
+    runner: str | None
 
 
 def find_blocks():
@@ -50,7 +50,7 @@ def find_blocks():
         text = page.read_text(encoding="utf-8")
         for found in FENCE.finditer(text):
             line = text[: found.start("code")].count("\n")
-            yield Block(f"{page.name}:{line}", found["language"], found["code"], found["printed"], found["why"])
+            yield Block(f"{page.name}:{line}", found["language"], found["code"], found["printed"], found["runner"])
 
 
 BLOCKS = list(find_blocks())
@@ -79,17 +79,36 @@ def name_of(block):
     return block.name
 
 
-def test_there_are_blocks_and_those_that_are_not_run_say_why():
+@contextlib.contextmanager
+def shared_resources(block):
+    """Hold the ports that the pages name, and Ray, while a block uses one: no other process does at the same time."""
+    with (Path(tempfile.gettempdir()) / "manela-shared-by-pages").open("w") as file:
+        if re.search(r"agent run|manela serve|://localhost:|\bray\b", block.code):
+            fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed
+        yield
+
+
+def test_all_code_on_the_pages_is_run():
+    """By the tests below, or by what a comment names, which must mention the page or the commands."""
     assert len(BLOCKS) > 40
-    assert all(block.why is None or len(block.why) > 10 for block in BLOCKS)
+    for block in BLOCKS:
+        if block.runner is not None:
+            text = (ROOT / block.runner).read_text(encoding="utf-8")
+            commands = [line.split("#")[0].strip() for line in block.code.splitlines()]
+            assert block.name.split(":")[0] in text or all(command in text for command in commands), block.name
+    languages = {word for page in PAGES for word in re.findall(r"^```(\S+)$", page.read_text("utf-8"), re.MULTILINE)}
+    assert languages == {"python", "sh", "text", "yaml"}  # text is what is printed, or lists that are no program
 
 
-@pytest.mark.parametrize("block", [one for one in BLOCKS if one.language == "python" and one.why is None], ids=name_of)
+@pytest.mark.parametrize(
+    "block", [one for one in BLOCKS if one.language == "python" and one.runner is None], ids=name_of
+)
 def test_python_runs_as_it_is_written(block, folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     printed = io.StringIO()
     with (
+        shared_resources(block),
         set_up(block.code, folder),
         contextlib.redirect_stdout(printed),
         warnings.catch_warnings(action="ignore", category=ManelaWarning),
@@ -102,18 +121,9 @@ def test_python_runs_as_it_is_written(block, folder, monkeypatch):
 SHELL = [one for one in BLOCKS if one.language == "sh"]
 
 
-@contextlib.contextmanager
-def ports_of_pages(block):
-    """Hold the ports that are written on the pages, where the block uses one: no two processes do at the same time."""
-    with (Path(tempfile.gettempdir()) / "manela-ports-of-pages").open("w") as file:
-        if re.search(r"agent run|manela serve|bolt://", block.code):
-            fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed
-        yield
-
-
-@pytest.mark.parametrize("block", [one for one in SHELL if one.why is None], ids=name_of)
+@pytest.mark.parametrize("block", [one for one in SHELL if one.runner is None], ids=name_of)
 def test_a_shell_runs_it_as_it_is_written(block, folder):
-    with ports_of_pages(block), set_up(block.code, folder) as variables:
+    with shared_resources(block), set_up(block.code, folder) as variables:
         process = subprocess.Popen(
             ["bash", "-e", "-c", block.code], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             stdin=subprocess.DEVNULL, start_new_session=True, env={**os.environ, "PATH": PATH, **variables},
@@ -150,8 +160,18 @@ def wait_and_stop(process):
 
 @pytest.mark.parametrize("block", [one for one in SHELL if "manela " in one.code], ids=name_of)
 def test_every_command_on_a_page_is_one_with_all_its_flags(block):
-    """Also on those that are not run: the arguments are read as the command reads them, and nothing is done."""
-    for line in re.sub(r"\\\n *", " ", block.code).splitlines():
+    """The arguments are read as the command reads them, and nothing is done."""
+    check_commands(re.sub(r"\\\n *", " ", block.code).splitlines())
+
+
+def test_every_command_of_the_list_in_the_readme_is_one():
+    lines = re.findall(r"^(manela [^…|\n]+)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(lines) > 15
+    check_commands(lines)
+
+
+def check_commands(lines):
+    for line in lines:
         reader = shlex.shlex(line, posix=True, punctuation_chars="&|;<>")
         reader.whitespace_split = True
         words = list(reader)

@@ -62,8 +62,8 @@ class Mastodon:
 
 
 @contextmanager
-def serve_mastodon(mastodon):
-    """Answer on a free port of this machine until the block ends."""
+def serve_mastodon(mastodon, port=0):
+    """Answer on a port of this machine, a free one by default, until the block ends."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
@@ -87,7 +87,7 @@ def serve_mastodon(mastodon):
         def log_message(self, *_):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()

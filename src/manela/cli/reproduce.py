@@ -73,10 +73,10 @@ def reproduce(
         print(f"stopped; the same command goes on from {ledger.path}", file=sys.stderr)
         raise
     done_before = Laboratory(plan, Ledger(ledger.path, frozen=True), 1, lambda _: None)
-    for part in EXPERIMENTS:
+    # an experiment without records would fetch its network only to find that nothing was done
+    for part in {record["part"] for record in done_before.ledger.records} - set(results):
         with suppress(LookupError):
-            if part not in results:
-                results[part] = run_experiment(part, done_before)
+            results[part] = run_experiment(part, done_before)
     results = {part: results[part] for part in EXPERIMENTS if part in results}
     machine = ", and ".join(sorted({record["machine"] for record in done_before.ledger.records}))
     import json
