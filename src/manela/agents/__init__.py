@@ -1,1 +1,1 @@
-"""What hosts do: each has a part of the network, and they learn its vectors together."""
+"""Hosts that each hold a part of a network, and learn its vectors together."""

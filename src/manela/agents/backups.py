@@ -1,4 +1,4 @@
-"""Backups: one file with all that a host needs to go on elsewhere, checked before it is used."""
+"""Backups: write and restore a file with everything that a host needs to run elsewhere."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _LARGEST_MANIFEST = 1 << 20
 _NEEDED = (FILE, KEY, CERTIFICATE, STORE)
 _OTHERS = (VECTORS, "numbers.csv", f"next-{KEY}", f"next-{CERTIFICATE}", f"old-{CERTIFICATE}")
 _WORK = (".backup.", ".restore.")
-"""How folders are called in which backups are made and unpacked."""
+"""Prefixes of the temporary folders in which backups are made and unpacked."""
 _OLD = 600.0
-"""Seconds after which such a folder is one that a killed process left."""
+"""Age in seconds after which such a folder is deleted as a leftover; if smaller, a slow backup may lose its folder."""
 _VERSION = 1
 _PIECE = 1 << 20
 
 
 def write_backup(folder: Path, path: Path, vectors: bool = True) -> None:
-    """Write a backup of a host, whose daemon may run meanwhile; for the owner alone, as the key is in it."""
+    """Write a backup of a host, whose daemon may be running; only the owner can read it, as it holds the key."""
     with tempfile.TemporaryDirectory(dir=folder, prefix=_WORK[0]) as temporary, Store(folder) as store:
         store.check()
         copy = Path(temporary) / STORE
@@ -49,28 +49,28 @@ def write_backup(folder: Path, path: Path, vectors: bool = True) -> None:
         name = read_config(folder / FILE).name
         digests: dict[str, str] = {}
         with replace_file(path, private=True) as file, tarfile.open(fileobj=file, mode="w") as archive:
-            for one, source in files.items():
+            for file_name, source in files.items():
                 try:
                     with source.open("rb") as content:
-                        # the file may be replaced by another while it is read, and this is still the whole one
+                        # if the file is replaced meanwhile, this handle still reads the whole old one
                         size = content.seek(0, io.SEEK_END)
                         content.seek(0)
-                        digests[one] = hashlib.file_digest(content, "sha256").hexdigest()
+                        digests[file_name] = hashlib.file_digest(content, "sha256").hexdigest()
                         content.seek(0)
-                        entry = tarfile.TarInfo(one)
+                        entry = tarfile.TarInfo(file_name)
                         entry.size, entry.mode, entry.mtime = size, 0o600, int(time.time())
                         archive.addfile(entry, content)
                 except OSError as error:
                     raise AgentError(f"{source}: cannot be read: {error.strerror or error}") from error
             manifest = {"manela": _VERSION, "host": name, "time": time.time(), "files": digests, "store": store.digest}
-            written = json.dumps(manifest).encode()
+            encoded = json.dumps(manifest).encode()
             entry = tarfile.TarInfo(_MANIFEST)
-            entry.size, entry.mode = len(written), 0o600
-            archive.addfile(entry, io.BytesIO(written))
+            entry.size, entry.mode = len(encoded), 0o600
+            archive.addfile(entry, io.BytesIO(encoded))
 
 
 def keep_backup(folder: Path, digest: str) -> None:
-    """Write the automatic backup of a host, unless there is one of the same store."""
+    """Write the automatic backup of a host, unless there is one of the same store content."""
     path = folder / BACKUP
     with suppress(AgentError, OSError):
         if path.exists() and _read_manifest(path)["store"] == digest:
@@ -79,18 +79,18 @@ def keep_backup(folder: Path, digest: str) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what backups left that were killed."""
+    """Delete the temporary folders of backups and restores that were killed."""
     for prefix in _WORK:
-        for left in folder.glob(f"{prefix}*"):
+        for leftover in folder.glob(f"{prefix}*"):
             with suppress(OSError):
-                if time.time() - left.lstat().st_mtime > _OLD:
-                    shutil.rmtree(left)
+                if time.time() - leftover.lstat().st_mtime > _OLD:
+                    shutil.rmtree(leftover)
 
 
 def restore_backup(path: Path, folder: Path) -> list[str]:
-    """Put a host's files back, once all of them are found to be good; returns their names.
+    """Restore a host's files after checking all of them; return their names.
 
-    What was there before stays in a folder beside them.
+    The files that were there before are moved to a folder beside them.
     """
     if is_running(folder):
         raise AgentError(f"{folder}: a daemon runs there; stop it first")
@@ -110,11 +110,11 @@ def restore_backup(path: Path, folder: Path) -> list[str]:
         before = folder / time.strftime("before-restore-%Y%m%d-%H%M%S", time.gmtime())
         try:
             make_private_folder(before)
-            for left in (*_NEEDED, *_OTHERS, f"{STORE}-wal", f"{STORE}-shm"):
-                if (folder / left).exists() and (left != VECTORS or VECTORS in manifest["files"]):
-                    (folder / left).replace(before / left)
-            # the configuration last, for it says that all is there
-            for restored in sorted(manifest["files"], key=lambda one: one == FILE):
+            for old in (*_NEEDED, *_OTHERS, f"{STORE}-wal", f"{STORE}-shm"):
+                if (folder / old).exists() and (old != VECTORS or VECTORS in manifest["files"]):
+                    (folder / old).replace(before / old)
+            # the configuration comes last: its presence means that the folder is complete
+            for restored in sorted(manifest["files"], key=lambda file_name: file_name == FILE):
                 (temporary / restored).replace(folder / restored)
         except OSError as error:
             raise OutputError(f"{folder}: cannot be written: {error.strerror or error}") from error
@@ -126,18 +126,18 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         with tarfile.open(path, "r:") as archive:
             entry = archive.getmember(_MANIFEST)
             content = archive.extractfile(entry) if entry.isreg() and entry.size <= _LARGEST_MANIFEST else None
-            found: dict[str, Any] = json.loads(content.read()) if content is not None else {}
-        files = found["files"]
+            manifest: dict[str, Any] = json.loads(content.read()) if content is not None else {}
+        files = manifest["files"]
         known = {*_NEEDED, *_OTHERS}
-        if found["manela"] != _VERSION or not isinstance(files, dict) or not set(files) <= known:
+        if manifest["manela"] != _VERSION or not isinstance(files, dict) or not set(files) <= known:
             raise AgentError(f"{path}: is a backup of another version: update manela")
-        return found
+        return manifest
     except (OSError, tarfile.TarError, ValueError, KeyError, TypeError, EOFError) as error:
         raise AgentError(f"{path}: is no backup that `manela agent backup` wrote: {error}") from error
 
 
 def _unpack(path: Path, digests: dict[str, str], folder: Path) -> None:
-    """Write the files of a backup that its manifest names to a folder, each checked."""
+    """Extract the files listed in a backup's manifest to a folder, and check the digest of each."""
     try:
         with tarfile.open(path, "r:") as archive:
             for name, digest in digests.items():

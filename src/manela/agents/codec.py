@@ -1,4 +1,4 @@
-"""Messages as bytes, and bytes as messages: whatever is not a message of ours is refused here."""
+"""Codec: turns messages into bytes and back, and refuses bytes that are no valid message."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ _PROTOBUF: Any = import_extra("google.protobuf.message", "agents", "a host")
 MOST_EDGES = 1 << 22
 MOST_NODES = 1 << 31
 MOST_ASKED = 1 << 22
-"""Walks and random vectors of one request."""
+"""Walks and random vectors that one request may ask for; more would let a peer take more memory."""
 MOST_PARTS = 64
-"""Numbers whose exact sum is one sum of a greeting."""
+"""Floats by which a greeting may represent one exact sum."""
 LARGEST_SUM = 1e112
 _LONGEST_PROGRAM = 32
 _LAST = 2**62
-"""Versions and rounds are held below this."""
+"""Larger versions and rounds are clamped to this, so that they fit into int64."""
 
 Message = Hello | Introduction | Acceptance | Pull | Shown | WalkRequest | WalkReply
 
 
 def encode(message: Message, half: bool = False) -> bytes:
-    """A message as bytes; the vectors of a reply by walks as float16 if `half`."""
+    """Return a message as bytes; with `half`, the vectors of a WalkReply are sent as float16."""
     try:
         wired = (
             _encode_walk_reply(message, half) if isinstance(message, WalkReply) else _ENCODERS[type(message)](message)
@@ -132,7 +132,7 @@ _ENCODERS: dict[type, Callable[[Any], Any]] = {
 
 
 def decode_hello(content: bytes, lock_step: bool = True) -> Hello:
-    """A greeting; numbers and totals are for lock-step."""
+    """Decode a greeting; numbers and totals are refused outside lock-step."""
     parsed = _parse(wire.Hello, content)
     if not lock_step and (parsed.numbers or parsed.HasField("totals")):
         raise TermsError("lock-step must be False, and numbers are for lock-step")
@@ -158,19 +158,19 @@ def _read_program(text: str) -> str:
 
 
 def decode_introduction(content: bytes, most: int = MOST_EDGES) -> Introduction:
-    """A peer's edges, at most so many."""
+    """Decode a peer's introduction of at most `most` edges."""
     parsed = _parse(wire.Introduction, content)
     if len(parsed.askers) != len(parsed.others):
         raise MalformedError(f"{len(parsed.askers)} nodes are introduced with {len(parsed.others)}")
     if len(parsed.askers) > most:
         raise TooLargeError(f"{most:,} edges may be introduced, got {len(parsed.askers):,}")
-    names: dict[str, str] = {}  # each name is there as often as its node has edges
+    names: dict[str, str] = {}  # share one string per node: a name is repeated for each of its edges
     askers, others = ([names.setdefault(name, name) for name in part] for part in (parsed.askers, parsed.others))
     return Introduction(askers, others)
 
 
 def decode_acceptance(content: bytes) -> Acceptance:
-    """A peer's answer to our edges."""
+    """Decode a peer's answer to our introduction."""
     parsed = _parse(wire.Acceptance, content)
     accepted = _unpack(parsed.accepted, "u1")
     if len(accepted) and accepted.max() > 1:
@@ -179,13 +179,13 @@ def decode_acceptance(content: bytes) -> Acceptance:
 
 
 def decode_pull(content: bytes) -> Pull:
-    """What a peer wants to be shown."""
+    """Decode a peer's request for rows."""
     parsed = _parse(wire.Pull, content)
     return Pull(parsed.session, _unpack_step(parsed), min(parsed.since, _LAST))
 
 
 def decode_shown(content: bytes, shape: tuple[int, int, int], most: int) -> Shown:
-    """What a peer shows: at most so many rows of this shape, (tables, levels, m), or of fewer levels."""
+    """Decode what a peer shows: at most `most` rows of shape (tables, levels, m), or with a single level."""
     parsed = _parse(wire.Shown, content)
     tables, levels, dimensions = shape
     if parsed.levels not in (1, levels):
@@ -199,21 +199,21 @@ def decode_shown(content: bytes, shape: tuple[int, int, int], most: int) -> Show
     if len(parsed.moments) not in (0, tables):
         raise MalformedError(f"moments must be of {tables} tables or of none, got {len(parsed.moments)}")
     sums = _unpack_sums(parsed.sums, dimensions) if parsed.HasField("sums") else None
-    moments = [_unpack_moments(one, dimensions) for one in parsed.moments]
+    moments = [_unpack_moments(packed, dimensions) for packed in parsed.moments]
     return Shown(
         _unpack_step(parsed), min(parsed.version, _LAST), changed, rows, strengths.astype(np.float64), moments, sums
     )
 
 
 def bound_shown(shape: tuple[int, int, int], most: int) -> int:
-    """Bytes that a message of at most so many rows of this shape may have."""
+    """Return the most bytes that a Shown of at most `most` rows of this shape may have."""
     tables, levels, dimensions = shape
     moments = 8 * dimensions + 4 * dimensions * (dimensions + 1)
     return most * (12 + 4 * tables * levels * dimensions) + tables * moments + 8 * dimensions + 4096
 
 
 def decode_walk_request(content: bytes, lock_step: bool) -> WalkRequest:
-    """What a peer needs for a round by walks."""
+    """Decode a peer's request for a round by walks."""
     parsed = _parse(wire.WalkRequest, content)
     edges, steps = _unpack(parsed.edges, "<u4"), _unpack(parsed.steps, "u1")
     firsts, keys = _unpack(parsed.firsts, "u1"), np.frombuffer(_whole(parsed.keys, 8), "<u8").astype(np.uint64)
@@ -231,7 +231,7 @@ def decode_walk_request(content: bytes, lock_step: bool) -> WalkRequest:
 
 
 def decode_walk_reply(content: bytes, request: WalkRequest, tables: int, dimensions: int) -> WalkReply:
-    """What a peer answered to this request."""
+    """Decode a peer's reply to this request."""
     parsed = _parse(wire.WalkReply, content)
     index, changed = _unpack(parsed.index, "<i4"), _unpack(parsed.changed, "<u4")
     neighbours = _unpack_rows(parsed.neighbours, parsed.half, (tables, dimensions))

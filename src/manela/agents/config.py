@@ -1,4 +1,4 @@
-"""Configuration of a host: one TOML file, which `manela agent init` writes with comments."""
+"""Config: reads and writes the configuration of a host, a TOML file with comments."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from manela.settings import check_all
 FILE = "agent.toml"
 
 AGREED = ("exchange", "dimensions", "ratios", "context")
-"""Parameters that must be the same at all hosts; of `ratios`, how many there are."""
+"""Parameters that must be the same at all hosts; of `ratios`, only their number."""
 PARAMETERS_OF_HOSTS = (
     *AGREED, "window", "negatives", "learning_rate", "frequency", "start", "smooth", "pairs", "rounds", "patience",
 )  # fmt: skip
 """Parameters of learning that a host may set."""
 _RENAMED, _GONE = {"patience": "away"}, ("largest_norm",)
-"""Options of peers that 0.1 had under another name, and those that have no use any more."""
+"""Options of peers that were renamed since 0.1, and those that are no longer used."""
 _EXAMPLES = {"pairs": 1_000_000, "rounds": 100}
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 
 
 @dataclass(frozen=True)
 class Config:
-    """A host's configuration, checked.
+    """A host's validated configuration.
 
-    `seed` is None unless hosts go in lock-step; `numbers` is the file with the numbers of nodes for that.
+    `seed` is None unless hosts run in lock-step; `numbers` is the file with the node numbers for lock-step.
     """
 
     name: str
@@ -48,16 +48,16 @@ class Config:
     watch: str = ""
 
     def terms(self, secret: int) -> Terms:
-        """How this host learns."""
+        """Return how this host learns; `secret` is the seed outside lock-step."""
         by_walks = self.parameters.get("exchange") == "walks"
-        # between hosts no vector of a node outside the circle travels, so negatives are drawn from moments
-        usual: dict[str, Any] = PAPER if by_walks else {"negative_source": "moments"}
+        # hosts exchange vectors of direct neighbours only, so negatives are drawn from moments
+        defaults: dict[str, Any] = PAPER if by_walks else {"negative_source": "moments"}
         seed = secret if self.seed is None else self.seed
-        settings = check_all({**usual, **self.parameters, "random_state": seed, "n_jobs": 1})
+        settings = check_all({**defaults, **self.parameters, "random_state": seed, "n_jobs": 1})
         return Terms(settings, lock_step=self.seed is not None, weighted=self.weighted, peers=self.peers)
 
     def write(self) -> str:
-        """The configuration as TOML."""
+        """Return the configuration as TOML."""
         lines = [
             "# This host, for `manela agent run`. Hosts that learn together need the same exchange, dimensions and",
             "# context, and as many ratios. What is commented out is the default.",
@@ -88,14 +88,14 @@ class Config:
     def _write_parameter(self, name: str) -> str:
         parameter, value = PARAMETERS[name], self.parameters.get(name)
         given = value is not None or name in AGREED
-        usual = DEFAULT_RATIOS if name == "ratios" else parameter.default
-        shown = value if value is not None else _EXAMPLES.get(name) if usual is None else usual
+        default = DEFAULT_RATIOS if name == "ratios" else parameter.default
+        shown = value if value is not None else _EXAMPLES.get(name) if default is None else default
         purpose = parameter.help if name not in ("pairs", "rounds") else f"{parameter.help} Of this host's nodes."
         return write_line(name, shown, purpose, given)
 
 
 def read_config(path: Path) -> Config:
-    """The configuration in a file."""
+    """Read and validate the configuration in a file."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -109,7 +109,7 @@ def read_config(path: Path) -> Config:
 
 
 def check_address(address: str) -> str:
-    """The address, if it is `host:port`."""
+    """Return the address, or raise unless it is `host:port`."""
     match = _ADDRESS.fullmatch(address)
     if match is None or int(match[2]) > 65535:
         raise AgentError(f"an address must be host:port, as in mail.example.org:7446, got {address!r}")
@@ -117,7 +117,7 @@ def check_address(address: str) -> str:
 
 
 def check_watch(address: str) -> str:
-    """The address of the status page, if it is empty or of this machine alone."""
+    """Return the address of the status page, or raise unless it is empty or local to this machine."""
     if address and not is_local(check_address(address).rpartition(":")[0].strip("[]")):
         raise AgentError(f"watch must be an address of this machine alone, as in 127.0.0.1:7447, got {address!r}")
     return address
@@ -127,9 +127,9 @@ def _check(tables: dict[str, Any]) -> Config:
     learning, peers, limits = (_table(tables, name) for name in ("learning", "peers", "limits"))
     peers = {_RENAMED.get(name, name): value for name, value in peers.items() if name not in _GONE}
     lock_step = _table(tables, "lock_step")
-    _only(tables, ("name", "listen", "watch", "learning", "peers", "limits", "lock_step"), "")
-    _only(learning, (*PARAMETERS_OF_HOSTS, "weighted"), "learning.")
-    _only(lock_step, ("random_state", "numbers"), "lock_step.")
+    _check_names(tables, ("name", "listen", "watch", "learning", "peers", "limits", "lock_step"), "")
+    _check_names(learning, (*PARAMETERS_OF_HOSTS, "weighted"), "learning.")
+    _check_names(lock_step, ("random_state", "numbers"), "lock_step.")
     parameters = {name: learning[name] for name in PARAMETERS_OF_HOSTS if name in learning}
     for name, value in parameters.items():
         check(name, value)
@@ -162,10 +162,10 @@ def _table(tables: dict[str, Any], name: str) -> dict[str, Any]:
     return table
 
 
-def _only(table: dict[str, Any], known: tuple[str, ...], prefix: str) -> None:
+def _check_names(table: dict[str, Any], known: tuple[str, ...], prefix: str) -> None:
     for name in table:
         if name not in known:
-            raise AgentError(f"{prefix}{name} is not known; there are {', '.join(prefix + one for one in known)}")
+            raise AgentError(f"{prefix}{name} is not known; there are {', '.join(prefix + other for other in known)}")
 
 
 def _text(table: dict[str, Any], name: str) -> str:

@@ -1,4 +1,4 @@
-"""Daemon: one host as a process, from its folder to its peers and back."""
+"""Daemon: runs one host as a process, from its folder."""
 
 from __future__ import annotations
 
@@ -39,26 +39,30 @@ from manela.files import remove_unfinished
 from manela.private import check_private, open_private
 
 _TICK = 0.5
+"""Seconds between two housekeeping passes; larger values show older status and notice changes later."""
 _SAVE_EVERY = 0.25
-"""Seconds from one save to the next, where rounds are shorter; with more, more is lost when the power is."""
+"""Least seconds between two saves; larger values lose more in a power cut."""
 _LOCK_STEP_PATIENCE = 3600.0
 _LONGEST_STOP = 1.0
-"""Seconds that whatever is being done has to end; a daemon that is to stop takes no longer."""
+"""Seconds that a computation has to end when the daemon stops; larger values delay the stop."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 3600.0
-"""Seconds from one time that a peer has a host go on learning to the next; with less, one could keep it busy."""
+"""Shortest and longest pause in seconds between two times that peers reopen learning.
+
+The pause doubles each time. If smaller, a peer could keep the host busy.
+"""
 _LEARN, _LEARNED = "learn", "learned"
-"""Names of facts: the rounds that an operator has asked for, and which request was done last."""
+"""Keys in the store: the rounds that an operator has asked for, and the last request that was carried out."""
 
 
 def run(folder: Path, trace: bool = False, while_stdin: bool = False) -> None:
-    """Run the host in this folder until SIGTERM or Ctrl-C, or until stdin ends if that is asked for."""
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read anew
+    """Run the host in this folder until SIGTERM or Ctrl-C, or with `while_stdin` until stdin ends."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the handler that reloads is installed
     keep_memory_small()
     begin_log()
     if not (folder / FILE).exists():
         raise AgentError(f"{folder}: holds no host; make one with `manela agent init`")
-    for kept in (KEY, NAME):
-        check_private(folder / kept)
+    for secret_file in (KEY, NAME):
+        check_private(folder / secret_file)
     allow_many_files()
     with only_one(folder), Store(folder) as store:
         daemon = Daemon(folder, store, trace)
@@ -66,7 +70,7 @@ def run(folder: Path, trace: bool = False, while_stdin: bool = False) -> None:
 
 
 class Daemon:
-    """A host, its server, and what it keeps."""
+    """A host with its server, its learner and its files."""
 
     _digest = ""
 
@@ -86,18 +90,20 @@ class Daemon:
         secret = store.get(SECRET)
         if secret is None:
             raise AgentError(f"{store.file}: has no secret; make the host anew with `manela agent init`")
-        # every start has draws of its own: a free-running host must not repeat itself after a crash
-        before = store.get("starts") or "0"
-        if not before.isdecimal():
-            raise AgentError(f"{store.file}: is damaged: it has been started {before!r} times; {name_backup(folder)}")
-        starts = int(before) + 1
+        # every start has a new seed: a free-running host must not repeat its draws after a crash
+        past_starts = store.get("starts") or "0"
+        if not past_starts.isdecimal():
+            raise AgentError(
+                f"{store.file}: is damaged: it has been started {past_starts!r} times; {name_backup(folder)}"
+            )
+        starts = int(past_starts) + 1
         store.put("starts", str(starts))
         self._terms = self.config.terms((int(secret) + starts) % 2**63)
         self._changes = self._edges_seen = store.changes
         host = self._build()
         saved = self._vectors.load()
         if saved is not None and saved.exchange != self._terms.settings.exchange:
-            log("begins anew", why=f"the vectors that were kept were learned by {saved.exchange}")
+            log("begins anew", why=f"the saved vectors were learned by {saved.exchange}")
         elif saved is not None:
             host.restore(saved)
         warm_up(self._terms)
@@ -108,7 +114,7 @@ class Daemon:
             host.on_disclosure = self._disclose
         self._reload = self._settled = False
         self._next_peers, self._pause_of_peers = 0.0, _FIRST_PAUSE
-        self._audit = Store(folder)  # of its own, so that nobody waits for what is written in a thread
+        self._audit = Store(folder)  # a second connection, so that reads need not wait for writes in a thread
         self._journal = Journal(self._audit)
         self._known_peers: dict[str, Any] = {}
         self._expires: float | None = None
@@ -121,7 +127,7 @@ class Daemon:
         self._answering.turn(store.get(ANSWERS) == ON)
 
     async def run(self, while_stdin: bool) -> None:
-        """Until told to stop."""
+        """Run until a signal, or the end of stdin, stops the daemon."""
         from manela.agents.transport.rpc import RpcServer, RpcTransport, Traffic
 
         self.traffic = Traffic()
@@ -141,7 +147,7 @@ class Daemon:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.learner.end)
-        loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+        loop.add_signal_handler(signal.SIGHUP, self._request_reload)
         self.port = 0
         tasks: list[asyncio.Task[Any]] = []
         try:
@@ -155,7 +161,7 @@ class Daemon:
                 self._watch = StatusServer(self.config.watch, self._read_status, self._answering.find)
                 log("watched", page=self._watch.url)
             if while_stdin:
-                # not of the executor, which would be waited for at the end
+                # not in the executor, whose threads the event loop joins at the end
                 threading.Thread(target=self._wait_for_stdin, args=(loop,), daemon=True).start()
             learning = asyncio.create_task(self._learn())
             ticking = asyncio.create_task(self._tick(server, transport))
@@ -167,11 +173,11 @@ class Daemon:
             await self._end(tasks, server, transport)
 
     async def _end(self, tasks: list[asyncio.Task[Any]], server: Any, transport: Any) -> None:
-        """Stop everything and keep the state, whatever went wrong before."""
+        """Stop everything and save the state, even after a failure."""
         failed = self.state == "failed"
         self.state = "stopping"
         self.learner.end()
-        if tasks:  # the learning takes back what it has not finished, within moments
+        if tasks:  # the learner undoes its unfinished round, which is quick
             await asyncio.wait(tasks[:1], timeout=_LONGEST_STOP)
         for task in tasks:
             task.cancel()
@@ -201,7 +207,7 @@ class Daemon:
             while not learner.stop.is_set():
                 host = self.service.host
                 await learner.stay(self._has_work)
-                # one with other edges has shown nothing to peers yet, even where there is nothing new to learn
+                # a host that was replaced has shown nothing to peers yet, so run it even if all rounds are done
                 if await self._go_on() or self.service.host is not host:
                     await self._run_rounds()
         except ManelaError as error:
@@ -210,7 +216,7 @@ class Daemon:
             raise
 
     async def _run_rounds(self) -> None:
-        """Learn until all rounds are over, and keep what was learned."""
+        """Learn until all rounds are done, and save what was learned."""
         self.state = "learning"
         log("learning", round=self.service.host.round, rounds=self.service.host.expected_rounds)
         await self.learner.run(self._renew)
@@ -225,7 +231,7 @@ class Daemon:
             await self.learner.stop.wait()
 
     def _has_work(self) -> bool:
-        """Whether a host that is done has something to do: other edges, or rounds that were asked for."""
+        """Return whether a finished host has something to do: new edges, requested rounds, or a new peer."""
         try:
             return self._renew() or self._find_request() is not None or self._has_new_peer()
         except ManelaError as error:
@@ -233,16 +239,16 @@ class Daemon:
             return False
 
     def _has_new_peer(self) -> bool:
-        """Whether there is a peer that was not learned from; pauses between them grow, so that none keeps us busy."""
+        """Return whether a peer has edges that were not learned from yet, and the pause since the last one is over."""
         return self.service.host.should_go_on and time.monotonic() >= self._next_peers
 
     def _find_request(self) -> tuple[str, int] | None:
-        """The rounds that the operator has asked for and that were not done yet, with the number of the request."""
+        """Return the id of the operator's open request for rounds and their number, or None if there is no request."""
         number, _, rounds = (self.store.get(_LEARN) or "").partition(" ")
         return (number, int(rounds)) if rounds.isdecimal() and number != self.store.get(_LEARNED) else None
 
     async def _go_on(self) -> bool:
-        """Have a host that is done learn for some more rounds, where there is a reason to; returns whether there is."""
+        """Reopen learning on a finished host if there is a reason to; return whether it was reopened."""
         host = self.service.host
         if self._terms.lock_step or not host.done:
             return False
@@ -270,12 +276,12 @@ class Daemon:
         return True
 
     async def _wait_until_saved(self) -> None:
-        """Until what is being saved is."""
+        """Wait until a save that has begun is complete."""
         if self._saving is not None:
             await asyncio.wait([self._saving])
 
     async def _save_round(self) -> None:
-        """Keep each round; several short ones together, unless hosts go in lock-step."""
+        """Save after a round; outside lock-step at most every `_SAVE_EVERY` seconds."""
         if self._watch is not None:
             self._answering.look(self.service.host)
         if not self._settled:
@@ -304,7 +310,7 @@ class Daemon:
             self._vectors.save(saved)
 
     def _keep_backup(self) -> None:
-        """Keep a backup of what the operator wrote down; a host without one still runs."""
+        """Write the automatic backup; if that fails, the host runs without one."""
         try:
             keep_backup(self.folder, self.store.digest)
         except (ManelaError, OSError) as error:
@@ -318,34 +324,34 @@ class Daemon:
         except OutputError as error:
             log("not saved", why=str(error))
 
-    # what happens beside learning
+    # housekeeping beside learning
 
     async def _tick(self, server: Any, transport: Any) -> None:
-        """Twice a second: what nobody else looks at. Trouble with it is told, and does not end the daemon."""
-        said = ""
+        """Do the housekeeping every `_TICK` seconds; log errors and carry on."""
+        last_error = ""
         while True:
             try:
                 with self._reserve.lend():
                     server.sweep()
                 try:
                     await self._journal.flush()
-                finally:  # also where nothing can be written down
+                finally:  # even if the journal cannot be written
                     self._write_status()
                 if self._watch is not None:
                     self._answering.look(self.service.host)
                 changes = self.store.changes
                 if changes != self._changes or self._reload:
-                    self._changes, again = changes, self._reload
-                    await self._look_again(server, transport, again)
-                said = ""
+                    self._changes, on_signal = changes, self._reload
+                    await self._reload_peers(server, transport, on_signal)
+                last_error = ""
             except (ManelaError, OSError) as error:
-                if str(error) != said:
-                    said = str(error)
-                    log("trouble", why=said)
+                if str(error) != last_error:
+                    last_error = str(error)
+                    log("trouble", why=last_error)
             await asyncio.sleep(_TICK)
 
-    async def _look_again(self, server: Any, transport: Any, told: bool) -> None:
-        """Peers, certificates or edges may be others now."""
+    async def _reload_peers(self, server: Any, transport: Any, on_signal: bool) -> None:
+        """Read keys, peers and their sizes again; log that if a signal asked for it."""
         self._reload = False
         self._answering.turn(self.store.get(ANSWERS) == ON)
         keys = self._used_keys
@@ -353,7 +359,7 @@ class Daemon:
             keys = self._keys()
         except ManelaError as error:
             log("not reloaded", why=str(error))
-            self._changes = -1  # look again
+            self._changes = -1  # retry at the next tick
         try:
             peers = self._peers()
             await transport.change(keys, peers)
@@ -368,15 +374,15 @@ class Daemon:
         except ManelaError as error:
             log("not reloaded", why=str(error))
             self._changes = -1
-        if told:
+        if on_signal:
             log("reloaded", peers=len(self.learner.peers))
 
     def _renew(self) -> bool:
-        """Take other edges, if there are any; called between two rounds."""
-        seen = self.store.changes
-        if seen == self._edges_seen or self._terms.lock_step:
+        """Replace the host if its edges have changed, and return whether they have; called between two rounds."""
+        changes = self.store.changes
+        if changes == self._edges_seen or self._terms.lock_step:
             return False
-        self._edges_seen = seen
+        self._edges_seen = changes
         try:
             near = Neighbourhood.build(self.config.name, self.store.edges())
             if near.digest == self._digest:
@@ -389,7 +395,7 @@ class Daemon:
         log("edges taken", nodes=len(near.nodes), arcs=len(near.indices))
         return True
 
-    def _hang_up(self) -> None:
+    def _request_reload(self) -> None:
         self._reload = True
 
     def _wait_for_stdin(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -445,16 +451,16 @@ class Daemon:
         }
 
     def _find_used(self, peer: Any) -> tuple[str, ...]:
-        """The certificate that a peer has shown last, or all that are pinned."""
+        """Return the certificate that a peer has shown last, or all that are pinned for it."""
         shown = self._server.shown.get(peer.name)
         pinned: tuple[str, ...] = peer.certificates
         return (shown,) if shown is not None and shown in pinned else pinned
 
     def _read_status(self) -> dict[str, Any]:
-        """What the page shows: the status, and the speed over the last day."""
+        """Return what the page shows: the status, and the speed over the last day."""
         return {**self._status, "now": time.time(), "history": self._speed.history(self.service.host.pairs)}
 
-    # what the folder holds
+    # contents of the folder
 
     def _build(self) -> Host:
         numbers = read_numbers(self.folder / self.config.numbers) if self._terms.lock_step else None
@@ -484,5 +490,5 @@ class Daemon:
     def _peers(self) -> dict[str, Any]:
         from manela.agents.transport.rpc import Peer
 
-        self._known_peers = {name: Peer(name, *rest) for name, rest in self.store.peers().items()}
+        self._known_peers = {name: Peer(name, *entry) for name, entry in self.store.peers().items()}
         return self._known_peers

@@ -1,4 +1,4 @@
-"""Open files: a daemon may have many, and keeps a few back so that it can always save."""
+"""Limits on open files: raises the limit of the process, and reserves a few for saving."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import threading
 from collections.abc import Iterator
 
 _ENOUGH = 65_536
-"""Open files that are enough for any number of peers."""
-_KEPT_BACK = 16
+"""Open files to ask for; larger values admit more connections."""
+_RESERVED = 16
+"""Open files kept in reserve for saving; more leave fewer for connections."""
 
 
 def allow_many_files() -> int:
-    """Raise how many files this process may have open as far as it may; returns how many that are."""
+    """Raise the limit on open files as far as the system allows; return the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -24,7 +25,7 @@ def allow_many_files() -> int:
 
 
 class Reserve:
-    """Open files that are kept back, and given free for as long as something is saved."""
+    """Open files held in reserve, and released while something is saved."""
 
     def __init__(self) -> None:
         self._lock, self._held = threading.Lock(), list[int]()
@@ -32,9 +33,9 @@ class Reserve:
 
     @contextlib.contextmanager
     def lend(self) -> Iterator[None]:
-        """In this block there are a few files to open, whoever has taken all others.
+        """Release the reserve within this block, so that a few files can be opened even if all others are in use.
 
-        Nobody waits for another's block: the files are free while it lasts.
+        A second block at the same time does not wait: the reserve is released already.
         """
         is_first = self._lock.acquire(blocking=False)
         try:
@@ -47,11 +48,11 @@ class Reserve:
                 self._lock.release()
 
     def close(self) -> None:
-        """Give all of them back."""
+        """Close the reserved files."""
         while self._held:
             os.close(self._held.pop())
 
     def _take(self) -> None:
-        with contextlib.suppress(OSError):  # those that are left are kept then
-            while len(self._held) < _KEPT_BACK:
+        with contextlib.suppress(OSError):  # a smaller reserve is better than none
+            while len(self._held) < _RESERVED:
                 self._held.append(os.open(os.devnull, os.O_RDONLY))

@@ -1,4 +1,4 @@
-"""Doctor: looks at a host's folder and its peers, and says what is wrong before it matters."""
+"""Doctor: checks a host's folder and its peers, and reports problems early."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from manela.private import check_private
 GOOD, POOR, BAD = "ok", "warning", "error"
 _PATIENCE = 5.0
 _LATE = 600.0
-"""Seconds after which a peer that has not asked for anything is worth a word."""
+"""Seconds without a request after which a peer is reported; if larger, silent peers are reported later."""
 
 
 class Finding(NamedTuple):
-    """How one thing is: ok, a warning or an error."""
+    """The result of one check: ok, a warning or an error."""
 
     level: str
     what: str
@@ -37,7 +37,7 @@ class Finding(NamedTuple):
 
 
 def examine(folder: Path) -> Iterator[Finding]:
-    """Look at everything, one thing after the other."""
+    """Yield the findings of all checks, in order."""
     try:
         config = read_config(folder / FILE)
         config.terms(0)
@@ -114,9 +114,9 @@ def _examine_port(folder: Path, config: Config) -> Iterator[Finding]:
         return
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        with socket.socket(family) as one:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            one.bind((host.strip("[]"), int(port)))
+        with socket.socket(family) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host.strip("[]"), int(port)))
         yield Finding(GOOD, "port", f"{config.listen} is free; the daemon does not run")
     except OSError as error:
         yield Finding(BAD, "port", f"{config.listen}: cannot listen there: {error.strerror or error}")
@@ -124,14 +124,14 @@ def _examine_port(folder: Path, config: Config) -> Iterator[Finding]:
 
 def _examine_peers(folder: Path, config: Config, peers: dict[str, Any]) -> Iterator[Finding]:
     try:
-        told = asyncio.run(_ping_all(folder, config, peers))
+        errors = asyncio.run(_ping_all(folder, config, peers))
     except (ManelaError, OSError):
         yield Finding(BAD, "peers", "cannot be asked without a key and a certificate")
         return
     status = read_status(folder) if is_running(folder) else {}
-    for name, trouble in told.items():
-        if trouble:
-            yield Finding(BAD, f"to {name}", trouble)
+    for name, error in errors.items():
+        if error:
+            yield Finding(BAD, f"to {name}", error)
         else:
             yield Finding(GOOD, f"to {name}", "answers, and lets this host in")
         if status:
@@ -147,7 +147,7 @@ async def _ping_all(folder: Path, config: Config, peers: dict[str, Any]) -> dict
     from manela.agents.transport.rpc import Keys, Peer, RpcTransport, Traffic
 
     keys = Keys((folder / KEY).read_bytes(), read_certificate(folder / CERTIFICATE).encode())
-    known = {name: Peer(name, *rest) for name, rest in peers.items()}
+    known = {name: Peer(name, *entry) for name, entry in peers.items()}
     transport = RpcTransport(keys, known, min(_PATIENCE, config.peers.deadline), Traffic())
 
     async def ping(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Files of edges, as operators write them, and of numbers for lock-step."""
+"""Edge files: read and write the CSV files of edges and of node numbers that operators provide."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 
 
 def read_edges(path: Path, host: str) -> list[Edge]:
-    """Edges of a CSV file: `own node, other node@host, weight`; without `@host` the other is an own node too.
+    """Read edges from a CSV file of `own node, other node@host, weight`; without `@host` the other node is own too.
 
-    A line with one field is a node without edges. `#` begins a comment; the weight is 1 unless given.
+    A line with one field is a node without edges. `#` begins a comment. The weight is 1 by default.
     """
     edges = []
     try:
         with path.open(encoding="utf-8", newline="") as file:
             for number, fields in enumerate(csv.reader(file, skipinitialspace=True, strict=True), 1):
                 if fields and not fields[0].startswith("#"):
-                    edges.append(parse_edge([one.strip() for one in fields], host, f"{path}, line {number}"))
+                    edges.append(parse_edge([text.strip() for text in fields], host, f"{path}, line {number}"))
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (UnicodeDecodeError, csv.Error) as error:
@@ -32,7 +32,7 @@ def read_edges(path: Path, host: str) -> list[Edge]:
 
 
 def parse_edge(fields: list[str], host: str, source: str) -> Edge:
-    """An edge of one to three fields."""
+    """Parse an edge from one to three fields."""
     if not 1 <= len(fields) <= 3:
         raise FormatError(f"{source}: must be `own node, other node@host, weight`, got {len(fields)} fields")
     own, other, weight = [*fields, "", ""][:3]
@@ -42,10 +42,11 @@ def parse_edge(fields: list[str], host: str, source: str) -> Edge:
         node = None
     if own.startswith("#"):
         raise FormatError(f"{source}: a name must not begin with #, which begins a comment, got {own[:50]!r}")
-    for one in (own, *((node[0],) if node else ())):
-        if not is_name(one) or one != one.strip():
+    for label in (own, *((node[0],) if node else ())):
+        if not is_name(label) or label != label.strip():
             raise FormatError(
-                f"{source}: a name must be 1 to 256 bytes of printable text without blanks around it, got {one[:50]!r}"
+                f"{source}: a name must be 1 to 256 bytes of printable text without blanks around it, "
+                f"got {label[:50]!r}"
             )
     if node and at:
         check_host_name(where)
@@ -59,26 +60,26 @@ def parse_edge(fields: list[str], host: str, source: str) -> Edge:
 
 
 def read_numbers(path: Path) -> dict[Node, int]:
-    """Numbers of nodes for a lock-step run: lines `name@host,number`."""
-    found: dict[Node, int] = {}
+    """Read the node numbers of a lock-step run from lines `name@host,number`."""
+    numbers: dict[Node, int] = {}
     try:
         for line in path.read_text(encoding="utf-8").splitlines():
             node, _, number = line.rpartition(",")
             name, _, host = node.rpartition("@")
-            found[name, host] = int(number)
+            numbers[name, host] = int(number)
     except (OSError, ValueError) as error:
         raise AgentError(f"{path}: lock-step needs lines `name@host,number` there: {error}") from error
-    return found
+    return numbers
 
 
 def write_edges(edges: Iterable[Edge], host: str, file: TextIO) -> int:
-    """Write edges as `read_edges` reads them; returns how many lines."""
+    """Write edges in the format of `read_edges`; return the number of lines."""
     lines, writer = 0, csv.writer(file, lineterminator="\n")
     for edge in edges:
         fields = [edge.own]
         if edge.other is not None:
             name, where = edge.other
-            # an own node whose name has an @ must say so, or it would be read as another host's
+            # an own node with an @ in its name needs its host, or the part after the @ would be read as one
             fields.append(name if where == host and "@" not in name else f"{name}@{where}")
             if edge.weight != 1.0:
                 fields.append(repr(edge.weight))

@@ -1,4 +1,4 @@
-"""Exchanges: the two ways to learn between hosts, with the host of each and how its requests become bytes."""
+"""Exchanges: selects the host class and the encoding of requests for each of the two ways to learn."""
 
 from __future__ import annotations
 
@@ -23,107 +23,107 @@ from manela.agents.terms import Terms
 from manela.agents.walk_host import WalkHost
 
 _SMALL, _WALKS = 1 << 12, 1 << 26
-"""Bytes of a request by messages, and of one by walks."""
+"""Most bytes of a request by messages, and of one by walks; more would let a peer take more memory."""
 GREET, INTRODUCE, SHOW, WALK = "Greet", "Introduce", "Show", "Walk"
 
 
 class Cost(NamedTuple):
-    """What a request asks for at most."""
+    """The most that a request asks for."""
 
     walks: int
     vectors: int
 
 
 class Calls(Protocol):
-    """How a host of one kind asks and answers; `kind` is the name of the call."""
+    """How one kind of host encodes, decodes and bounds requests and replies; `kind` is the name of the call."""
 
     kind: str
 
     def decode_request(self, host: Any, content: bytes) -> Any:
-        """A peer's request."""
+        """Decode a peer's request."""
         ...
 
     def bound_request(self, host: Any, peer: str) -> int:
-        """Bytes that a peer's request may have."""
+        """Return the most bytes that a peer's request may have."""
         ...
 
     def count(self, host: Any, peer: str, request: Any) -> Cost:
-        """What it asks for at most."""
+        """Return the most that a request asks for."""
         ...
 
     def encode_reply(self, host: Any, peer: str, reply: Any) -> bytes:
-        """An answer to a peer."""
+        """Encode a reply to a peer."""
         ...
 
     def bound_reply(self, host: Any, peer: str, request: Any) -> int:
-        """Bytes that the answer to our request may have."""
+        """Return the most bytes that the reply to our request may have."""
         ...
 
     def decode_reply(self, host: Any, peer: str, request: Any, content: bytes) -> Any:
-        """A peer's answer to our request."""
+        """Decode a peer's reply to our request."""
         ...
 
 
 class MessageCalls:
-    """How hosts that learn by messages ask and answer."""
+    """The calls of hosts that learn by messages."""
 
     kind = SHOW
 
     def decode_request(self, host: MessageHost, content: bytes) -> Pull:
-        """A peer's request."""
+        """Decode a peer's request."""
         return decode_pull(content)
 
     def bound_request(self, host: MessageHost, peer: str) -> int:
-        """Bytes that a peer's request may have."""
+        """Return the most bytes that a peer's request may have."""
         return _SMALL
 
     def count(self, host: MessageHost, peer: str, request: Pull) -> Cost:
-        """What it asks for at most."""
+        """Return the most that a request asks for."""
         tables, levels, _ = host.count_rows(request)
         return Cost(0, tables * levels * host.sessions.count_neighbours(peer))
 
     def encode_reply(self, host: MessageHost, peer: str, reply: Shown) -> bytes:
-        """An answer to a peer."""
+        """Encode a reply to a peer."""
         return encode(reply)
 
     def bound_reply(self, host: MessageHost, peer: str, request: Pull) -> int:
-        """Bytes that the answer to our request may have."""
+        """Return the most bytes that the reply to our request may have."""
         return bound_shown(host.count_rows(request), _count_known(host, peer))
 
     def decode_reply(self, host: MessageHost, peer: str, request: Pull, content: bytes) -> Shown:
-        """A peer's answer to our request."""
+        """Decode a peer's reply to our request."""
         return decode_shown(content, host.count_rows(request), _count_known(host, peer))
 
 
 class WalkCalls:
-    """How hosts that learn by walks ask and answer."""
+    """The calls of hosts that learn by walks."""
 
     kind = WALK
 
     def decode_request(self, host: WalkHost, content: bytes) -> WalkRequest:
-        """A peer's request."""
+        """Decode a peer's request."""
         return decode_walk_request(content, host.terms.lock_step)
 
     def bound_request(self, host: WalkHost, peer: str) -> int:
-        """Bytes that a peer's request may have."""
+        """Return the most bytes that a peer's request may have."""
         return _WALKS
 
     def count(self, host: WalkHost, peer: str, request: WalkRequest) -> Cost:
-        """What it asks for at most."""
+        """Return the most that a request asks for."""
         neighbours = host.sessions.count_neighbours(peer) if request.neighbours else 0
         return Cost(len(request.edges), request.size + neighbours)
 
     def encode_reply(self, host: WalkHost, peer: str, reply: WalkReply) -> bytes:
-        """An answer to a peer."""
+        """Encode a reply to a peer."""
         return encode(reply, half=_may_halve(host, peer))
 
     def bound_reply(self, host: WalkHost, peer: str, request: WalkRequest) -> int:
-        """Bytes that the answer to our request may have."""
-        a_row = 16 + 4 * host.terms.tables * host.terms.settings.dimensions
-        return min(LARGEST, a_row * (request.size + _count_known(host, peer)) + 4096)
+        """Return the most bytes that the reply to our request may have."""
+        bytes_per_row = 16 + 4 * host.terms.tables * host.terms.settings.dimensions
+        return min(LARGEST, bytes_per_row * (request.size + _count_known(host, peer)) + 4096)
 
     def decode_reply(self, host: WalkHost, peer: str, request: WalkRequest, content: bytes) -> WalkReply:
-        """A peer's answer to our request."""
+        """Decode a peer's reply to our request."""
         return decode_walk_reply(content, request, host.terms.tables, host.terms.settings.dimensions)
 
 
@@ -133,18 +133,18 @@ def make_host(
     numbers: Mapping[Node, int] | None = None,
     sizes: Mapping[str, int] | None = None,
 ) -> Host:
-    """A host that learns as its terms say."""
+    """Create a host of the kind that its terms ask for."""
     kind = MessageHost if terms.settings.exchange == "messages" else WalkHost
     return kind(terms, neighbourhood, numbers, sizes)
 
 
 def calls_of(host: Host) -> Calls:
-    """How a host asks and answers."""
+    """Return the calls of a host."""
     return MessageCalls() if isinstance(host, MessageHost) else WalkCalls()
 
 
 def _count_known(host: Host, peer: str) -> int:
-    """How many of a peer's nodes are known here."""
+    """Return how many of a peer's nodes are neighbours of nodes here."""
     link = host.sessions.links.get(peer)
     return 0 if link is None else len(link.neighbours)
 

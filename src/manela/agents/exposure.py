@@ -1,9 +1,9 @@
-"""Exposure: what a curious host could have learned of other hosts' edges, by known attacks on its own trace.
+"""Exposure: attacks a host's own trace to measure what a curious host could learn about other hosts' edges.
 
-A host sees vectors of its nodes' neighbours elsewhere, and by messages also what these say of their own neighbours:
-means, sweeps of the start, steps of smoothing. The attacks score pairs of such nodes; the higher a score, the more
-likely is an edge between them. Nodes that are not neighbours of the host's own are in no trace, so no attack can score
-them.
+A host sees the vectors of its nodes' neighbours elsewhere. By messages it also sees values that these compute from
+their own neighbours: means, sweeps of the start, steps of smoothing. The attacks score pairs of such nodes; a higher
+score means that an edge between them is more likely. Nodes that are not neighbours of the host's own nodes are in no
+trace, so no attack can score them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from manela.agents.names import Node
 from manela.agents.neighbourhood import Neighbourhood
 
 Scores = npt.NDArray[np.float32]
-"""How likely an edge is between each node, its own ones last, and each node that was seen, (nodes, seen)."""
+"""Scores for an edge between each node (rows, own nodes last) and each seen node of other hosts, (nodes, seen)."""
 
 _RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
-"""How strongly regressions are held back; an attacker would try several, as which is best depends on the noise."""
+"""Strengths of the ridge penalty; larger ones suit more noise, so an attacker would try several."""
 _NAMES = {START: "sweeps of the start", ROUND: "means in rounds", SMOOTH: "steps of smoothing"}
 
 
@@ -35,11 +35,11 @@ class Record:
     Attributes
     ----------
     nodes : list of Node
-        Whom it has seen, its own nodes last.
+        The nodes that it has seen, its own nodes last.
     seen : int
-        How many of them are other hosts'.
+        How many of them belong to other hosts.
     views : dict of arrays, shape (nodes, levels, m)
-        By phase and number, what was shown; nan where nothing was.
+        What was shown, by phase and number; nan where nothing was shown.
     """
 
     nodes: list[Node]
@@ -48,7 +48,7 @@ class Record:
 
 
 def read_record(facts: Iterable[Mapping[str, Any]], near: Neighbourhood) -> Record:
-    """What the facts of a trace say."""
+    """Collect the facts of a trace into a record."""
     nodes = [*near.strangers, *((name, near.host) for name in near.nodes)]
     rows = {node: row for row, node in enumerate(nodes)}
     views: dict[tuple[int, int], npt.NDArray[np.float32]] = {}
@@ -62,11 +62,11 @@ def read_record(facts: Iterable[Mapping[str, Any]], near: Neighbourhood) -> Reco
         shown = fact["rows"][:, 0]
         view = views.get(at, np.zeros((len(nodes), 0, shown.shape[2]), np.float32))
         if view.shape[1] < shown.shape[1]:
-            more = np.full((len(nodes), shown.shape[1] - view.shape[1], shown.shape[2]), np.nan, np.float32)
-            views[at] = view = np.concatenate((view, more), axis=1)
+            new_levels = np.full((len(nodes), shown.shape[1] - view.shape[1], shown.shape[2]), np.nan, np.float32)
+            views[at] = view = np.concatenate((view, new_levels), axis=1)
         places = [(rows[name, host], place) for place, name in enumerate(fact["nodes"]) if (name, host) in rows]
-        here, there = np.array(places, np.int64).reshape(-1, 2).T
-        view[here, : shown.shape[1]] = shown[there]
+        targets, sources = np.array(places, np.int64).reshape(-1, 2).T
+        view[targets, : shown.shape[1]] = shown[sources]
     seen = len(near.strangers)
     views = {at: views[at] for at in sorted(views) if np.isfinite(views[at][:seen]).any()}
     _fill_gaps(views)
@@ -74,22 +74,22 @@ def read_record(facts: Iterable[Mapping[str, Any]], near: Neighbourhood) -> Reco
 
 
 def _fill_gaps(views: dict[tuple[int, int], npt.NDArray[np.float32]]) -> None:
-    """What was not shown in a round, as it had not changed, is as it was shown last."""
+    """Fill values that were not shown in a round, because they had not changed, with those shown last."""
     last: npt.NDArray[np.float32] | None = None
     for at, view in list(views.items()):
         if at[0] != ROUND:
             continue
         levels = max(view.shape[1], 0 if last is None else last.shape[1])
-        whole = np.full((len(view), levels, view.shape[2]), np.nan, np.float32)
+        filled = np.full((len(view), levels, view.shape[2]), np.nan, np.float32)
         if last is not None:
-            whole[:, : last.shape[1]] = last
-        there = ~np.isnan(view)
-        whole[:, : view.shape[1]][there] = view[there]
-        views[at] = last = whole
+            filled[:, : last.shape[1]] = last
+        is_shown = ~np.isnan(view)
+        filled[:, : view.shape[1]][is_shown] = view[is_shown]
+        views[at] = last = filled
 
 
 def attack(record: Record, near: Neighbourhood) -> dict[str, Scores]:
-    """The scores of all attacks that the record allows, by name."""
+    """Return the scores of all attacks that the record allows, by name."""
     scores = {"own edges: common neighbours": count_common(near)}
     rounds = [view for (phase, _), view in record.views.items() if phase == ROUND]
     if rounds:
@@ -108,7 +108,7 @@ def attack(record: Record, near: Neighbourhood) -> dict[str, Scores]:
 
 
 def try_on_known_edges(scores: Scores, near: Neighbourhood) -> tuple[float, float]:
-    """Average precision of an attack on pairs of own and other nodes, whose edges are known; and that of chance."""
+    """Return the average precision, of an attack and of chance, on pairs of own and other nodes with known edges."""
     own, seen = len(near.nodes), len(near.strangers)
     truth = np.zeros((own, seen), bool)
     away = near.indices >= own
@@ -117,18 +117,18 @@ def try_on_known_edges(scores: Scores, near: Neighbourhood) -> tuple[float, floa
 
 
 def average_precision(truth: npt.NDArray[np.bool_], scores: npt.NDArray[np.floating]) -> float:
-    """The mean, over all that is true, of the share of what is true among what has at least its score."""
+    """Return the average precision: the mean, over all true pairs, of the precision at the rank of their score."""
     order = np.argsort(-scores, kind="stable")
     ranked, sorted_scores = truth[order], scores[order]
-    # what has the same score comes at once
+    # pairs with the same score share one rank
     last = np.append(np.flatnonzero(np.diff(sorted_scores)), len(sorted_scores) - 1)
-    found = np.cumsum(ranked)[last]
-    precision, gained = found / (last + 1), np.diff(np.concatenate(([0], found)))
+    hits = np.cumsum(ranked)[last]
+    precision, gained = hits / (last + 1), np.diff(np.concatenate(([0], hits)))
     return float((precision * gained).sum() / max(1, ranked.sum()))
 
 
 def count_common(near: Neighbourhood) -> Scores:
-    """How many own nodes are neighbours of both: what a host knows without any vector."""
+    """Count the own nodes that are neighbours of both nodes of a pair, which a host knows without any vector."""
     own, seen = len(near.nodes), len(near.strangers)
     joined = np.zeros((own, seen + own), np.float32)
     places = np.where(near.indices >= own, near.indices - own, near.indices + seen)
@@ -140,36 +140,36 @@ View = npt.NDArray[np.float32]
 
 
 def correlate(pairs: list[tuple[View, View]], seen: int) -> Scores:
-    """How like what a node says of its neighbours is to each node."""
-    found = np.zeros((len(pairs[0][0]), seen), np.float32)
+    """Score pairs by the cosine between what a node shows of its neighbours and the rows of each node."""
+    scores = np.zeros((len(pairs[0][0]), seen), np.float32)
     for before, after in pairs:
-        found += _normalise(np.nan_to_num(before)) @ _normalise(np.nan_to_num(after[:seen])).T
-    return _make_symmetric(found)
+        scores += _normalise(np.nan_to_num(before)) @ _normalise(np.nan_to_num(after[:seen])).T
+    return _make_symmetric(scores)
 
 
 def regress(pairs: list[tuple[View, View]], seen: int, ridge: float) -> Scores:
-    """How much of what nodes say of their neighbours is explained by each node: a regression over all pairs of views.
+    """Score pairs by a ridge regression of what nodes show of their neighbours on the rows of all nodes.
 
-    In each pair the second, (nodes, m), is what each node says of its neighbours' rows in the first, (nodes, m).
-    `ridge` is how much of the mean square of rows is added to each, so that the regression is stable.
+    In each pair of views the second, (nodes, m), is what each node computes from its neighbours' rows in the first,
+    (nodes, m). `ridge` times the mean square of rows is added to the diagonal, so that the regression is stable.
     """
     nodes = len(pairs[0][0])
     gram, cross = np.zeros((nodes, nodes)), np.zeros((nodes, seen))
     for before, after in pairs:
-        known, said = np.nan_to_num(before).astype(np.float64), np.nan_to_num(after[:seen]).astype(np.float64)
-        gram += known @ known.T
-        cross += known @ said.T
+        rows, shown = np.nan_to_num(before).astype(np.float64), np.nan_to_num(after[:seen]).astype(np.float64)
+        gram += rows @ rows.T
+        cross += rows @ shown.T
     gram[np.diag_indices(nodes)] += ridge * max(float(np.trace(gram)) / nodes, 1e-30)
-    found = np.linalg.solve(gram, cross)
-    found[np.arange(seen), np.arange(seen)] = 0.0
-    return np.abs(_make_symmetric(found.astype(np.float32)))
+    coefficients = np.linalg.solve(gram, cross)
+    coefficients[np.arange(seen), np.arange(seen)] = 0.0
+    return np.abs(_make_symmetric(coefficients.astype(np.float32)))
 
 
-def _make_symmetric(found: Scores) -> Scores:
-    """What two nodes that were seen say of each other, added."""
-    both = found.copy()
-    both[: found.shape[1]] += found[: found.shape[1]].T
-    return both
+def _make_symmetric(scores: Scores) -> Scores:
+    """Add the scores of both directions for pairs of seen nodes."""
+    symmetric = scores.copy()
+    symmetric[: scores.shape[1]] += scores[: scores.shape[1]].T
+    return symmetric
 
 
 def _normalise(rows: View) -> View:
@@ -178,7 +178,7 @@ def _normalise(rows: View) -> View:
 
 
 def _find_pairs(record: Record) -> dict[str, list[tuple[View, View]]]:
-    """For each kind of message, pairs of views of which the second is said of neighbours' rows in the first."""
+    """Return, for each kind of message, pairs of views: nodes compute the second from neighbours' rows in the first."""
     pairs: dict[str, list[tuple[View, View]]] = {}
     for (phase, number), view in sorted(record.views.items()):
         before = record.views.get((phase, number - 1))
@@ -190,5 +190,5 @@ def _find_pairs(record: Record) -> dict[str, list[tuple[View, View]]]:
 
 
 def _find_changes(pairs: list[tuple[View, View]]) -> list[tuple[View, View]]:
-    """How both views of pairs that follow each other differ."""
-    return [(two[0] - one[0], two[1] - one[1]) for one, two in pairwise(pairs)]
+    """Return the differences between consecutive pairs of views."""
+    return [(later[0] - earlier[0], later[1] - earlier[1]) for earlier, later in pairwise(pairs)]

@@ -41,7 +41,7 @@ _PORTS = range(12_000, 30_000)
 
 
 def split_graph(graph: Graph, hosts: Sequence[str]) -> tuple[dict[str, list[Edge]], dict[Node, int]]:
-    """The edges that each host has of a network, hosts[i] being that of node i; and each node's row in the network."""
+    """Return the edges of each host, where hosts[i] is the host of node i, and each node's row in the network."""
     names = [str(node) for node in graph.nodes.tolist()]
     nodes = list(zip(names, hosts, strict=True))
     if len(set(nodes)) < len(nodes):
@@ -59,7 +59,7 @@ def split_graph(graph: Graph, hosts: Sequence[str]) -> tuple[dict[str, list[Edge
 
 
 def assign(graph: Graph, hosts: int, by: str, seed: int) -> list[str]:
-    """A host for each node: `random`, by `community`, or as a file of lines `node host` says."""
+    """Return a host for each node, chosen `random`, by `community`, or by a file of lines `node host`."""
     if by not in ("random", "community"):
         return _read_assignment(graph, Path(by))
     if not 1 <= hosts <= graph.number_of_nodes:
@@ -82,7 +82,7 @@ class Member:
 
 
 class Federation:
-    """Real daemons on this machine; `running` starts them and leaves none.
+    """Real daemons on this machine; `running` starts them and stops them at the end of its block.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Federation:
             member = Member(check_host_name(name), folder / name, f"127.0.0.1:{port}")
             own = dict(parameters)
             if own.get("pairs") is not None and not lock_step:
-                # a host that goes at its own pace knows of its own nodes only
+                # outside lock-step a host knows only its own nodes, so it gets its share of the pairs
                 own["pairs"] = max(1, round(own["pairs"] * sizes[name] / graph.number_of_nodes))
             init(member.folder, replace(self.config, name=name, listen=member.address, parameters=own))
             with Store(member.folder) as store:
@@ -133,7 +133,7 @@ class Federation:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """All daemons run in this block, and none after it."""
+        """Run all daemons within this block, and stop them after it."""
         with ExitStack() as stack:
             stack.callback(self.stop)
             for member in self.members:
@@ -157,23 +157,23 @@ class Federation:
             process.stdin.close()
 
     def pid(self, member: Member) -> int:
-        """The process of a member's daemon."""
+        """Return the process id of a member's daemon."""
         return self._processes[member.name].pid
 
     def statuses(self) -> list[dict[str, Any]]:
-        """What each member says."""
+        """Return the status of each member."""
         return [{"name": member.name, **read_status(member.folder)} for member in self.members]
 
     def check(self) -> None:
-        """Raise PeerError if a daemon has ended that should run."""
+        """Raise PeerError if a daemon has ended."""
         for member in self.members:
             process = self._processes.get(member.name)
             if process is not None and process.poll() is not None:
                 raise PeerError(f"the daemon of {member.name} has ended with status {process.returncode}: "
-                                f"{self._last_words(member)}")  # fmt: skip
+                                f"{self._read_last_line(member)}")  # fmt: skip
 
     def wait(self, poll: float = 0.1) -> Iterator[list[dict[str, Any]]]:
-        """What members say, now and then, until all are done."""
+        """Yield the statuses of all members every `poll` seconds until all are done."""
         while True:
             statuses = self.statuses()
             yield statuses
@@ -183,7 +183,7 @@ class Federation:
             time.sleep(poll)
 
     def stop(self) -> None:
-        """End all daemons: politely first, then not."""
+        """Stop all daemons with SIGTERM, and kill those that do not stop in time."""
         for process in self._processes.values():
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
@@ -198,15 +198,15 @@ class Federation:
                 process.stdin.close()
 
     def gather(self) -> Embedding:
-        """The vectors of all members, each from its own export, in the order of the network."""
+        """Return the exported vectors of all members, in the order of the network's nodes."""
         exports = {member.name: export(member.folder) for member in self.members}
-        rows = [self.numbers[node, name] for name, found in exports.items() for node in found.nodes.tolist()]
+        rows = [self.numbers[node, name] for name, part in exports.items() for node in part.nodes.tolist()]
         order = np.argsort(rows)
-        vectors = np.concatenate([found.vectors for found in exports.values()])[order]
-        contexts = [found.context for found in exports.values() if found.context is not None]
+        vectors = np.concatenate([part.vectors for part in exports.values()])[order]
+        contexts = [part.context for part in exports.values() if part.context is not None]
         context = np.concatenate(contexts)[order] if contexts else None
-        pairs = sum(found.provenance["pairs_made"] for found in exports.values())
-        rounds = max(found.provenance["rounds_done"] for found in exports.values())
+        pairs = sum(part.provenance["pairs_made"] for part in exports.values())
+        rounds = max(part.provenance["rounds_done"] for part in exports.values())
         provenance = {
             "method": "manela", "hosts": len(self.members), "lock_step": self.config.seed is not None,
             "parameters": {**self.config.parameters}, "pairs_made": pairs, "rounds_done": rounds,
@@ -214,17 +214,17 @@ class Federation:
         return Embedding(self.graph.nodes, vectors, context, provenance)
 
     def traces(self) -> dict[str, list[dict[str, Any]]]:
-        """What was disclosed to each member, if it was traced."""
+        """Return what was disclosed to each member, if the federation was traced."""
         return {member.name: list(read_facts(member.folder / TRACE)) for member in self.members}
 
     def _write_numbers(self, member: Member, edges: list[Edge]) -> None:
-        """The numbers of a host's nodes and of their neighbours, and of no others."""
+        """Write the numbers of a host's nodes and of their neighbours, and of no others."""
         known = {(edge.own, member.name) for edge in edges} | {edge.other for edge in edges if edge.other}
         lines = [f"{name}@{host},{self.numbers[name, host]}" for name, host in known]
         with replace_file(member.folder / self.config.numbers, private=True) as file:
             file.write(("\n".join(lines) + "\n").encode())
 
-    def _last_words(self, member: Member) -> str:
+    def _read_last_line(self, member: Member) -> str:
         lines = (member.folder / "log.jsonl").read_text(encoding="utf-8", errors="replace").splitlines()
         return lines[-1][:300] if lines else "it said nothing"
 
@@ -233,18 +233,21 @@ def _find_communities(graph: Graph) -> npt.NDArray[np.int64]:
     igraph: Any = import_extra("igraph", "io", "splitting by community")
     sources = np.repeat(np.arange(graph.number_of_nodes), graph.degrees)
     once = sources < graph.indices
-    found = igraph.Graph(n=graph.number_of_nodes, edges=np.stack((sources[once], graph.indices[once]), axis=1))
+    network = igraph.Graph(n=graph.number_of_nodes, edges=np.stack((sources[once], graph.indices[once]), axis=1))
     weights = None if graph.weights is None else graph.weights[once].tolist()
-    return np.array(found.community_multilevel(weights=weights).membership, dtype=np.int64)
+    return np.array(network.community_multilevel(weights=weights).membership, dtype=np.int64)
 
 
 def _pack(communities: npt.NDArray[np.int64], hosts: int) -> npt.NDArray[np.int64]:
-    """Communities to hosts, the largest first to the host with the fewest nodes; one too large for a host is cut."""
+    """Assign communities to hosts, the largest first, each to the host with the fewest nodes so far.
+
+    A community that is too large for one host is cut into pieces.
+    """
     places = np.zeros(len(communities), np.int64)
     loads = np.zeros(hosts, np.int64)
     share = -(-len(communities) // hosts)
     members = [np.flatnonzero(communities == c) for c in np.unique(communities)]
-    pieces = [one[first : first + share] for one in members for first in range(0, len(one), share)]
+    pieces = [nodes[first : first + share] for nodes in members for first in range(0, len(nodes), share)]
     for piece in sorted(pieces, key=len, reverse=True):
         place = int(np.argmin(loads))
         places[piece] = place
@@ -259,29 +262,29 @@ def _read_assignment(graph: Graph, path: Path) -> list[str]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"{path}: must be `random`, `community`, or a file of lines `node host`: {error}") from error
-    found: dict[str, str] = {}
+    host_of: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         fields = next(csv.reader(io.StringIO(line))) if "," in line else line.split()
         if not fields or fields[0].startswith("#"):
             continue
         if len(fields) != 2:
             raise FormatError(f"{path}, line {number}: must be `node host`, got {len(fields)} fields")
-        found[fields[0].strip()] = check_host_name(fields[1].strip())
-    missing = [str(node) for node in graph.nodes.tolist() if str(node) not in found]
+        host_of[fields[0].strip()] = check_host_name(fields[1].strip())
+    missing = [str(node) for node in graph.nodes.tolist() if str(node) not in host_of]
     if missing:
         raise FormatError(f"{path}: has no host for {len(missing):,} node(s), such as {missing[0]!r}")
-    return [found[str(node)] for node in graph.nodes.tolist()]
+    return [host_of[str(node)] for node in graph.nodes.tolist()]
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback on which nobody listens, out of those that systems do not hand out to callers."""
+    """Return free loopback ports, below those that systems assign to outgoing connections."""
     ports: list[int] = []
     with ExitStack() as stack:
         while len(ports) < count:
-            found = stack.enter_context(socket.socket())
+            listener = stack.enter_context(socket.socket())
             port = secrets.choice(_PORTS)
             try:
-                found.bind(("127.0.0.1", port))
+                listener.bind(("127.0.0.1", port))
             except OSError:
                 continue
             ports.append(port)

@@ -1,4 +1,4 @@
-"""A host's folder: what is in it, who made it, and whether a daemon runs there."""
+"""A host's folder: creates it, and reads its status and its vectors."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ STATUS, TRACE = "status.json", "trace.jsonl"
 
 
 def init(folder: Path, config: Config) -> None:
-    """Make a host's folder: configuration, key, certificate and an empty store."""
+    """Create a host's folder with a configuration, key, certificate and empty store."""
     if (folder / FILE).exists():
         raise AgentError(f"{folder}: holds a host already")
     make_private_folder(folder)
     with Store(folder, create=config.name) as store:
         if store.get(SECRET) is None:
             store.put(SECRET, str(secrets.randbits(63)))
-    for left in (KEY, CERTIFICATE):  # of an attempt that did not come to its end
-        (folder / left).unlink(missing_ok=True)
+    for leftover in (KEY, CERTIFICATE):  # from an attempt that failed
+        (folder / leftover).unlink(missing_ok=True)
     make_identity(config.name, folder / KEY, folder / CERTIFICATE)
-    # last, for it says that all is there
+    # the configuration comes last: its presence means that the folder is complete
     with replace_file(folder / FILE, private=True) as file:
         file.write(config.write().encode())
 
 
 def read_status(folder: Path) -> dict[str, Any]:
-    """What the daemon in this folder said last, and whether it runs."""
+    """Return the last status that the daemon of this folder has written, and whether it is running."""
     try:
-        found: Any = json.loads((folder / STATUS).read_text(encoding="utf-8"))
-        if not isinstance(found, dict):
+        status: Any = json.loads((folder / STATUS).read_text(encoding="utf-8"))
+        if not isinstance(status, dict):
             raise ValueError("is no object")
     except FileNotFoundError:
-        found = {}
+        status = {}
     except (OSError, ValueError) as error:
         raise AgentError(f"{folder / STATUS}: cannot be read: {error}") from error
-    return {**found, "running": is_running(folder)}
+    return {**status, "running": is_running(folder)}
 
 
 def export(folder: Path) -> Embedding:
-    """A host's own vectors, and nobody else's."""
+    """Return the vectors of a host's own nodes."""
     saved = VectorsFile(folder).load()
     if saved is None:
         raise AgentError(f"{folder}: there are no vectors yet")

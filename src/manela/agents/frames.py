@@ -1,4 +1,4 @@
-"""Frames: a message cut into pieces of bounded size, and put together again."""
+"""Frames: cuts a message into pieces of bounded size, and joins them again."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from manela.errors import MalformedError, OutOfOrderError, TooLargeError, import
 _PROTOBUF: Any = import_extra("google.protobuf.message", "agents", "a host")
 
 PIECE = 1 << 20
-"""Bytes of a frame's content; larger ones hold up what else is on a connection."""
+"""Most bytes of a frame's content; larger frames hold up other calls on the same connection."""
 LARGEST = 1 << 28
-"""Bytes of a message."""
+"""Most bytes of a message; more would let a peer take more memory."""
 _CONTENT = bytes([wire.Frame.CONTENT_FIELD_NUMBER << 3 | 2])
 
 
 def cut(content: bytes, call: int) -> Iterator[bytes]:
-    """A message in frames of bounded size."""
+    """Yield a message as frames of bounded size."""
     last = max(0, (len(content) - 1) // PIECE)
     for number in range(last + 1):
-        # a Frame as protobuf writes it, without the copies that it would make of the content
+        # the encoding of a Frame, without the copies of the content that protobuf would make
         piece = memoryview(content)[number * PIECE : (number + 1) * PIECE]
-        head = wire.Frame(call=call, number=number, last=number == last).SerializeToString()
-        yield b"".join((head, _CONTENT, _varint(len(piece)), piece))
+        header = wire.Frame(call=call, number=number, last=number == last).SerializeToString()
+        yield b"".join((header, _CONTENT, _varint(len(piece)), piece))
 
 
 class Joiner:
-    """Puts the frames of a message together again, as they come."""
+    """Joins the frames of a message as they arrive."""
 
     def __init__(self, call: int | None = None, largest: int = LARGEST) -> None:
         self.call, self.done = call, False
@@ -36,7 +36,7 @@ class Joiner:
         self._size, self._largest = 0, largest
 
     def add(self, content: bytes) -> None:
-        """Take the next frame; it must be the next one, and of this call."""
+        """Add a frame; refuse one that is not the next of this call."""
         frame = wire.Frame()
         try:
             frame.ParseFromString(content)
@@ -56,14 +56,14 @@ class Joiner:
 
     @property
     def content(self) -> bytes:
-        """The whole message."""
+        """The complete message."""
         if not self.done:
             raise MalformedError("the message ends before its last frame")
         return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
 
 
 def join(frames: Iterable[bytes]) -> bytes:
-    """The message of these frames."""
+    """Return the message that these frames make up."""
     joiner = Joiner()
     for frame in frames:
         joiner.add(frame)

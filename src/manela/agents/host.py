@@ -1,7 +1,7 @@
-"""Host: the agents of one organisation's nodes as pure state, whatever the way in which they learn.
+"""Host: the agents of one organisation's nodes as pure state, without socket, clock or thread.
 
-There is no socket, clock or thread in here. `MessageHost` and `WalkHost` are the two ways to learn. Both answer what
-peers ask by `answer`, and say by `script` what they do and need, one thing after the other.
+`MessageHost` and `WalkHost` implement the two ways to learn. Both answer peers' requests with `answer`, and yield from
+`script` the instructions that a driver must follow.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from manela.randomness import CONTEXTS, VECTORS, derive_key, draw_vectors
 from manela.schedule import Schedule, weigh
 
 SESSIONS, ANSWERS, POOLS, NOISE, SAMPLES = range(101, 106)
-"""What a host draws for besides what a run draws for."""
+"""Purposes of random draws that only hosts make; numbered apart from those in `manela.randomness`."""
 
 
 class NotReadyError(Exception):
-    """What is asked for has not begun here; ask again when the host has moved on."""
+    """The host has not reached the requested step yet; ask again later."""
 
 
-# what a host does and needs, one thing after the other
+# instructions to the driver of a host
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """Ask peers by the requests that `ask` gives, and hand what they answer to `receive`.
+    """Send peers the requests that `ask` returns, and pass their replies to `receive`.
 
-    `patient` is whether they are waited for, as all hosts should be at the same step.
+    If `patient`, wait for slower peers, as all hosts should be at the same step.
     """
 
     ask: Callable[[], Mapping[str, Any]]
@@ -51,14 +51,14 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Compute:
-    """Call this, which may take a while, and may run in another thread."""
+    """Call `work`, which may take a while; it may run in another thread."""
 
     work: Callable[[], None]
 
 
 @dataclass(frozen=True)
 class Committed:
-    """A round is over: what was learned can be saved, and edges may change."""
+    """A round is over: the state can be saved, and edges may change."""
 
 
 Instruction = Exchange | Compute | Committed
@@ -66,26 +66,26 @@ Instruction = Exchange | Compute | Committed
 
 @dataclass(frozen=True)
 class Saved:
-    """A host's state as it is kept.
+    """The saved state of a host, its checkpoint.
 
     Attributes
     ----------
     names : list of str
     vectors : array of float32, shape (n, tables, m)
-        As they were learned, to go on from.
+        The learned vectors, before smoothing.
     round, version, pairs : int
     exchange : str
-        By what they were learned.
+        How they were learned: "messages" or "walks".
     falls_at : int, or None
-        The round from which the learning rate falls, where that is known.
+        The round from which the learning rate falls, if that is known.
     more : int, or None
-        Rounds that were added when there was more to learn from.
+        Rounds that were added when learning was reopened.
     taught : dict of int
-        How many edges with each peer have been learned from.
+        The number of edges with each peer that have been learned from.
     edges : str
-        The digest of the nodes and edges that were there when it began to come to its end.
+        Digest of the nodes and edges that the host had when its last phase of learning began.
     smoothed : array of float32, shape (n, m), or None
-        What is exported in place of the vectors, where they are smoothed at the end.
+        The vectors to export instead, if they were smoothed at the end.
     whole : array of bool, shape (n,), or None
         Which nodes were smoothed with all their neighbours.
     """
@@ -105,29 +105,29 @@ class Saved:
 
 
 class Host:
-    """The agents of one host's nodes; a base of the two ways to learn.
+    """The agents of one host's nodes; the base class of the two ways to learn.
 
     Attributes
     ----------
     name : str
     own : int
-        Its nodes, which are the first rows; `known` are these and their neighbours elsewhere.
+        Number of own nodes, which have the first rows; `known` also counts their neighbours elsewhere.
     round : int
         Rounds done.
     version : int
-        How often vectors were changed.
+        Increases whenever vectors change.
     pairs : int
         Update pairs made.
     sizes : dict
-        How many nodes each peer has, as the operator wrote it down.
+        The number of nodes of each peer, as configured by the operator.
     alarms : dict
-        How often a peer's vectors were odd, by peer and kind.
+        How often a peer's vectors were suspicious, by peer and kind.
     taught : dict of int
-        How many edges with each peer have been learned from.
+        The number of edges with each peer that have been learned from.
     has_new_edges : bool
-        Whether nodes or edges have changed since it began to come to its end.
+        Whether nodes or edges have changed since the last phase of learning began.
     can_be_saved : bool
-        Whether its vectors are those after a whole round, or those to begin with.
+        Whether the vectors are initial ones or those after a whole round, and not in the middle of one.
     on_disclosure : callable, or None
         Called with every fact that a peer discloses to this host, for tracing.
     """
@@ -164,16 +164,16 @@ class Host:
         self.heard: dict[str, int] = {}
         self.taught: dict[str, int] = {}
         self.has_new_edges, self._learned_edges = False, near.digest
-        self._more: int | None = None
+        self._extra_rounds: int | None = None
         self.can_be_saved = True
         self.alarms: dict[tuple[str, str], int] = {}
         self._schedule: Schedule | None = None
         self.prepare()
 
-    # who is there
+    # peers
 
     def hello(self) -> Hello:
-        """The greeting of this host."""
+        """Return the greeting of this host."""
         terms = self.terms
         return Hello(
             host=self.name, exchange=terms.settings.exchange, dimensions=terms.settings.dimensions, hops=terms.hops,
@@ -184,19 +184,19 @@ class Host:
         )  # fmt: skip
 
     def greet(self, peer: str, hello: Hello) -> Hello:
-        """Take a peer's greeting, if its terms are ours; returns our own."""
+        """Record a peer's greeting and return our own; refuse a peer with other terms."""
         mine = self.hello()
         self.sessions.greet(peer, hello, mine)
         if self.terms.lock_step:
-            self._schedule = None  # which goes by what all hosts have together
+            self._schedule = None  # in lock-step it depends on the totals of all hosts
         return mine
 
     def admit_edges(
         self, peer: str, introduction: Introduction, found: tuple[Admitted, list[RefusedError]] | None = None
     ) -> tuple[Acceptance, list[RefusedError]]:
-        """Take a peer's edges, those of them that this host has too; the others are refused.
+        """Open a session for those of a peer's edges that this host has too, and refuse the others.
 
-        `found` is what `neighbourhood.admit_edges` gave of them, where that was done elsewhere.
+        `found` is the result of `neighbourhood.admit_edges`, if the caller has it already.
         """
         found = found or self.neighbourhood.admit_edges(peer, introduction.askers, introduction.others)
         acceptance, refusals = self.sessions.open(peer, *found)
@@ -207,14 +207,14 @@ class Host:
         return acceptance, refusals
 
     def record_acceptance(self, peer: str, acceptance: Acceptance) -> int:
-        """Take a peer's answer to our introduction; returns how many edges it does not have."""
+        """Record a peer's answer to our introduction; return how many of our edges it does not have."""
         missing = self.sessions.record_acceptance(peer, acceptance)
         self.heard[peer] = self.round
         self.change_peer(peer)
         return missing
 
     def forget(self, peer: str) -> None:
-        """A peer is no peer any more: keep nothing of it."""
+        """Delete everything about a host that is no longer a peer."""
         self.sessions.forget_all(peer)
         self.heard.pop(peer, None)
         self.taught.pop(peer, None)
@@ -222,68 +222,68 @@ class Host:
         self.drop_peer(peer)
 
     def rows_of(self, peer: str) -> npt.NDArray[np.bool_]:
-        """Which rows are nodes of a peer."""
+        """Return a mask of the rows that are nodes of a peer."""
         mask: npt.NDArray[np.bool_] = self._peer_of == self._place_of_peer.get(peer, -2)
         return mask
 
     def check_numbers(self) -> None:
-        """In lock-step, refuse to begin unless all hosts together have the numbers 0 … n − 1, each once."""
+        """In lock-step, raise unless all hosts together have the node numbers 0 … n − 1, each once."""
         greetings = self.sessions.greetings.values()
         numbers = np.sort(np.concatenate([self.numbers, *(hello.numbers for hello in greetings)]))
         if not np.array_equal(numbers, np.arange(self.own + sum(hello.nodes for hello in greetings))):
             raise AgentError("the numbers of all hosts' nodes must be 0, 1, 2, … without gaps, each once")
 
     def expire(self) -> None:
-        """Do without peers that have been away for too many rounds."""
+        """Stop using the vectors of peers that have been away for too many rounds."""
         for peer, heard in list(self.heard.items()):
             if self.round - heard > self.terms.peers.away and not self.terms.lock_step:
                 del self.heard[peer]
                 self.sessions.forget(peer)
                 self.drop_peer(peer)
 
-    # what the two ways to learn do
+    # what subclasses implement
 
     def prepare(self) -> None:
-        """Make ready what this way to learn needs."""
+        """Set up the state that this way to learn needs."""
         raise NotImplementedError
 
     @property
     def rounds(self) -> int:
-        """R; the most that there may be, while that is not known."""
+        """R, the number of rounds; an upper bound while it is not known."""
         raise NotImplementedError
 
     @property
     def expected_rounds(self) -> int:
-        """About how many rounds there will be."""
+        """The expected number of rounds."""
         return self.rounds
 
     @property
     def done(self) -> bool:
-        """Whether all rounds are over."""
+        """Whether all rounds are done."""
         return self.round >= self.rounds
 
     @property
     def should_go_on(self) -> bool:
-        """Whether there is something to learn from that was not there when it came to its end."""
+        """Whether edges or peers have come that the finished rounds did not learn from."""
         links = self.sessions.links.items()
         return self.has_new_edges or any(len(link.arcs) > self.taught.get(peer, 0) for peer, link in links)
 
     def note_teachers(self) -> None:
-        """A round is over: remember whom it has learned from."""
+        """Record, after a round, with which peers' edges it has learned."""
         for peer, link in self.sessions.links.items():
             self.taught[peer] = max(self.taught.get(peer, 0), len(link.arcs))
 
     def reopen(self, rounds: int | None = None) -> None:
-        """Go on learning for so many rounds after the last, or for as many as suit its nodes."""
+        """Continue learning for this many rounds after the last; the default is up to the subclass."""
         raise NotImplementedError
 
     @property
     def stranded(self) -> bool:
-        """Whether its nodes have neighbours, but only at peers that are away: a round would learn nothing."""
+        """Whether all neighbours of the host's nodes are at peers that are away, so a round would learn nothing."""
         raise NotImplementedError
 
     def script(self) -> Iterator[Instruction]:
-        """What this host does and needs, one thing after the other, to the end of its rounds."""
+        """Yield the instructions to follow, in order, until the last round is done."""
         raise NotImplementedError
 
     def answer(self, peer: str, request: Any) -> Any:
@@ -291,26 +291,26 @@ class Host:
         raise NotImplementedError
 
     def receive(self, peer: str, request: Any, reply: Any) -> list[RefusedError]:
-        """Take a peer's answer to a request; returns what is refused of it."""
+        """Store a peer's reply to a request, and return the refusals of what cannot be used."""
         raise NotImplementedError
 
     def change_peer(self, peer: str) -> None:
-        """A peer has accepted our edges anew."""
+        """Use the edges that a peer has just accepted."""
         raise NotImplementedError
 
     def drop_peer(self, peer: str) -> None:
-        """Do without a peer's vectors."""
+        """Stop using a peer's vectors."""
         raise NotImplementedError
 
     def refresh(self) -> dict[str, Any]:
-        """What to ask peers now and then after the last round."""
+        """Return the requests to send peers periodically after the last round."""
         return {}
 
     def abandon(self) -> None:
-        """End what is being computed, within moments; may be called from any thread."""
+        """Stop the running computation as soon as possible; may be called from any thread."""
         raise NotImplementedError
 
-    # what is kept
+    # vectors, saving and restoring
 
     @property
     def vectors(self) -> VectorRows:
@@ -318,11 +318,11 @@ class Host:
         return self.read_rows(self.tables, np.arange(self.own))
 
     def read_rows(self, tables: list[Any], rows: Integers) -> VectorRows:
-        """Some rows, shape (rows, tables, m)."""
+        """Return the vectors of the given rows, shape (rows, tables, m)."""
         return np.stack([table[rows, : self.terms.settings.dimensions] for table in tables], axis=1)
 
     def read_known(self) -> npt.NDArray[np.float32]:
-        """A copy of the vectors of own nodes, and of neighbours elsewhere as they were shown last, zero if never.
+        """Return a copy of own vectors and of the last vectors that peers have shown, zero for those never shown.
 
         The shape is (known, m).
         """
@@ -331,38 +331,38 @@ class Host:
         return known
 
     def find_smoothed(self) -> npt.NDArray[np.float32] | None:
-        """The smoothed vectors of own nodes, (n, m), None where there are none."""
+        """Return the smoothed vectors of own nodes, (n, m), or None if there are none."""
         return None
 
     def save(self) -> Saved:
-        """The state to go on from."""
+        """Return the state to resume from."""
         return Saved(
             self.neighbourhood.nodes, self.vectors, self.round, self.version, self.pairs, self.terms.settings.exchange,
-            more=self._more, taught=dict(self.taught), edges=self._learned_edges,
+            more=self._extra_rounds, taught=dict(self.taught), edges=self._learned_edges,
         )  # fmt: skip
 
     def restore(self, saved: Saved) -> None:
-        """Go on from what was kept; nodes that are new keep the vectors they began with."""
+        """Resume from a saved state; new nodes keep their initial vectors."""
         shape = (len(self.tables), self.terms.settings.dimensions)
         if saved.vectors.shape[1:] != shape:
             raise AgentError(
-                f"the vectors kept have the shape {saved.vectors.shape[1:]}, and the configuration says {shape}: begin "
-                "in a new folder, or change it back"
+                f"the saved vectors have the shape {saved.vectors.shape[1:]}, but the configuration says {shape}: "
+                "begin in a new folder, or change it back"
             )
         here, there = self._match(saved.names)
         for k, table in enumerate(self.tables):
             table[here, : shape[1]] = saved.vectors[there, k]
         self.round, self.pairs = saved.round, saved.pairs
-        self._more, self.taught = saved.more, dict(saved.taught)
+        self._extra_rounds, self.taught = saved.more, dict(saved.taught)
         self._learned_edges = saved.edges or self.neighbourhood.digest
         self.has_new_edges = self._learned_edges != self.neighbourhood.digest
-        # peers must not take vectors for old that they have not seen
+        # the version must be higher than any that peers have seen, or they would take new vectors for old ones
         self.version = saved.round if self.terms.lock_step else saved.version + 1
 
     def renew(self, neighbourhood: Neighbourhood) -> Self:
-        """The same host with other edges, at the same round and with its own vectors.
+        """Return the same host with other edges, at the same round and with its own vectors.
 
-        Greetings stay. The peers' vectors do not: introductions are made anew, and what is needed is asked for again.
+        Greetings are kept. Sessions and peers' vectors are not: peers must be introduced and asked again.
         """
         new = type(self)(self.terms, neighbourhood, sizes=self.sizes)
         new.restore(self.save())
@@ -371,7 +371,7 @@ class Host:
         return new
 
     def _match(self, names: Iterable[str]) -> tuple[Integers, Integers]:
-        """The rows of those nodes of a list that are nodes here, and their places in the list."""
+        """Return the rows of the listed names that are nodes here, and their positions in the list."""
         rows = self.neighbourhood.rows
         pairs = [(rows[name], place) for place, name in enumerate(names) if name in rows]
         return tuple(np.array(pairs, dtype=np.int64).reshape(-1, 2).T)  # type: ignore[return-value]
@@ -387,7 +387,7 @@ class Host:
         )
 
     def total_of_all(self) -> Totals:
-        """In lock-step, what all hosts have together, each sum in one number."""
+        """In lock-step, return the totals over all hosts, each sum as a single number."""
         parts = [self._total(), *(hello.totals for hello in self.sessions.greetings.values())]
 
         def add(name: str) -> tuple[float, ...]:
@@ -400,17 +400,17 @@ class Host:
 
 
 def exact_sum(values: Iterable[float]) -> tuple[float, ...]:
-    """A few numbers whose sum is exactly that of the values, so that sums of several hosts add up in any order.
+    """Return a few floats whose exact sum is that of the values, so that hosts' sums can be added in any order.
 
     Examples
     --------
     >>> exact_sum([0.1, 0.2, 1e20])
     (1e+20, 0.30000000000000004, -2.7755575615628914e-17)
     """
-    rest, parts = [float(value) for value in values], []
-    while (part := math.fsum(rest)) != 0.0:
+    remainder, parts = [float(value) for value in values], []
+    while (part := math.fsum(remainder)) != 0.0:
         parts.append(part)
-        rest.append(-part)
+        remainder.append(-part)
     return tuple(parts)
 
 

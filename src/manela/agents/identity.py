@@ -1,4 +1,4 @@
-"""Identity: a host's key and certificate, and how peers tell certificates apart."""
+"""Identity: creates, reads and compares the keys and certificates of hosts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VALID = datetime.timedelta(days=825)
 
 
 def make_identity(name: str, key_file: Path, certificate_file: Path) -> None:
-    """Write a new key, readable by its owner only, and a certificate for this name that it signs itself."""
+    """Write a new key, readable by its owner only, and a self-signed certificate for this name."""
     check_host_name(name)
     x509: Any = import_extra("cryptography.x509", "agents", "a host's key")
     from cryptography.hazmat.primitives import hashes, serialization
@@ -29,7 +29,7 @@ def make_identity(name: str, key_file: Path, certificate_file: Path) -> None:
 
     key = ec.generate_private_key(ec.SECP256R1())
     own_id = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    # two certificates of one host must not have one subject: whoever has pinned both would check one against the other
+    # two certificates of a host need different subjects: a peer that pins both would verify one against the other
     subject = x509.Name(
         [
             x509.NameAttribute(x509.NameOID.COMMON_NAME, name),
@@ -64,7 +64,7 @@ def make_identity(name: str, key_file: Path, certificate_file: Path) -> None:
 
 
 def read_certificate(path: Path) -> str:
-    """A certificate in PEM, checked to be one."""
+    """Read and check a certificate in PEM."""
     try:
         return check_certificate(path.read_text(encoding="ascii"), str(path))
     except OSError as error:
@@ -74,7 +74,7 @@ def read_certificate(path: Path) -> str:
 
 
 def check_certificate(text: str, source: str) -> str:
-    """The certificate in a text, in the one form by which certificates are compared."""
+    """Return the certificate in a text, in the normal form in which certificates are compared."""
     x509: Any = import_extra("cryptography.x509", "agents", "a certificate")
     from cryptography.hazmat.primitives import serialization
 
@@ -86,7 +86,7 @@ def check_certificate(text: str, source: str) -> str:
 
 
 def fetch_certificate(address: str, seconds: float) -> str:
-    """The certificate that whoever listens at an address shows; whether to believe it is for the caller to say."""
+    """Return the certificate that the server at an address shows; the caller must decide whether to trust it."""
     host, _, port = address.rpartition(":")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -106,34 +106,34 @@ def fetch_certificate(address: str, seconds: float) -> str:
 
 
 def name_of(certificate: str) -> str:
-    """The name that a certificate is for."""
+    """Return the name that a certificate is for."""
     x509: Any = import_extra("cryptography.x509", "agents", "a certificate")
 
-    found = x509.load_pem_x509_certificate(certificate.encode())
-    names = found.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    parsed = x509.load_pem_x509_certificate(certificate.encode())
+    names = parsed.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
     return str(names[0].value) if names else ""
 
 
 def expiry_of(certificate: str) -> datetime.datetime:
-    """When a certificate ends."""
+    """Return when a certificate expires."""
     x509: Any = import_extra("cryptography.x509", "agents", "a certificate")
 
-    found: datetime.datetime = x509.load_pem_x509_certificate(certificate.encode()).not_valid_after_utc
-    return found
+    expiry: datetime.datetime = x509.load_pem_x509_certificate(certificate.encode()).not_valid_after_utc
+    return expiry
 
 
 def fingerprint(certificate: str) -> str:
-    """SHA-256 of a certificate, as people compare it by telephone."""
+    """Return the SHA-256 of a certificate as pairs of hexadecimal digits, for people to compare."""
     x509: Any = import_extra("cryptography.x509", "agents", "a certificate")
     from cryptography.hazmat.primitives import serialization
 
-    found = x509.load_pem_x509_certificate(certificate.encode()).public_bytes(serialization.Encoding.DER)
-    digest = hashlib.sha256(found).hexdigest().upper()
+    content = x509.load_pem_x509_certificate(certificate.encode()).public_bytes(serialization.Encoding.DER)
+    digest = hashlib.sha256(content).hexdigest().upper()
     return ":".join(digest[i : i + 2] for i in range(0, len(digest), 2))
 
 
 def check_key(key_file: Path, certificate: str) -> None:
-    """Refuse a certificate that is not that of the key."""
+    """Raise unless the certificate belongs to the key."""
     x509: Any = import_extra("cryptography.x509", "agents", "a certificate")
     from cryptography.hazmat.primitives import serialization
 
@@ -146,9 +146,9 @@ def check_key(key_file: Path, certificate: str) -> None:
 
 
 def find_certificate(certificates: Iterable[str], print_: str) -> str:
-    """The one of some certificates whose fingerprint begins with these digits."""
-    wanted = print_.replace(":", "").upper()
-    found = [one for one in certificates if fingerprint(one).replace(":", "").startswith(wanted)]
-    if len(wanted) < _FEWEST_DIGITS or len(found) != 1:
+    """Return the certificate whose fingerprint starts with these digits; raise unless there is exactly one."""
+    prefix = print_.replace(":", "").upper()
+    matches = [pem for pem in certificates if fingerprint(pem).replace(":", "").startswith(prefix)]
+    if len(prefix) < _FEWEST_DIGITS or len(matches) != 1:
         raise AgentError(f"a fingerprint must begin as just one does, with {_FEWEST_DIGITS} digits or more: {print_}")
-    return found[0]
+    return matches[0]

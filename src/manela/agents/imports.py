@@ -1,4 +1,4 @@
-"""The part of a network that is a host's own, imported from where it lives into the host's store."""
+"""Imports the edges of a host's nodes from a source into the host's store."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from manela.sources.state import ImportState
 from manela.sources.ties import Ties
 
 FOLDER = "imports"
-"""In a host's folder: how far each source was read."""
+"""Folder in a host's folder that holds the import state of each source."""
 _BY_HAND = "by hand"
-"""Name of a mark: edges of the source that an operator had written down before."""
+"""Key in an import state: edges of the source that an operator had added before."""
 
 
 @dataclass(frozen=True)
 class Imported:
-    """What came of an import: edges added or changed, removed, with hosts that are no peers, and with odd names."""
+    """Counts of an import: edges added or changed, removed, with hosts that are no peers, and with invalid names."""
 
     edges: int
     removed: int
@@ -43,13 +43,13 @@ class Imported:
 
 
 def import_to_host(home: Path, source: Source) -> Imported:
-    """Read a source, and put the edges of own nodes into a host's store; edges that the source lost are removed.
+    """Read a source, add the edges of own nodes to a host's store, and remove edges that the source no longer has.
 
     An edge of several sources has the sum of their weights, and stays while one of them has it. Edges that an operator
-    added by hand stay as they are.
+    added by hand do not change.
 
-    Edges are with own nodes and with those of peers. Others are kept beside the store, and taken by the next import
-    after their host has become a peer.
+    The store gets edges to own nodes and to nodes of peers. Edges to other hosts stay in the import state; the next
+    import adds them if their host has become a peer.
     """
     host = read_config(home / FILE).name
     if source.own_hosts and host not in source.own_hosts:
@@ -65,7 +65,7 @@ def import_to_host(home: Path, source: Source) -> Imported:
     with Store(home) as store, ImportState(file, source.key) as state:
         before = _sum_up(state.read_ties(), host, own_hosts)[0]
         in_store = {(edge.own, edge.other) for edge in store.edges() if edge.other is not None}
-        # what an operator wrote down stays as it is, whatever sources say
+        # edges that an operator added never change, whatever sources say
         by_hand = {_as_pair(row) for row in state.get(_BY_HAND, [])} & in_store
         by_hand |= in_store - before.keys() - others.keys()
         for ties in source.read(state):
@@ -83,7 +83,7 @@ def import_to_host(home: Path, source: Source) -> Imported:
         removed = sum(store.remove_edge(Edge(*ends)) for ends in gone - others.keys())
         edges += [Edge(*ends, others[ends]) for ends in gone & others.keys() if ends[1][1] in known]
         taken = store.add_edges(edges)
-        state.commit()  # if it is not reached, the next import does the same again
+        state.commit()  # last, so that an import that fails before is repeated by the next
     strangers = sum(ends[1][1] not in known for ends in now)
     return Imported(taken, removed, strangers, odd)
 
@@ -97,12 +97,12 @@ def _as_pair(row: list[str]) -> Pair:
 
 
 def _sum_up(batches: Iterable[Ties], host: str, own_hosts: set[str]) -> tuple[dict[Pair, float], int]:
-    """The weight of each edge of the host's; one that is there both ways is one. And how many can be no edges."""
+    """Return the weight of each edge of the host, with both directions added up, and how many ties are no edge."""
     weights: dict[Pair, float] = {}
     odd = 0
     for ties in batches:
-        each = [1.0] * len(ties.own) if ties.weights is None else ties.weights.tolist()
-        for own, other, weight in zip(ties.own, ties.other, each, strict=True):
+        batch_weights = [1.0] * len(ties.own) if ties.weights is None else ties.weights.tolist()
+        for own, other, weight in zip(ties.own, ties.other, batch_weights, strict=True):
             ends = _as_ends(own, other, host, own_hosts)
             if ends is None:
                 odd += 1
@@ -112,7 +112,7 @@ def _sum_up(batches: Iterable[Ties], host: str, own_hosts: set[str]) -> tuple[di
 
 
 def _read_others(folder: Path, file: Path, host: str, own_hosts: set[str]) -> dict[Pair, float]:
-    """The weights of edges by all sources that were imported before, but one."""
+    """Return the summed edge weights of all sources imported before, except the one with this file."""
     weights: dict[Pair, float] = {}
     for path in sorted(folder.glob("*.db")):
         if path != file:
@@ -123,17 +123,17 @@ def _read_others(folder: Path, file: Path, host: str, own_hosts: set[str]) -> di
 
 
 def _as_ends(own: str, other: str, host: str, own_hosts: set[str]) -> Pair | None:
-    """The ends of an edge of the host's, an own node first; None if an end can be no node."""
-    one_end, other_end = _as_node(own, host, own_hosts), _as_node(other, host, own_hosts)
-    if one_end is None or other_end is None or one_end == other_end:
+    """Return the ends of an edge of the host, an own node first, or None if it is no edge of the host."""
+    first, second = _as_node(own, host, own_hosts), _as_node(other, host, own_hosts)
+    if first is None or second is None or first == second:
         return None
-    if one_end[1] != host or (other_end[1] == host and other_end < one_end):
-        one_end, other_end = other_end, one_end
-    return (one_end[0], other_end) if one_end[1] == host else None
+    if first[1] != host or (second[1] == host and second < first):
+        first, second = second, first
+    return (first[0], second) if first[1] == host else None
 
 
 def _as_node(text: str, host: str, own_hosts: set[str]) -> Node | None:
-    """`name@host` as a node; without a host, or with another one of one's own, an own node."""
+    """Parse `name@host`; without a host, or with another of the own hosts, it is an own node; None if invalid."""
     name, at, where = text.strip().rpartition("@")
     if not at or where == host:
         node = (name if at else text.strip(), host)

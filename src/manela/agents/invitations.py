@@ -1,4 +1,4 @@
-"""Invitations: one line by which a host is made known to another, as device ids are by other programs."""
+"""Invitations: a line of text that introduces one host to the operator of another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from manela.errors import AgentError
 _PREFIX = "manela:"
 _LINE = re.compile(re.escape(_PREFIX) + r"([^@\s]+)@(\S+)#([0-9A-Fa-f:]+)")
 _HEX = 64
-"""Digits of a fingerprint."""
+"""Hexadecimal digits of a fingerprint."""
 
 
 class Invitation(NamedTuple):
@@ -35,7 +35,7 @@ class Invitation(NamedTuple):
 
 
 def read_invitation(line: str) -> Invitation:
-    """The invitation in a line."""
+    """Parse the invitation in a line."""
     match = _LINE.fullmatch(line.strip())
     if match is None:
         raise AgentError(f"an invitation must be {_PREFIX}NAME@ADDRESS#FINGERPRINT, got {line[:100]!r}")
@@ -46,7 +46,7 @@ def read_invitation(line: str) -> Invitation:
 
 
 def accept_invitation(invitation: Invitation, seconds: float = 10.0) -> str:
-    """The certificate of an invited host, which its daemon shows, if it has the fingerprint of the invitation."""
+    """Fetch the certificate of an invited host from its daemon; raise unless it has the invited fingerprint."""
     shown = fetch_certificate(invitation.address, seconds)
     if fingerprint(shown).replace(":", "") != invitation.print_:
         raise AgentError(

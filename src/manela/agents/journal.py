@@ -1,4 +1,4 @@
-"""Journal: what was refused, written down now and then, alike ones together."""
+"""Journal: collects refusals, and writes them to the store and the log in batches."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from manela.agents.store import Store
 from manela.errors import OutputError, RefusedError
 
 _MOST_UNWRITTEN_OF_ONE = 20
-"""Different refusals of one peer that are kept apart between two writings; more are counted together."""
-
-
+"""Different refusals of one peer per batch; any more are counted together as "and others"."""
 _MOST_NOT_STORED = 1000
-"""Lines that wait until they can be written to the store."""
+"""Lines that wait while the store cannot be written; more take memory, and beyond it the oldest are lost."""
 
 
 class Journal:
-    """Collects refusals until they are written to the store and the log."""
+    """Collects refusals, with equal ones counted together, until they are written."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -27,7 +25,7 @@ class Journal:
         self._not_stored: deque[tuple[str, str, str]] = deque(maxlen=_MOST_NOT_STORED)
 
     def add(self, peer: str, refusal: RefusedError) -> None:
-        """Something was refused."""
+        """Add a refusal."""
         key = (peer, str(refusal.reason), str(refusal))
         if key not in self._unwritten:
             if self._kinds[peer] >= _MOST_UNWRITTEN_OF_ONE:
@@ -36,13 +34,13 @@ class Journal:
         self._unwritten[key] += 1
 
     async def flush(self) -> None:
-        """Write down what was refused since, while others go on."""
+        """Write the collected refusals in a thread."""
         waiting = self._take()
         if waiting or self._not_stored:
             await asyncio.to_thread(self._write, waiting)
 
     def flush_now(self) -> None:
-        """Write down what was refused since."""
+        """Write the collected refusals before returning."""
         self._write(self._take())
 
     def _take(self) -> Counter[tuple[str, str, str]]:
@@ -61,5 +59,5 @@ class Journal:
             if lines:
                 self._store.audit(lines)
         except OutputError:
-            self._not_stored.extend(lines)  # the latest of them, until there is room again
+            self._not_stored.extend(lines)  # keeps only the latest
             raise

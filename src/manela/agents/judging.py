@@ -1,4 +1,4 @@
-"""Judge: whether peers are believed, by how like their nodes are to ours that they are neighbours of."""
+"""Judge: decides which peers are believed, by how similar their nodes are to their neighbours here."""
 
 from __future__ import annotations
 
@@ -13,27 +13,30 @@ from manela.agents.sessions import Link
 from manela.agents.trust import FEWEST_NODES, Trust
 
 _FEWEST_ARCS = 8
-"""Arcs that are needed to judge a peer by; with fewer, chance would."""
+"""Least number of arcs to judge a peer; if larger, peers with few edges are never judged; if smaller, by chance."""
 _SAMPLE = 2000
-"""Arcs by which a peer is judged; more take longer, and are hardly more certain."""
+"""Most arcs and vectors by which a peer is judged; more take longer, and are hardly more certain."""
 _SAME = 0.9
-"""How much of the size of a peer's vectors may be in their mean; a constant vector has 1, honest ones less than 0.6."""
+"""Largest share of the mean in the mean square of a peer's vectors; if larger, near-constant vectors pass.
+
+Constant vectors have 1, honest ones less than 0.6.
+"""
 _CERTAIN = 5
-"""Exchanges in which a peer must not be believed for an alarm; honest ones may not be for a moment."""
+"""Exchanges without trust that raise an alarm; more delay it, fewer accuse honest peers that fail for a moment."""
 
 Read = Callable[[Integers], npt.NDArray[np.float32]]
-"""The vectors of some nodes, as they were shown last."""
+"""Returns the last shown vectors of the given rows."""
 
 
 class Judge:
-    """Judges peers by a sample of the arcs to their nodes, beside one of the arcs between own nodes.
+    """Judges peers by comparing a sample of the arcs to their nodes with a sample of the arcs between own nodes.
 
     Attributes
     ----------
     distrusted : dict of int
-        Peers whose vectors are not used, and for how many exchanges now.
+        Peers whose vectors are not used, and the number of exchanges since.
     clipped : dict of float
-        The share of a peer's vectors that were too long in its last answer.
+        The share of a peer's vectors that were too long in its last reply.
     """
 
     def __init__(self, near: Neighbourhood, trust: Trust, key: int) -> None:
@@ -41,18 +44,18 @@ class Judge:
         self.distrusted: dict[str, int] = {}
         self.clipped: dict[str, float] = {}
         random = np.random.default_rng(key)
-        # under "" those between own nodes
+        # the key "" stands for arcs between own nodes
         arcs = {"": np.flatnonzero(near.indices < len(near.nodes)), **{peer: near.arcs_to(peer) for peer in near.peers}}
         self._samples: dict[str, Integers] = {
-            peer: random.choice(these, min(len(these), _SAMPLE), replace=False)
-            for peer, these in arcs.items()
-            if len(these) or not peer
+            peer: random.choice(candidates, min(len(candidates), _SAMPLE), replace=False)
+            for peer, candidates in arcs.items()
+            if len(candidates) or not peer
         }
 
     def judge(
         self, links: Mapping[str, Link], seen: npt.NDArray[np.bool_], read: Read, number: int
     ) -> tuple[bool, Iterable[str]]:
-        """Judge all peers in a round; returns whether others are believed now, and of whom an alarm is raised."""
+        """Judge all peers in round `number`; return whether trust in any has changed, and the peers to report."""
         own = self._measure_likeness(self._samples[""], read)
         changed, alarms = False, []
         for peer in list(links):
@@ -77,9 +80,9 @@ class Judge:
         return changed, alarms
 
     def _measure_likeness(self, arcs: Integers, read: Read) -> float:
-        """The mean cosine of the vectors at both ends of some arcs, less what those of each side have in common.
+        """Return the mean cosine between the two ends of the arcs, after subtracting the mean of each side.
 
-        That is pushed to and fro by common negatives, at each host in its own time.
+        Common negatives shift the mean, at each host at a different time, so it says nothing about honesty.
         """
         if not len(arcs):
             return 0.0
@@ -91,7 +94,7 @@ class Judge:
 
 
 def _are_constant(vectors: npt.NDArray[np.float32]) -> bool:
-    """Whether many vectors are nearly the same."""
+    """Return whether the vectors are enough to judge, and nearly all the same."""
     if len(vectors) < FEWEST_NODES:
         return False
     wide = vectors.astype(np.float64)

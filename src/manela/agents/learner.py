@@ -1,4 +1,4 @@
-"""Learner: takes a host through what it has to do, with whoever of its peers is there."""
+"""Learner: follows a host's script, exchanging messages with the peers that can be reached."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from manela.agents.service import Service
 from manela.errors import PeerError, RefusedError, SessionError, TooSlowError
 
 _FIRST_PAUSE = 0.2
-_LOOK = 0.1
-"""Seconds between two looks for peers that are away."""
+"""Seconds before the first retry of a peer; each failure doubles the pause."""
+_POLL = 0.1
+"""Seconds between two checks of peers that are away; larger values waste more time once a peer is back."""
 _REFILL = 0.05
-"""The part of the time in which a peer answers for which it may be waited for later; more lets it slow others down."""
-_STAY = 2.0
-"""Seconds between two looks at peers after the last round."""
+"""Seconds of patience that a peer regains per second in which it answers; larger values let it slow others down."""
+_REFRESH = 2.0
+"""Seconds between two requests to peers after the last round; larger values notice new peers and edges later."""
 
 
 @dataclass
 class _Contact:
-    """Where a peer stands: asked, away, or free to be asked."""
+    """The state of a peer: being asked, away, or free to be asked."""
 
     call: asyncio.Task[Any] | None = None
     request: Any = None
@@ -39,26 +40,26 @@ class _Contact:
 
 @dataclass
 class Learner:
-    """Takes a host through what it has to do.
+    """Follows a host's script.
 
     Attributes
     ----------
     service : Service
-        Whose host learns.
+        The service whose host learns.
     peers : list of str
-        Whom to learn with.
+        The peers to learn with.
     on_commit : callable
-        Awaited after each round, to keep what was learned; in lock-step before peers see it.
+        Awaited after each round, to save what was learned; in lock-step before peers see it.
     tell : callable
-        Told in words what happens with peers, once for each change.
+        Called with a message for each change of a peer's state.
     grace : float
-        Seconds that a free-running round waits for peers.
+        Seconds that a free-running round waits for replies.
     wait : float
-        Seconds for which no rounds are spent while a peer is away; those that come and go are waited for less.
+        Seconds for which rounds pause while a peer is away; a peer that comes and goes uses this time up.
     finish : float
         Seconds that a step of the start or of smoothing waits for peers.
     longest_pause : float
-        Seconds between two attempts at a peer that is away, at most.
+        Longest pause in seconds between two retries of a peer that is away.
     """
 
     service: Service
@@ -74,20 +75,20 @@ class Learner:
     _late: set[str] = field(default_factory=set)
 
     def end(self) -> None:
-        """Stop within moments; nothing of the round that is being computed counts."""
+        """Stop as soon as possible and discard the unfinished round."""
         self.stop.set()
         self.host.abandon()
 
     def trouble_with(self, peer: str) -> str:
-        """Why a peer is away, empty if it is not."""
+        """Return why a peer is away, or "" if it is not."""
         return self.contacts[peer].trouble if peer in self.contacts else ""
 
     def seen(self, peer: str) -> float | None:
-        """When a peer has answered last, in seconds since 1970."""
+        """Return when a peer last answered, in seconds since 1970, or None if never."""
         return self.contacts[peer].seen if peer in self.contacts else None
 
     def forget(self, peer: str) -> None:
-        """A peer is no peer any more."""
+        """Cancel all calls to a host that is no longer a peer."""
         contact = self.contacts.pop(peer, None)
         for task in (contact.call, contact.meeting) if contact is not None else ():
             if task is not None:
@@ -95,17 +96,17 @@ class Learner:
 
     @property
     def host(self) -> Host:
-        """The host, as it is now."""
+        """The host; it is replaced when edges change."""
         return self.service.host
 
     async def meet_all(self, patience: float) -> None:
-        """Meet all peers, or those that are there when patience is over."""
+        """Meet all peers; after `patience` seconds go on without those that are missing."""
         until = time.monotonic() + patience
         missing = list(self.peers)
         pause = _FIRST_PAUSE / 2
         while missing and not self.stop.is_set():
             met = await asyncio.gather(*(self._meet(peer) for peer in missing))
-            missing = [peer for peer, there in zip(missing, met, strict=True) if not there]
+            missing = [peer for peer, was_met in zip(missing, met, strict=True) if not was_met]
             if not missing or time.monotonic() > until:
                 break
             await asyncio.sleep(pause)
@@ -116,10 +117,10 @@ class Learner:
             self.tell(f"goes on without {', '.join(missing)}")
 
     async def run(self, changed: Callable[[], bool] = lambda: False) -> None:
-        """Do all that the host has to do.
+        """Follow the host's script to its end.
 
-        `changed` is asked after each round whether the host was replaced, as edges have changed; then the new one's
-        script is followed from where it is.
+        `changed` is called after each round and returns whether the host was replaced because edges have changed. If
+        so, the script of the new host is followed.
         """
         if self.host.terms.lock_step:
             self.host.check_numbers()
@@ -127,7 +128,7 @@ class Learner:
             pass
 
     async def _follow(self, script: Iterator[Instruction], changed: Callable[[], bool]) -> bool:
-        """Do what a script says, to its end; returns whether it was left because the host was replaced."""
+        """Follow a script to its end; return whether it was left because the host was replaced."""
         for instruction in script:
             if isinstance(instruction, Exchange):
                 self.service.moved()
@@ -135,7 +136,7 @@ class Learner:
             elif isinstance(instruction, Compute):
                 await asyncio.to_thread(instruction.work)
                 if self.stop.is_set():
-                    next(script, None)  # the host takes back what was not finished
+                    next(script, None)  # lets the host undo the unfinished round
                     return False
             elif isinstance(instruction, Committed):
                 await self.on_commit()
@@ -147,7 +148,7 @@ class Learner:
         return False
 
     async def stay(self, changed: Callable[[], bool] = lambda: False) -> None:
-        """After the last round, keep knowing peers and what they have, until there is something new to learn from."""
+        """After the last round, stay in contact with peers until `changed` returns True."""
         while not self.stop.is_set():
             self._meet_again()
             if changed():
@@ -155,7 +156,7 @@ class Learner:
             requests = self.host.refresh()
             await asyncio.gather(*(self._refresh(peer, request) for peer, request in requests.items()))
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.stop.wait(), _STAY)
+                await asyncio.wait_for(self.stop.wait(), _REFRESH)
 
     # asking
 
@@ -174,10 +175,10 @@ class Learner:
             while True:
                 try:
                     return await self.service.ask(peer, requests[peer])
-                except TooSlowError:  # it is still at the step before
+                except TooSlowError:  # the peer is still at an earlier step
                     if self.stop.is_set():
                         raise
-                    await asyncio.sleep(_LOOK)
+                    await asyncio.sleep(_POLL)
 
         peers = list(requests)
         for peer, reply in zip(peers, await asyncio.gather(*(ask(peer) for peer in peers)), strict=True):
@@ -185,29 +186,29 @@ class Learner:
                 raise PeerError(f"{peer} sent what cannot be used: {refusal}")
 
     async def _ask_patiently(self, exchange: Exchange) -> None:
-        """Ask all peers, and wait for those that are behind, up to a deadline; the others are done without."""
+        """Ask all peers and wait for slower ones until a deadline; then go on without those that are missing."""
         until = time.monotonic() + self.finish
 
         async def ask(peer: str) -> None:
             while time.monotonic() < until and not self.stop.is_set():
                 request = exchange.ask().get(peer)
                 if request is None and not await self._meet(peer):
-                    await asyncio.sleep(_LOOK)
+                    await asyncio.sleep(_POLL)
                 if request is None:
                     continue
                 try:
                     reply = await self.service.ask(peer, request)
-                except TooSlowError:  # it is still at a step before
-                    await asyncio.sleep(_LOOK)
+                except TooSlowError:  # the peer is still at an earlier step
+                    await asyncio.sleep(_POLL)
                 except (PeerError, RefusedError) as error:
                     self._note_failure(peer, error)
-                    await asyncio.sleep(_LOOK)
+                    await asyncio.sleep(_POLL)
                 else:
                     self.service.receive(peer, request, reply)
                     self._late.discard(peer)
                     return
                 if peer in self._late:
-                    return  # it has been waited for before
+                    return  # it was late before, so it is asked only once
 
         asking = {asyncio.create_task(ask(peer)): peer for peer in exchange.ask()}
         stopping = asyncio.create_task(self.stop.wait())
@@ -223,11 +224,14 @@ class Learner:
         await asyncio.gather(*asking, stopping, return_exceptions=True)
 
     async def _ask_freely(self, exchange: Exchange) -> None:
-        """Ask whoever is free, wait a moment, and take what has come; what comes later is taken then."""
+        """Ask the peers that have no open call, wait for `grace` seconds, and store the replies that have come.
+
+        Later replies are stored in a later round.
+        """
         self._late.clear()
         self._meet_again()
         while (self._should_wait() or self.host.stranded) and not self.stop.is_set():
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(_POLL)
             self._meet_again()
         asked = []
         for peer, request in exchange.ask().items():
@@ -246,12 +250,12 @@ class Learner:
                     self.service.receive(peer, request, reply)
 
     def _should_wait(self) -> bool:
-        """Whether somebody is away for whom there is patience left, which is used up by this."""
+        """Return whether a peer is away for which patience is left; each call uses up some of it."""
         waits = False
         for peer in self.peers:
             contact = self._contact(peer)
             if contact.trouble and contact.patience > 0.0:
-                contact.patience -= _LOOK
+                contact.patience -= _POLL
                 waits = True
         return waits
 
@@ -284,12 +288,12 @@ class Learner:
     # meeting
 
     def _note_failure(self, peer: str, error: PeerError | RefusedError) -> None:
-        """A peer has not answered: try again later, or at once where it only has to be introduced to."""
+        """Handle a failed call: retry later, or at once if the peer only needs a new introduction."""
         contact = self._contact(peer)
         if isinstance(error, SessionError):
             self.host.sessions.forget(peer)
             if contact.pause == _FIRST_PAUSE:
-                # it has answered before and was restarted, or its edges have changed: meet it at once
+                # the peer answered before, so it was restarted or its edges have changed: meet it again at once
                 contact.pause *= 2
                 return
         self._back_off(peer, str(error))
@@ -314,17 +318,17 @@ class Learner:
         if contact.trouble:
             self.tell(f"{peer} is here")
         contact.seen = time.time()
-        # the pause stays until it has answered for once
+        # the pause is reset only when the peer answers a request
         contact.trouble, contact.again = "", 0.0
         return True
 
     def _meet_again(self) -> None:
-        """Begin to meet those who are away, when it is time again."""
+        """Start to meet the peers that are away and due for a retry."""
         for peer in self.peers:
             contact = self._contact(peer)
             if contact.meeting is not None and contact.meeting.done():
                 contact.meeting = None
-            # one that does not answer may have been started anew, and must be met then
+            # a peer that does not answer may have been restarted, and must then be met again
             is_away = bool(contact.trouble) or not self.host.sessions.knows(peer)
             if is_away and contact.meeting is None and time.monotonic() >= contact.again:
                 contact.meeting = asyncio.create_task(self._meet(peer))

@@ -1,4 +1,4 @@
-"""Limits on what a peer may ask for in a second: buckets that fill up with time."""
+"""Rate limits on what a peer may ask for, as token buckets."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from manela.agents.options import Rates
 from manela.errors import TooOftenError
 
 _BURST = 10.0
+"""Seconds' worth of requests that a quiet peer may save up; more allows larger bursts."""
 
 
 @dataclass
 class Limits:
-    """What one peer has left.
+    """The token buckets of one peer.
 
     Examples
     --------
@@ -20,7 +21,7 @@ class Limits:
     >>> [limits.take(now=0.0, walks=0, vectors=0) for _ in range(11)][-2:]
     [0.0, 1.0]
 
-    What is more than ten seconds' worth is given to whoever has asked for nothing before, and waited for after.
+    A request for more than ten seconds' worth is served if the bucket is full; the next request waits for the excess.
 
     >>> limits = Limits(Rates(vectors=1.0, longest_wait=5.0))
     >>> limits.take(now=0.0, walks=0, vectors=12), limits.take(now=0.0, walks=0, vectors=1)
@@ -29,15 +30,15 @@ class Limits:
 
     rates: Rates
     _left: dict[str, float] = field(default_factory=dict)
-    _then: float | None = None
+    _refilled_at: float | None = None
 
     def take(self, now: float, walks: int, vectors: int, requests: int = 1) -> float:
-        """Take a request's worth; returns how many seconds it has to wait, or refuses it."""
+        """Take the tokens for a request; return the seconds it must wait, or refuse it if that is too long."""
         rates = self._refill(now)
         wanted = {"requests": requests, "walks": walks, "vectors": vectors, "bytes": 0}
-        # of what is larger than all that can be saved up, so much must be there; what is beyond is waited for later
-        there = {name: min(wanted[name], _BURST * rate) for name, rate in rates.items()}
-        wait = max(0.0, *((there[name] - self._left[name]) / rate for name, rate in rates.items()))
+        # a full bucket is enough for a request of any size; the next request waits for the excess
+        needed = {name: min(wanted[name], _BURST * rate) for name, rate in rates.items()}
+        wait = max(0.0, *((needed[name] - self._left[name]) / rate for name, rate in rates.items()))
         if wait > self.rates.longest_wait:
             raise TooOftenError(f"more than agreed was asked for; try again in {wait:.0f} s")
         for name in rates:
@@ -45,7 +46,7 @@ class Limits:
         return wait
 
     def charge(self, now: float, size: int) -> None:
-        """Bytes have come and gone; whoever has used up its own waits with what it asks for next."""
+        """Charge bytes that were received or sent; if they exceed the limit, the peer's next request waits."""
         self._refill(now)
         self._left["bytes"] -= size
 
@@ -54,9 +55,9 @@ class Limits:
             "requests": self.rates.requests, "walks": self.rates.walks, "vectors": self.rates.vectors,
             "bytes": 1e6 * self.rates.megabytes,
         }  # fmt: skip
-        passed = 0.0 if self._then is None else max(0.0, now - self._then)
-        self._then = now
+        elapsed = 0.0 if self._refilled_at is None else max(0.0, now - self._refilled_at)
+        self._refilled_at = now
         for name, rate in rates.items():
-            most = _BURST * rate
-            self._left[name] = min(most, self._left.get(name, most) + passed * rate)
+            capacity = _BURST * rate
+            self._left[name] = min(capacity, self._left.get(name, capacity) + elapsed * rate)
         return rates

@@ -1,4 +1,4 @@
-"""The lock of a host's folder: whether a daemon runs there, and that no second one does."""
+"""The lock of a host's folder, which lets only one daemon run there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ATTEMPTS = 20
 
 
 def is_running(folder: Path) -> bool:
-    """Whether a daemon runs in this folder."""
+    """Return whether a daemon runs in this folder."""
     try:
         with (folder / LOCK).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -29,7 +29,7 @@ def is_running(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def only_one(folder: Path) -> Iterator[None]:
-    """Refuse to run where a daemon runs."""
+    """Hold the lock of a folder within this block, or raise if a daemon holds it."""
     try:
         handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
@@ -40,7 +40,7 @@ def only_one(folder: Path) -> Iterator[None]:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except OSError:
-                # somebody may only be looking whether a daemon runs
+                # retry, as `is_running` takes the lock for a moment
                 if attempt == _ATTEMPTS - 1:
                     raise AgentError(f"{folder}: a daemon runs there already") from None
                 time.sleep(0.05)

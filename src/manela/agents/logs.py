@@ -1,4 +1,4 @@
-"""A daemon's log: lines of JSON on stderr, by the standard library."""
+"""The log of a daemon: JSON lines on stderr."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ _LOGGER = logging.getLogger("manela.daemon")
 
 
 class JsonLines(logging.Formatter):
-    """A record as a line of JSON: when, what happened, and the facts of it."""
+    """Formats a record as a line of JSON with its time, its event and its facts."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line."""
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created))
         facts: dict[str, Any] = getattr(record, "facts", {})
         return json.dumps({"time": now, "event": record.getMessage(), **facts}, ensure_ascii=False)
 
 
 class _Stderr(logging.Handler):
-    """Writes to stderr; where that cannot be, as on a full disk, the daemon goes on without."""
+    """Writes to stderr, and ignores errors such as a full disk."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a line at once, with whatever cannot be encoded left out."""
+        """Write a line at once; characters that cannot be encoded are replaced."""
         with contextlib.suppress(OSError):
             os.write(2, (self.format(record) + "\n").encode(errors="replace"))
 
 
 def begin_log() -> None:
-    """Have the daemon's log go to stderr, unless the program that it runs in has other plans."""
+    """Send the daemon's log to stderr, unless a handler is configured already."""
     if not _LOGGER.handlers:
         handler = _Stderr()
         handler.setFormatter(JsonLines())
@@ -42,5 +42,5 @@ def begin_log() -> None:
 
 
 def log(event: str, **facts: Any) -> None:
-    """Write an event down, at once."""
+    """Log an event with its facts."""
     _LOGGER.info(event, extra={"facts": facts})

@@ -1,4 +1,4 @@
-"""Footprint: a daemon runs beside others, so it keeps its memory small where the system lets it."""
+"""Memory: keeps the memory of a daemon small, where the system allows it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TRIM, _MMAP, _ARENAS = -1, -3, -8
 
 
 def keep_memory_small() -> None:
-    """Have glibc share its pools between threads and give back what is free; others do so by themselves."""
+    """Make glibc share its arenas between threads and return free memory; other C libraries do so by default."""
     with contextlib.suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
         for option, value in ((_ARENAS, 2), (_TRIM, 4 << 20), (_MMAP, 4 << 20)):
@@ -20,9 +20,9 @@ def keep_memory_small() -> None:
 
 
 def drop_code() -> None:
-    """Give back the pages of libraries that were only read.
+    """Drop the resident pages of shared libraries, which the system reads again when they are needed.
 
-    Most code runs once, at the start: kernels come from Numba's cache, but Numba has its compiler make a few helpers
-    in every process.
+    Most of their code runs only at the start: kernels come from Numba's cache, but Numba's compiler still builds a few
+    helpers in every process.
     """
     drop_pages(lambda name: ".so" in name)

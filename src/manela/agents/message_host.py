@@ -1,7 +1,7 @@
-"""MessageHost: a host that learns by messages, from what direct neighbours show.
+"""MessageHost: a host that learns from the vectors that direct neighbours show in messages.
 
-Whoever drives it follows its `script`: it asks peers for what they show, hands that to `receive`, and lets it compute.
-All that peers can ask for was published before by `_publish`, so answering never waits for computing.
+A driver follows the host's `script`: it asks peers for their vectors, passes the replies to `receive`, and runs the
+computations. `answer` only reads what `_publish` has published before, so answering never waits for computing.
 """
 
 from __future__ import annotations
@@ -32,9 +32,12 @@ from manela.randomness import VECTORS, derive_key, draw_vectors
 from manela.schedule import GROWN, Basis, Schedule, choose_pairs, plan_nodes, weigh
 
 _NEVER = 2**62
-"""A version that no vectors ever have."""
+"""A version that vectors never reach: nothing has changed since it."""
 _NOISE_OF_START, _MOST_NOISE_OF_START, _NOISE_OF_SMOOTHING = 1.0, 4.0, 0.1
-"""How much of the noise is added; steps of smoothing are few and alike and tell less, and noise harms them more."""
+"""Factors on the configured noise; larger ones disclose less and learn worse.
+
+Smoothing gets less noise: its few, similar steps disclose less, and noise harms them more.
+"""
 
 
 class MessageHost(Host):
@@ -43,7 +46,7 @@ class MessageHost(Host):
     Attributes
     ----------
     step : Step
-        What it does now.
+        The step that the host is at.
     smoothed : array of float32, shape (n, m), or None
         The vectors after smoothing.
     whole : array of bool, shape (n,), or None
@@ -51,7 +54,7 @@ class MessageHost(Host):
     """
 
     def prepare(self) -> None:
-        """Begin with nothing seen of others, and nothing shown."""
+        """Set up the state of a host that has neither received nor published anything."""
         terms, near, settings = self.terms, self.neighbourhood, self.terms.settings
         self._trust: Trust = Exact()
         if not terms.lock_step:
@@ -68,9 +71,9 @@ class MessageHost(Host):
         )
         self._own_rows = slice(0, self.own)
         self._edge_rows = np.unique(near.sources[near.indices >= self.own])
-        self._place = np.full(self.own, -1, np.int64)
-        self._place[self._edge_rows] = np.arange(len(self._edge_rows))
-        self._told: npt.NDArray[np.float64] | None = None
+        self._edge_positions = np.full(self.own, -1, np.int64)
+        self._edge_positions[self._edge_rows] = np.arange(len(self._edge_rows))
+        self._shown_strengths: npt.NDArray[np.float64] | None = None
         self._published = Publications(terms.lock_step)
         self._norms = Norms(np.zeros((terms.tables, terms.hops)), 0.0)
         self._shown_before: npt.NDArray[np.float32] | None = None
@@ -89,13 +92,13 @@ class MessageHost(Host):
 
     @property
     def distrusted(self) -> dict[str, int]:
-        """Peers that are not believed, and for how many exchanges now."""
+        """The peers whose vectors are not used, each with the number of exchanges since."""
         return self._judge.distrusted
 
-    # what it does, one thing after the other
+    # the script
 
     def script(self) -> Iterator[Instruction]:
-        """The start, all rounds, and smoothing."""
+        """Yield the instructions of the start, of all rounds, and of smoothing."""
         if self._starting:
             yield from self._start()
             self._starting, self.can_be_saved = False, True
@@ -130,14 +133,14 @@ class MessageHost(Host):
         sweeps.finish(choose_size(self._find_degree()))
         self._sweeps = None
         if not self.terms.lock_step:
-            self._arcs.forget(slice(self.own, None))  # their vectors have not been seen yet
+            self._arcs.forget(slice(self.own, None))  # peers have sent sweeps so far, but no vectors
         alone = np.flatnonzero(~self._arcs.neighbours.joined[: self.own])
         random = np.empty((len(alone), settings.dimensions), dtype=np.float32)
         draw_vectors(settings.seed, self.numbers[alone], random, VECTORS)
         self.tables[0][alone, : settings.dimensions] = random
 
     def _round(self) -> Iterator[Instruction]:
-        """A round; in lock-step what is shown of each hop is exchanged by itself, otherwise all of it at once."""
+        """Yield the instructions of one round; in lock-step each hop is exchanged separately, otherwise all at once."""
         if not self.terms.lock_step:
             self._update_neighbours()
         if self.terms.lock_step:
@@ -150,32 +153,32 @@ class MessageHost(Host):
                 self._update_neighbours()
         else:
             exchanges = self.round % self.terms.peers.every == 0
-            self._told = self._find_strengths()
-            yield Compute(self._show if exchanges else self._show_to_own)
+            self._shown_strengths = self._find_strengths()
+            yield Compute(self._show if exchanges else self._show_locally)
             if exchanges:
                 yield Exchange(self.ask)
                 self._judge_peers()
                 self._update_neighbours()
-        self._let_fall()
-        # nodes whose neighbours are all away have nobody to learn from
+        self._begin_fall_if_due()
+        # a node has nothing to learn from while all its neighbours are away
         joined, number = self._arcs.neighbours.joined[: self.own], self.round
         schedule = self._find_schedule()
         schedule = replace(schedule, iterations=np.where(joined, schedule.iterations, 0.0))
         pooled = self._pool_moments()
-        before, made = [table[: self.own].copy() for table in self.tables], [0]
+        vectors_before, pairs = [table[: self.own].copy() for table in self.tables], [0]
 
         def advance() -> None:
-            made[0] = self._rounds.advance(number, schedule, pooled)
+            pairs[0] = self._rounds.advance(number, schedule, pooled)
 
         self.can_be_saved = False
         yield Compute(advance)
         if self._rounds.is_abandoned:
-            # nodes move in place, and some have: the round has not been
-            for table, kept in zip(self.tables, before, strict=True):
-                table[: self.own] = kept
+            # vectors are updated in place, so undo the part of the round that was done
+            for table, vectors in zip(self.tables, vectors_before, strict=True):
+                table[: self.own] = vectors
             self.can_be_saved = True
             return
-        self._commit(made[0])
+        self._commit(pairs[0])
         self.can_be_saved = True
 
     def _smooth(self) -> Iterator[Instruction]:
@@ -195,10 +198,10 @@ class MessageHost(Host):
             self._source_seen = np.zeros(self.known, bool)
             self._source_seen[: self.own] = True
             if number == 0 and not self.terms.lock_step:
-                # of whoever does not come, what was seen last
-                last = np.flatnonzero(self._arcs.seen[self.own :]) + self.own
-                source[last] = self._widen(self._rounds.shown[0], last, padded=True)
-                self._source_seen[last] = True
+                # start from the last known vectors of peers, in case a peer does not answer
+                known = np.flatnonzero(self._arcs.seen[self.own :]) + self.own
+                source[known] = self._widen(self._rounds.shown[0], known, padded=True)
+                self._source_seen[known] = True
             self._trace_own(Step(SMOOTH, number), source[: self.own, :dimensions])
             self._publish_step(Step(SMOOTH, number), source[self._edge_rows, :dimensions])
             norms = measure_norms(source[: self.own, None, None, :dimensions], None)
@@ -221,34 +224,34 @@ class MessageHost(Host):
             mean = totals.sizes[0] / totals.joined
         resize(table, self._arcs.neighbours, sizes, mean or 1.0)
         if self.whole is not None and self._smoothed_at == self.round and self.whole.sum() > whole.sum():
-            return  # those from before, with more of the neighbours
+            return  # keep the earlier result, which was smoothed with more of the neighbours
         self.smoothed, self.whole, self._smoothed_at = table[: self.own, :dimensions].copy(), whole, self.round
 
     # asking and answering
 
     def ask(self) -> dict[str, Pull]:
-        """What to ask peers: for what they show at this host's own step."""
+        """Return a request for each peer: for what it shows at the step that this host is at."""
         since = self.step.phase == ROUND and not self.terms.lock_step
         return {
             peer: Pull(link.session, self.step, link.seen if since else 0) for peer, link in self.sessions.links.items()
         }
 
     def refresh(self) -> dict[str, Pull]:
-        """After the last round, see whether peers are there: ask for what is newer than anything, which is nothing."""
+        """Return requests that check, after the last round, whether peers still answer; they ask for no vectors."""
         if self.terms.lock_step:
             return {}
         step = Step(ROUND, self.round)
         return {peer: Pull(link.session, step, _NEVER) for peer, link in self.sessions.links.items()}
 
     def count_rows(self, request: Pull) -> tuple[int, int, int]:
-        """Tables and levels of what is shown at a step, and numbers of a row."""
+        """Return the number of tables, of levels, and of dimensions in what is shown at the step of a request."""
         tables = self.terms.tables if request.step.phase == ROUND else 1
         levels = self.terms.hops if request.step.phase == ROUND and not self.terms.lock_step else 1
         return tables, levels, self.terms.settings.dimensions
 
     def answer(self, peer: str, request: Pull) -> Shown:
-        """Show a peer those of the nodes here that are neighbours of its own."""
-        places = self._place[self.sessions.find(peer, request.session).neighbours]
+        """Answer a peer with the published rows of the nodes here that are neighbours of its nodes."""
+        places = self._edge_positions[self.sessions.find(peer, request.session).neighbours]
         smooths = self.terms.settings.smooths or not self.done
         published = self._published.find(request.step, self.step, smooths)
         tables, _, dimensions = self.count_rows(request)
@@ -264,15 +267,15 @@ class MessageHost(Host):
             if published.means is not None and published.means_version > request.since:
                 rows = np.concatenate((rows, published.means[places]), axis=2)
         else:
-            rows = published.rows[places, :1]  # whoever is behind is shown the vectors as they are now
-        tells = self._trust.show_totals(self.own, self.own - self.sessions.count_neighbours(peer))
+            rows = published.rows[places, :1]  # a peer that is behind gets the current vectors
+        shows_totals = self._trust.show_totals(self.own, self.own - self.sessions.count_neighbours(peer))
         return Shown(
             published.step, published.version, np.arange(len(places)), rows, published.strengths[places],
-            published.moments if tells else [], published.sums if tells else None,
+            published.moments if shows_totals else [], published.sums if shows_totals else None,
         )  # fmt: skip
 
     def receive(self, peer: str, request: Pull, reply: Shown) -> list[RefusedError]:
-        """Take what a peer shows; returns what is refused of it."""
+        """Store what a peer shows, and return the refusals of what cannot be used."""
         link = self.sessions.links.get(peer)
         if link is None or link.session != request.session:
             return []
@@ -293,14 +296,14 @@ class MessageHost(Host):
             except MalformedError as refusal:
                 refusals.append(refusal)
         rows = link.neighbours[reply.changed[finite]]
-        self._take(peer, request.step, reply, rows, reply.rows[finite], reply.strengths[finite])
+        self._store_reply(peer, request.step, reply, rows, reply.rows[finite], reply.strengths[finite])
         self.heard[peer] = self.round
         in_rounds = reply.step.phase == ROUND == request.step.phase and not self.terms.lock_step
-        if in_rounds and reply.version > request.since:  # otherwise nothing was shown
+        if in_rounds and reply.version > request.since:  # otherwise the reply holds no rows
             link.seen = reply.version
         return refusals
 
-    def _take(
+    def _store_reply(
         self,
         peer: str,
         asked: Step,
@@ -309,9 +312,9 @@ class MessageHost(Host):
         vectors: npt.NDArray[np.float32],
         strengths: npt.NDArray[np.float64],
     ) -> None:
-        """Put a peer's rows where this step needs them."""
+        """Store a peer's rows where this step needs them."""
         if asked != self.step and (asked.phase != ROUND or self.step.phase != ROUND or self.terms.lock_step):
-            return  # late, and of no use any more
+            return  # too late: this host is at another step now
         if self.on_disclosure and len(rows):
             names = [self.neighbourhood.strangers[row - self.own][0] for row in rows.tolist()]
             self.on_disclosure(
@@ -319,7 +322,7 @@ class MessageHost(Host):
                 nodes=names, rows=vectors,
             )  # fmt: skip
         if asked.phase == START:
-            self._take_sweep(peer, asked, reply, rows, vectors)
+            self._store_sweep(peer, asked, reply, rows, vectors)
         elif asked.phase == ROUND:
             if reply.sums is not None:
                 self._sums[peer] = reply.sums
@@ -339,7 +342,7 @@ class MessageHost(Host):
             self._source[rows, :dimensions] = self._trust.judge(vectors, before, self._source_norms).rows[:, 0, 0]
             self._source_seen[rows] = True
 
-    def _take_sweep(
+    def _store_sweep(
         self, peer: str, asked: Step, reply: Shown, rows: Integers, vectors: npt.NDArray[np.float32]
     ) -> None:
         if self._sweeps is None:
@@ -348,17 +351,17 @@ class MessageHost(Host):
             if reply.sums is not None and reply.step == asked:
                 self._sums[peer] = reply.sums
             return
-        taken = vectors[:, 0, 0]
+        sweep = vectors[:, 0, 0]
         if not self.terms.lock_step:
-            # rows of a sweep have norm 1, whoever sends them, and those that it begins with the norm of random ones
-            lengths = np.sqrt((taken.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
-            taken = np.divide(taken, lengths, out=np.zeros_like(taken), where=lengths > 0, casting="same_kind")
-            taken *= np.float32(1.0 if asked.number > 0 else 1.0 / np.sqrt(12 * taken.shape[1]))
-        self._write(self._sweeps.shown, rows, taken)
+            # enforce the norm that honest rows have: that of random vectors in sweep 0, and 1 afterwards
+            lengths = np.sqrt((sweep.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
+            sweep = np.divide(sweep, lengths, out=np.zeros_like(sweep), where=lengths > 0, casting="same_kind")
+            sweep *= np.float32(1.0 if asked.number > 0 else 1.0 / np.sqrt(12 * sweep.shape[1]))
+        self._write(self._sweeps.shown, rows, sweep)
         self._arcs.see(rows)
 
     def _trace_own(self, step: Step, rows: npt.NDArray[np.float32]) -> None:
-        """Tell the host's own rows, which whoever attacks with its trace knows too."""
+        """Trace the host's own rows, which an attacker at this host would know as well."""
         if self.on_disclosure:
             self.on_disclosure(
                 kind="own", phase=step.phase, number=step.number, nodes=self.neighbourhood.nodes,
@@ -366,31 +369,31 @@ class MessageHost(Host):
             )  # fmt: skip
 
     def _publish(self, published: Published) -> None:
-        """Let peers be shown this from now on."""
+        """Show this to peers from now on."""
         self._published.publish(published, self.round)
         self.step = published.step
 
     def _publish_step(self, step: Step, rows: npt.NDArray[np.float32]) -> None:
-        """Show rows of nodes that have neighbours elsewhere, (nodes, m), at a step of the start or of smoothing."""
+        """Publish rows of nodes that have neighbours elsewhere, (nodes, m), at a step of the start or of smoothing."""
         shown = rows[:, None, None]
-        if step.number > 0:  # before, they are nobody's but the node's own
+        if step.number > 0:  # at step 0 a row holds nothing of the node's neighbours
             shown = self._trust.blur(shown, step, self.version, self._find_share_of_noise(step.phase))
-        # in the start, rows are of half precision anyway
+        # rows of the start have half precision anyway
         halve = step.phase == START or (self.terms.peers.half and not self.terms.lock_step)
         self._publish(Published(step, self.version, self._find_strengths(), to_half(shown) if halve else shown))
 
     def _find_share_of_noise(self, phase: int) -> float:
-        """How much of the noise is added to a step of the start or of smoothing.
+        """Return the factor on the noise that is added at a step of the start or of smoothing.
 
-        Sweeps begin with random rows, so they tell most of single neighbours, above all on sparse networks; there they
-        also matter least, as a start is small.
+        Sweeps start from random rows, so they disclose most about single neighbours, above all on sparse networks.
+        There the start also matters least, as its vectors are small.
         """
         if phase == SMOOTH:
             return _NOISE_OF_SMOOTHING
         return min(_MOST_NOISE_OF_START, _NOISE_OF_START / choose_size(self._find_degree()))
 
     def _publish_level(self, level: int) -> None:
-        """In lock-step, show what there is of one hop."""
+        """In lock-step, publish the rows of one hop."""
         moments, sums = [], None
         if level == 0:
             moments = self._measured = self._measure_moments()
@@ -399,21 +402,21 @@ class MessageHost(Host):
         step = Step(ROUND, self.round, level)
         self._publish(Published(step, self.version, self._find_strengths(), rows, moments=moments, sums=sums))
 
-    def _show_to_own(self) -> None:
-        """Have own nodes show themselves to each other."""
+    def _show_locally(self) -> None:
+        """Update what the host's own nodes show to each other."""
         self._rounds.show()
         self._measured = self._measure_moments()
 
     def _show(self) -> None:
-        """Have own nodes show themselves to each other, and to peers."""
-        self._show_to_own()
+        """Update what the host's own nodes show to each other, and publish it for peers."""
+        self._show_locally()
         own = self._read_shown(np.arange(self.own), [0])
         self._trace_own(Step(ROUND, self.round), own[:, 0, 0])
         norms = measure_norms(own, self._shown_before)
         self._shown_before, sizes = own, self._norms.sizes.copy()
         sizes[:, :1] = norms.sizes
         if self.terms.hops > 1 and (self._means is None or self.round >= self._means_due):
-            # the first ones are made before the vectors of others are there
+            # the first means are computed before peers' vectors have arrived, so they are replaced after one round
             self._means_due = self.round + (1 if self._means is None else self.terms.peers.means)
             means = self._read_shown(np.arange(self.own), range(1, self.terms.hops))
             sizes[:, 1:] = measure_norms(means, None).sizes
@@ -429,16 +432,16 @@ class MessageHost(Host):
         )  # fmt: skip
 
     def _measure_moments(self) -> list[Moments]:
-        """Those of all own vectors, as they are shown."""
+        """Return the moments of the host's own vectors, as peers see them, for each table."""
         own = np.arange(self.own)
         return [self._trust.measure(self._widen(shown, own)) for shown in self._rounds.shown]
 
     def _pool_moments(self) -> list[Moments]:
-        """Those of all vectors of the network, as far as they are known, with zeros for the columns of tables."""
+        """Return, for each table, the moments of own and trusted peers' vectors, padded to the table's width."""
         sizes, width = self._find_sizes_of_peers(), self.tables[0].shape[1]
         pooled = []
         for table, own in enumerate(self._measured):
-            others = {peer: of[table] for peer, of in self._moments.items() if peer not in self.distrusted}
+            others = {peer: theirs[table] for peer, theirs in self._moments.items() if peer not in self.distrusted}
             moments = self._trust.pool_moments(own, others, sizes)
             padding = width - len(moments.total)
             products = np.pad(moments.products, ((0, padding), (0, padding)))
@@ -446,20 +449,20 @@ class MessageHost(Host):
         return pooled
 
     def _read_shown(self, rows: Integers, levels: Iterable[int]) -> npt.NDArray[np.float32]:
-        """What some own nodes show, (nodes, tables, levels, m)."""
+        """Return what the given own nodes show, shape (nodes, tables, levels, m)."""
         tables = [[self._widen(shown, level * self.known + rows) for level in levels] for shown in self._rounds.shown]
         return np.array(tables).transpose(2, 0, 1, 3).copy()
 
     def _widen(self, shown: npt.NDArray[Any], rows: Integers, padded: bool = False) -> npt.NDArray[np.float32]:
-        """Rows that are shown, in single precision."""
-        taken = shown[rows] if padded else shown[rows, : self.terms.settings.dimensions]
-        if taken.dtype == np.uint16:
-            widened: npt.NDArray[np.float32] = from_half(np.ascontiguousarray(taken).view(np.float16))
+        """Return the given rows of `shown` in single precision, with the padding columns if `padded`."""
+        selected = shown[rows] if padded else shown[rows, : self.terms.settings.dimensions]
+        if selected.dtype == np.uint16:
+            widened: npt.NDArray[np.float32] = from_half(np.ascontiguousarray(selected).view(np.float16))
             return widened
-        return taken.astype(np.float32)
+        return selected.astype(np.float32)
 
     def _write(self, shown: npt.NDArray[Any], rows: Integers, vectors: npt.NDArray[np.float32]) -> None:
-        """Put rows where what is shown is kept."""
+        """Write vectors to the given rows of `shown`, in half precision."""
         halves = to_half(vectors)
         shown[rows, : vectors.shape[1]] = halves.view(np.uint16) if shown.dtype == np.uint16 else halves
 
@@ -467,30 +470,33 @@ class MessageHost(Host):
 
     @property
     def rounds(self) -> int:
-        """R; the most that there may be, while that is not known."""
+        """R, the number of rounds; an upper bound while it is not known."""
         return self._find_schedule().rounds
 
     @property
     def expected_rounds(self) -> int:
-        """About how many rounds there will be."""
+        """The expected number of rounds."""
         schedule = self._find_schedule()
         return schedule.rounds if self._falls_at is not None else schedule.expect_rounds(self.round)
 
     @property
     def stranded(self) -> bool:
-        """Whether its nodes have neighbours, but only at peers that are away: a round would learn nothing."""
+        """Whether all neighbours of the host's nodes are at peers that are away, so a round would learn nothing."""
         near = self.neighbourhood
         return len(near.indices) > 0 and not self._arcs.find(self.sessions.links).any()
 
     def reopen(self, rounds: int | None = None) -> None:
-        """Go on learning, at the full learning rate that falls again, for so many rounds or as many as at the end."""
+        """Continue learning: the learning rate starts at its full value and falls over the added rounds.
+
+        By default as many rounds are added as the learning rate took to fall before.
+        """
         schedule = self._find_schedule()
-        self._more = rounds or schedule.falling or max(1, schedule.rounds - schedule.falls_at)
+        self._extra_rounds = rounds or schedule.falling or max(1, schedule.rounds - schedule.falls_at)
         self._falls_at, self._schedule = self.round, None
         self.has_new_edges, self._learned_edges = False, self.neighbourhood.digest
 
     def abandon(self) -> None:
-        """End what is being computed, within moments."""
+        """Stop the running computation as soon as possible."""
         self._rounds.abandon()
 
     def _find_schedule(self) -> Schedule:
@@ -504,22 +510,22 @@ class MessageHost(Host):
                 total = totals.frequencies[0]
             basis = Basis(weights, self.numbers, total, nodes, self._find_degree())
             schedule = plan_nodes(basis, settings, choose_pairs(settings, nodes))
-            if self._more is not None:
+            if self._extra_rounds is not None:
                 rounds = schedule.spread_over or schedule.rounds
-                schedule = replace(schedule, falling=self._more, spread_over=rounds)
+                schedule = replace(schedule, falling=self._extra_rounds, spread_over=rounds)
             self._schedule = schedule if self._falls_at is None else schedule.fall(self._falls_at)
         return self._schedule
 
     def _find_degree(self) -> float:
-        """The mean degree of nodes that have neighbours: of all in lock-step, otherwise of own ones."""
+        """Return the mean degree of nodes with neighbours: of all hosts in lock-step, otherwise of this host."""
         if self.terms.lock_step:
             totals = self.total_of_all()
             return totals.arcs / max(1, totals.joined)
         near = self.neighbourhood
         return len(near.indices) / max(1, int(np.count_nonzero(np.diff(near.indptr))))
 
-    def _let_fall(self) -> None:
-        """Let the learning rate fall from now on, if vectors have grown or if it is time."""
+    def _begin_fall_if_due(self) -> None:
+        """Let the learning rate fall from now on, if vectors have grown enough or the scheduled round is reached."""
         if self._falls_at is not None:
             return
         schedule = self._find_schedule()
@@ -533,7 +539,7 @@ class MessageHost(Host):
         if self.terms.lock_step:
             pooled = self._trust.pool_sums(sums, self._sums, {})
             return find_spread(pooled.total, pooled.squares, pooled.count) >= GROWN
-        # own nodes alone decide, whatever peers say
+        # only own nodes decide, so that no peer can
         return sums.count > 0 and find_spread(sums.total, sums.squares, sums.count) >= GROWN
 
     def _sum_rows(self) -> Sums:
@@ -541,8 +547,8 @@ class MessageHost(Host):
         dimensions = self.terms.settings.dimensions
         return Sums(int(np.count_nonzero(self._arcs.neighbours.joined)), total[:dimensions], squares)
 
-    def _commit(self, made: int) -> None:
-        """The round is over."""
+    def _commit(self, pairs: int) -> None:
+        """Finish a round in which this many update pairs were made."""
         if not all(np.isfinite(table[: self.own]).all() for table in self.tables):
             raise DivergenceError(
                 f"vectors stopped being finite in round {self.round}: learning_rate must be smaller, "
@@ -550,47 +556,47 @@ class MessageHost(Host):
             )
         self.version += 1
         self.round += 1
-        self.pairs += made
+        self.pairs += pairs
         self.note_teachers()
         self.expire()
 
-    # neighbours that are there
+    # available neighbours
 
     def change_peer(self, peer: str) -> None:
-        """A peer has accepted our edges anew."""
-        self._told, self._arcs.is_stale = None, True
+        """Use the edges that a peer has just accepted."""
+        self._shown_strengths, self._arcs.is_stale = None, True
 
     def drop_peer(self, peer: str) -> None:
-        """Do without a peer's vectors and moments."""
+        """Stop using a peer's vectors and moments."""
         self._arcs.forget(self.rows_of(peer))
         self._moments.pop(peer, None)
-        self._told = None  # neighbours are changed between two rounds
+        self._shown_strengths = None  # the neighbours themselves are updated between two rounds
 
     def _find_strengths(self) -> npt.NDArray[np.float64]:
-        """The strengths of the nodes that have neighbours elsewhere, by the edges that peers have accepted."""
-        told = self._told
-        if told is None:
+        """Return the strengths of nodes with neighbours elsewhere, counting only edges that peers have accepted."""
+        strengths = self._shown_strengths
+        if strengths is None:
             accepted = self._arcs.find(self.sessions.links, distrusted=self.distrusted)
-            told = self._arcs.build(accepted).strengths[self._edge_rows]
-        return told
+            strengths = self._arcs.build(accepted).strengths[self._edge_rows]
+        return strengths
 
     def _find_sizes_of_peers(self) -> dict[str, int]:
-        """For how many nodes a peer counts at most: as the operator wrote down, or as many as are known of it."""
+        """Return for how many nodes each peer counts at most: its configured size, or the number of its known nodes."""
         return {peer: self.sizes.get(peer, len(link.neighbours)) for peer, link in self.sessions.links.items()}
 
     def _judge_peers(self) -> None:
-        """Do without peers whose nodes are unlike our nodes that they are neighbours of, as no honest ones are."""
+        """Distrust peers whose nodes are too unlike their neighbours here to be honest."""
         shown = self._rounds.shown[0]
         changed, alarms = self._judge.judge(
             self.sessions.links, self._arcs.seen, lambda rows: self._widen(shown, rows), self.round
         )
         if changed:
-            self._told, self._arcs.is_stale = None, True
+            self._shown_strengths, self._arcs.is_stale = None, True
         for peer in alarms:
             self._count_alarms(peer, ["disagreeing"])
 
     def _update_neighbours(self) -> None:
-        """Have nodes take the neighbours that are there now."""
+        """Let nodes use the neighbours that are available now."""
         if self._arcs.update(self.sessions.links, self.distrusted):
             self._rounds.change_neighbours(self._arcs.neighbours)
 
@@ -598,25 +604,25 @@ class MessageHost(Host):
         for kind in alarms:
             self.alarms[peer, kind] = self.alarms.get((peer, kind), 0) + 1
 
-    # what is kept
+    # saving and restoring
 
     def read_known(self) -> npt.NDArray[np.float32]:
-        """A copy of the vectors of own nodes, and of neighbours elsewhere as they were shown last, zero if never."""
+        """Return a copy of own vectors and of the last vectors that peers have shown, zero for those never shown."""
         known = super().read_known()
         shown = np.flatnonzero(self._arcs.seen[self.own :]) + self.own
         known[shown] = self._widen(self._rounds.shown[0], shown)
         return known
 
     def find_smoothed(self) -> npt.NDArray[np.float32] | None:
-        """The smoothed vectors of own nodes, (n, m), None where there are none."""
+        """Return a copy of the smoothed vectors of own nodes, (n, m), or None if there are none."""
         return None if self.smoothed is None else self.smoothed.copy()
 
     def save(self) -> Saved:
-        """The state to go on from, and the smoothed vectors."""
+        """Return the state to resume from, with the smoothed vectors."""
         return replace(super().save(), falls_at=self._falls_at, smoothed=self.smoothed, whole=self.whole)
 
     def restore(self, saved: Saved) -> None:
-        """Go on from what was kept; nodes that are new keep the vectors they began with."""
+        """Resume from a saved state; new nodes keep their initial vectors."""
         super().restore(saved)
         self._falls_at, self._schedule, self._starting = saved.falls_at, None, False
         self.can_be_saved = True

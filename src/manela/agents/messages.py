@@ -1,4 +1,4 @@
-"""What hosts say to each other, as values."""
+"""Messages that hosts exchange, as dataclasses."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ VectorRows = npt.NDArray[np.float32]
 """Vectors, shape (rows, tables, m): Φ, and Ψ where hosts keep context vectors."""
 
 NOTHING, OWN = -1, -2
-"""In an index of walks: no vector; and from here down the asker's own end of its edge 0, 1, 2, …"""
+"""Negative entries in the index of a WalkReply: −1 is no vector, −2 − e is the asker's own end of its edge e."""
 
 START, ROUND, SMOOTH = range(3)
-"""What hosts do one after the other: sweeps of the start, rounds, steps of smoothing."""
+"""The phases of a run, in order: sweeps of the start, rounds, steps of smoothing."""
 
 
 def no_integers() -> Integers:
-    """An empty array."""
+    """Return an empty array of integers."""
     return np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
 class Totals:
-    """What all hosts of a lock-step run have to add up.
+    """Totals of one host, which all hosts of a lock-step run add up.
 
     Attributes
     ----------
     joined, arcs : int
-        Nodes that have neighbours, and neighbours of all nodes.
+        The number of nodes that have neighbours, and of arcs.
     strengths, frequencies, sizes : tuple of float
-        Their exact sums are those of strength, of strength^frequency, and of the norms that smoothing gives.
+        Floats whose exact sum is that of strength, of strength^frequency, and of the norms after smoothing.
     """
 
     joined: int = 0
@@ -50,7 +50,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class Hello:
-    """Who speaks, and on what terms; `run`, `numbers` and `totals` in lock-step only.
+    """The greeting of a host: its name and its terms; `run`, `numbers` and `totals` are for lock-step only.
 
     `program` is the version of the program, to be shown to operators.
     """
@@ -80,7 +80,7 @@ class Introduction:
 
 @dataclass(frozen=True)
 class Acceptance:
-    """Which of the edges the answerer has too; those are numbered 0, 1, 2, … in this session."""
+    """Which of the introduced edges the answerer has too; these are numbered 0, 1, 2, … in this session."""
 
     session: int
     accepted: npt.NDArray[np.bool_]
@@ -90,9 +90,9 @@ class Acceptance:
 
 
 class Step(NamedTuple):
-    """Where a host is: which sweep, round or step of smoothing, and which of the values within it.
+    """A point in a run: a sweep, round or step of smoothing, and a level within it.
 
-    In a round, level h is the mean over h hops. In a sweep, level 0 are the rows, and level 1 is their sum.
+    In a round, level h is the mean over h hops. In a sweep, level 0 is for the rows, and level 1 for their sum.
     """
 
     phase: int
@@ -102,7 +102,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Pull:
-    """Asks for what a host shows to the asker's nodes: at a step, and only what has changed since a version."""
+    """A request for what a host shows to the asker's nodes at a step, if it has changed since a version."""
 
     session: int
     step: Step
@@ -111,7 +111,7 @@ class Pull:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """How many vectors there are, their sum in units of `moments.UNIT`, and that of their squares; exact."""
+    """The exact number of vectors, their sum in units of `moments.UNIT`, and the sum of their squares."""
 
     count: int
     total: Integers
@@ -125,17 +125,18 @@ class Shown:
     Attributes
     ----------
     step : Step
-        Of what it shows; that of the request, or a later one where hosts do not go in lock-step.
+        The step that is shown: that of the request, or outside lock-step a later one.
     version : int
-        Of the answerer's vectors.
+        The version of the answerer's vectors.
     changed : array
-        Which of the asker's neighbours these rows are of, by number, in order.
-    rows : array of float32, or of float16 where they travel as such, shape (changed, tables, levels, m)
+        The numbers of the asker's neighbours to which the rows belong, in order.
+    rows : array of float32 or float16, shape (changed, tables, levels, m)
     strengths : array of float64, shape (changed,)
-        S_w, the sum of a neighbour's weights, of which a mean of its own is made.
+        S_w, the sum of the weights of neighbour w, over which its own means are taken.
     moments : list of Moments
-        Of all vectors of the answerer, one for each table; none where it has too few nodes, or was not asked.
+        Moments of all vectors of the answerer, one for each table; empty if it has too few nodes or was not asked.
     sums : Sums, or None
+        Sums over all vectors of the answerer.
     """
 
     step: Step
@@ -152,7 +153,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class WalkRequest:
-    """What the asker needs for a round by walks; `firsts`, `keys` and `numbers` in lock-step only."""
+    """A request for the vectors of a round by walks; `firsts`, `keys` and `numbers` are for lock-step only."""
 
     session: int
     round: int
@@ -167,13 +168,13 @@ class WalkRequest:
 
     @property
     def size(self) -> int:
-        """Walks and random nodes, in the order of the reply's index."""
+        """The number of walks and random nodes, which is the length of the reply's index."""
         return len(self.edges) + (self.random if self.numbers is None else len(self.numbers))
 
 
 @dataclass(frozen=True)
 class WalkReply:
-    """Vectors of the asker's neighbours that changed, and the ends of its walks and random nodes without ids."""
+    """Vectors of the asker's neighbours that have changed, and those of walk ends and random nodes, without ids."""
 
     version: int
     changed: Integers

@@ -1,4 +1,4 @@
-"""Names of hosts and nodes, and what they may look like."""
+"""Names of hosts and nodes, and the rules for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from manela.errors import AgentError, MalformedError
 
 LONGEST_NAME = 256
-"""Bytes of a node's name; longer ones are refused."""
+"""Most bytes of a node's name; longer names are refused."""
 HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 
 Node = tuple[str, str]
@@ -16,7 +16,7 @@ Node = tuple[str, str]
 
 
 def parse_node(text: str) -> Node:
-    """`name@host` as a node; anything else is refused."""
+    """Parse `name@host`, and refuse anything else."""
     name, _, host = text.rpartition("@")
     if not is_name(name) or not HOST_NAME.fullmatch(host):
         raise MalformedError("a node must be written name@host")
@@ -24,7 +24,7 @@ def parse_node(text: str) -> Node:
 
 
 def is_name(name: str) -> bool:
-    """Whether this can be a node's name: 1 to 256 bytes of UTF-8, all printable."""
+    """Return whether this can be a node's name: 1 to 256 bytes of UTF-8, all printable."""
     try:
         return 0 < len(name.encode()) <= LONGEST_NAME and name.isprintable()
     except UnicodeEncodeError:
@@ -32,11 +32,11 @@ def is_name(name: str) -> bool:
 
 
 RESERVED = ("unknown",)
-"""Names that hosts must not have: by which strangers are counted."""
+"""Names that hosts must not have: refusals of unknown callers are counted under them."""
 
 
 def check_host_name(name: str) -> str:
-    """The name, if it can be a host's."""
+    """Return the name, or raise if it cannot be a host's name."""
     if name in RESERVED:
         raise AgentError(f"a host's name must not be {name!r}, by which strangers are counted")
     if not HOST_NAME.fullmatch(name):
@@ -45,5 +45,5 @@ def check_host_name(name: str) -> str:
 
 
 def number_of(name: str) -> int:
-    """A number for a node by its name alone, for the draws of a host that learns at its own pace."""
+    """Return a number that depends only on a node's name, for the draws of a host outside lock-step."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 1

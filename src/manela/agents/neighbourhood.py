@@ -1,16 +1,18 @@
-"""The accessibility circumscription: what a host knows of the network, and the one place that decides who may see what.
+"""The accessibility circumscription: decides which peer may see what of a host's part of the network.
 
-The paper, section III: an agent possesses the edges of its own node and may know the network up to s hops around it,
-not more by any means, chains of other agents included. By messages nothing is asked beyond direct neighbours: of *show
-me your node w, for my node v is its neighbour* the host of w checks, by what it knows itself, that v is hosted by the
-peer that asks, as its certificate says, and that v is a neighbour of w by this host's own list (`admit`). What w shows
-is its own vector and means over its neighbours; each hop happens inside the host that owns it.
+The paper, section III: an agent has the edges of its own node, and may know the network up to s hops around it, but no
+more, not even through chains of other agents.
 
-By walks, of *for my node v, through your node w, h more steps* it checks besides that h ≤ s − 1 (`check_steps`). Then
-the node that is reached lies within 1 + h ≤ s hops of v, and the edges passed lie between v and it. A step from w to a
-node x of a third host is asked there *for my node w, through your x, h − 1 more*, where the same is checked again: each
-edge of a walk is checked by a host that owns it, and each asks for a node of its own. What comes back is a vector
-without an id.
+By messages, hosts only ask for direct neighbours: *show me your node w, because my node v is its neighbour*. The host
+of w checks that v belongs to the asking peer, as given by its certificate, and that v is a neighbour of w in its own
+list of edges (`admit`). It then shows the vector of w and means over the neighbours of w; each further hop is computed
+inside the host that owns the node.
+
+By walks, hosts ask: *for my node v, through your node w, h more steps*. The host of w checks the same, and also that
+h ≤ s − 1 (`check_steps`). So the walk ends within 1 + h ≤ s hops of v, and all its edges lie on the way. For a step
+from w to a node x of a third host, the host of w asks there: *for my node w, through your node x, h − 1 more steps*.
+The same checks apply again, so each edge of a walk is checked by a host that owns it, and each host asks only for its
+own nodes. The reply is a vector without an id.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ _NONE = np.zeros(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An edge of a node of this host; `other` is None for a node that stands alone."""
+    """An edge of a node of this host; if `other` is None, a node without edges."""
 
     own: str
     other: Node | None
@@ -45,7 +47,7 @@ class Edge:
 class Neighbourhood:
     """The nodes of a host with their edges, and nothing else of the network.
 
-    Rows 0 … n − 1 are the host's own nodes, rows from n on their neighbours elsewhere.
+    Rows 0 … n − 1 are the host's own nodes, rows from n on are their neighbours at other hosts.
 
     Attributes
     ----------
@@ -53,9 +55,9 @@ class Neighbourhood:
     nodes : list of str
         Names of the host's own nodes.
     strangers : list of Node
-        Neighbours of theirs at other hosts.
+        Their neighbours at other hosts.
     indptr, indices : arrays
-        Neighbours of each own node, as rows.
+        Rows of the neighbours of each own node, in CSR form; each entry is an arc.
     weights : array of float64, shape (arcs,)
     """
 
@@ -68,9 +70,9 @@ class Neighbourhood:
 
     @classmethod
     def build(cls, host: str, edges: Iterable[Edge], numbers: Mapping[Node, int] | None = None) -> Neighbourhood:
-        """The neighbourhood of these edges, in the order of `numbers`, or of names where there are none.
+        """Build the neighbourhood of these edges, with nodes sorted by `numbers`, or by name if there are none.
 
-        An edge between two own nodes need stand there once only; the later of two weights holds.
+        An edge between two own nodes may be given once or in both directions; the last weight counts.
         """
         ids: dict[Node, int] = {}
         ends, weights = (array("q"), array("q")), array("d")
@@ -79,9 +81,9 @@ class Neighbourhood:
             if edge.other is None or edge.other == (edge.own, host):
                 continue
             other = ids.setdefault(edge.other, len(ids))
-            for one, two in ((own, other), (other, own))[: 1 + (edge.other[1] == host)]:
-                ends[0].append(one)
-                ends[1].append(two)
+            for source, target in ((own, other), (other, own))[: 1 + (edge.other[1] == host)]:
+                ends[0].append(source)
+                ends[1].append(target)
                 weights.append(edge.weight)
         order = _order(numbers)
         nodes = sorted((node for node in ids if node[1] == host), key=order)
@@ -91,7 +93,7 @@ class Neighbourhood:
             rows[ids[node]] = row
             ranks[row] = row if numbers is None else numbers[node]
         sources, targets = (rows[np.frombuffer(end, np.int64)] if len(end) else _NONE for end in ends)
-        # the last of several arcs between the same nodes holds, and each node's arcs go by rank
+        # keep the last of several arcs between the same nodes, and sort each node's arcs by rank
         _, last = np.unique((sources * len(ids) + targets)[::-1], return_index=True)
         kept = len(sources) - 1 - last
         kept = kept[np.lexsort((ranks[targets[kept]], sources[kept]))]
@@ -106,7 +108,7 @@ class Neighbourhood:
 
     @cached_property
     def sources(self) -> Integers:
-        """The own node of each arc."""
+        """The row of the own node of each arc."""
         return np.repeat(np.arange(len(self.nodes)), np.diff(self.indptr))
 
     @cached_property
@@ -116,12 +118,12 @@ class Neighbourhood:
 
     @cached_property
     def peers(self) -> list[str]:
-        """The hosts of neighbours."""
+        """The other hosts that have neighbours of own nodes."""
         return sorted({host for _, host in self.strangers})
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of it all."""
+        """SHA-256 of all nodes, edges and weights."""
         sha = hashlib.sha256(repr((self.host, self.nodes, self.strangers)).encode())
         for part in (self.indptr, self.indices, self.weights):
             sha.update(part.tobytes())
@@ -133,26 +135,26 @@ class Neighbourhood:
 
     @cached_property
     def _keys(self) -> tuple[Integers, Integers]:
-        """Every arc as one number, in order, and which arc it is."""
+        """Every arc encoded as one integer, sorted, and the index of each arc."""
         keys = self.sources * (len(self.nodes) + len(self.strangers)) + self.indices
         order = np.argsort(keys)
         return keys[order], order
 
     def arcs_to(self, peer: str) -> Integers:
-        """The arcs that lead to nodes of a peer."""
+        """Return the arcs that lead to nodes of a peer."""
         return self._arcs_by_peer.get(peer, _NONE)
 
     @cached_property
     def _arcs_by_peer(self) -> dict[str, Integers]:
         places = {host: place for place, host in enumerate(self.peers)}
         peer_of = np.array([-1] * len(self.nodes) + [places[host] for _, host in self.strangers], np.int64)
-        of_arcs = peer_of[self.indices] if len(self.indices) else _NONE
-        order = np.argsort(of_arcs, kind="stable")
-        begins = np.searchsorted(of_arcs[order], np.arange(len(places) + 1))
+        peer_of_arc = peer_of[self.indices] if len(self.indices) else _NONE
+        order = np.argsort(peer_of_arc, kind="stable")
+        begins = np.searchsorted(peer_of_arc[order], np.arange(len(places) + 1))
         return {host: order[begins[place] : begins[place + 1]] for host, place in places.items()}
 
     def count_bytes(self, peer: str) -> tuple[int, int]:
-        """How many edges lead to nodes of a peer, and how long the names at their ends are in all."""
+        """Return the number of edges to nodes of a peer, and the total length in bytes of the names at their ends."""
         arcs = self.arcs_to(peer)
         own, others = (np.bincount(ends, minlength=1) for ends in (self.sources[arcs], self.indices[arcs]))
         length = sum(len(self.nodes[row].encode()) * int(own[row]) for row in np.flatnonzero(own).tolist())
@@ -163,15 +165,15 @@ class Neighbourhood:
         return len(arcs), length
 
     def name_arc(self, arc: int) -> tuple[str, Node]:
-        """The own node of an arc, and the node that it leads to."""
+        """Return the own node of an arc, and the node that it leads to."""
         target = int(self.indices[arc]) - len(self.nodes)
         other = self.strangers[target] if target >= 0 else (self.nodes[target + len(self.nodes)], self.host)
         return self.nodes[int(self.sources[arc])], other
 
     def admit(self, peer: str, asker: str, through: str) -> int:
-        """The arc from `through` to the asker's node `name@host`, if this peer may ask by it.
+        """Return the arc from `through` to the asker's node `name@host`, or refuse it if this peer may not use it.
 
-        Whether a node exists here without being adjacent is not told.
+        The refusal does not disclose whether a node that is not adjacent exists here.
         """
         arcs, refusals = self.admit_all(peer, [asker], [through])
         if refusals:
@@ -181,7 +183,7 @@ class Neighbourhood:
     def admit_all(
         self, peer: str, askers: Sequence[str], throughs: Sequence[str]
     ) -> tuple[Integers, list[RefusedError]]:
-        """The same for many: an arc each, −1 where it is refused, and the refusals, those of one type together."""
+        """Do `admit` for many edges: return their arcs, −1 for refused ones, and one refusal for each type."""
         refused: dict[type[RefusedError], list[str]] = {}
         pairs = np.full((2, len(askers)), -1, np.int64)
         for i, (asker, through) in enumerate(zip(askers, throughs, strict=True)):
@@ -212,7 +214,7 @@ class Neighbourhood:
     def admit_edges(
         self, peer: str, askers: Sequence[str], throughs: Sequence[str]
     ) -> tuple[Admitted, list[RefusedError]]:
-        """Those of a peer's edges that this host has too, and what is refused of the others."""
+        """Return those of a peer's edges that this host has too, and the refusals of the others."""
         arcs, refusals = self.admit_all(peer, askers, throughs)
         accepted = arcs >= 0
         distinct, first = np.unique(arcs[accepted], return_index=True)
@@ -227,18 +229,18 @@ class Neighbourhood:
 
 @dataclass(frozen=True, eq=False)
 class Admitted:
-    """A peer's edges that were admitted, by number.
+    """The admitted edges of a peer, numbered from 0.
 
     Attributes
     ----------
     accepted : array of bool
-        Which of the edges that the peer introduced.
+        Which of the edges that the peer introduced are admitted.
     arcs, rows : arrays
-        Of each admitted edge, the arc and its node here.
+        The arc of each admitted edge, and the row of its node here.
     neighbours : array
-        Each of these nodes once, in the order of first appearance: the peer's neighbours here, by number.
+        The distinct rows in order of first appearance: the peer's neighbours here, by number.
     edge_of_arc : array
-        The number of the edge that is an arc of this host, −1 for all others.
+        The edge number of each arc of this host, −1 for arcs that are not among these edges.
     """
 
     accepted: npt.NDArray[np.bool_]
@@ -248,26 +250,26 @@ class Admitted:
     edge_of_arc: Integers
 
     def find_rows(self, edges: Integers) -> Integers:
-        """The nodes here that a peer asks through by the numbers of its edges; others are refused."""
+        """Return the rows of the nodes here that belong to these edge numbers; refuse unknown numbers."""
         if len(edges) and not (edges.min() >= 0 and edges.max() < len(self.rows)):
             raise NotAdjacentError(f"edges must be numbered 0 to {len(self.rows) - 1}")
         return self.rows[edges]
 
 
 def find_distinct(values: Integers) -> Integers:
-    """Each value once, in the order of first appearance."""
+    """Return each value once, in order of first appearance."""
     _, first = np.unique(values, return_index=True)
     return values[np.sort(first)]
 
 
 def check_steps(steps: Integers, hops: int) -> None:
-    """Refuse walks that would go further than `hops` from the node that they are for."""
+    """Refuse walks that would end more than `hops` from the node that they are for."""
     if len(steps) and not (steps.min() >= 1 and steps.max() <= hops - 1):
         raise TooFarError(f"a walk may go 1 to {hops - 1} more steps, asked for {steps.min()} to {steps.max()}")
 
 
 def _order(numbers: Mapping[Node, int] | None) -> Callable[[Node], Any]:
-    """What nodes are sorted by."""
+    """Return the sort key for nodes."""
     if numbers is None:
         return lambda node: node
 

@@ -1,4 +1,4 @@
-"""Options of a host that are not parameters of learning: one table of names, defaults, rules and help."""
+"""Options: the settings of a host besides learning parameters, with their defaults, bounds and help texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Table = TypeVar("Table")
 
 
 def option(default: Any, help: str, low: float = 0.0, high: float = 0.0) -> Any:  # noqa: A002
-    """A field of a table of options: its default, what it is for, and between what it must lie where it is a number."""
+    """Return a dataclass field for an option, with its default, its help text, and the bounds of a number."""
     return field(default=default, metadata={"help": help, "low": low, "high": high})
 
 
@@ -39,7 +39,7 @@ class PeerOptions:
 
 @dataclass(frozen=True)
 class Rates:
-    """What one peer may ask for in a second; one that was quiet may ask for ten seconds' worth at once."""
+    """What one peer may ask for per second; a quiet peer may ask for ten seconds' worth at once."""
 
     requests: float = option(200.0, "requests a second", 1e-3, 1e15)
     walks: float = option(2e6, "walks a second", 1e-3, 1e15)
@@ -50,44 +50,44 @@ class Rates:
 
 
 def read_table(kind: type[Table], values: dict[str, Any], section: str) -> Table:
-    """A table of options from what a configuration says, each checked."""
-    known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
+    """Build a table of options from the values in a configuration, and check each of them."""
+    known = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
     for name in values:
         if name not in known:
-            names = ", ".join(f"{section}.{one}" for one in known)
+            names = ", ".join(f"{section}.{other}" for other in known)
             raise AgentError(f"{section}.{name} is not known; there are {names}")
     return kind(**{name: _check(known[name], value, section) for name, value in values.items()})
 
 
 def write_table(table: Any) -> list[str]:
-    """The lines of a configuration that say what a table says, with what each option is for."""
-    return [write_line(one.name, getattr(table, one.name), one.metadata["help"]) for one in fields(table)]
+    """Return a table of options as lines of a configuration, with a comment on each option."""
+    return [write_line(entry.name, getattr(table, entry.name), entry.metadata["help"]) for entry in fields(table)]
 
 
 def write_line(name: str, value: Any, purpose: str, given: bool = True) -> str:
-    """A line of a configuration; commented out where it is not given."""
+    """Return a line of a configuration, commented out unless `given`."""
     return f"{'' if given else '# '}{name} = {show(value)}".ljust(30) + f"  # {purpose}"
 
 
 def show(value: Any) -> str:
-    """A value as TOML has it."""
+    """Return a value as TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple | list):
-        return "[" + ", ".join(show(one) for one in value) + "]"
+        return "[" + ", ".join(show(item) for item in value) + "]"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
-def _check(one: Any, value: Any, section: str) -> Any:
-    """A value, if it is of the kind and within the bounds of an option."""
-    name, low, high = f"{section}.{one.name}", one.metadata["low"], one.metadata["high"]
-    if one.default is MISSING or isinstance(one.default, bool):
+def _check(entry: Any, value: Any, section: str) -> Any:
+    """Return the value, or raise unless it has the type and lies within the bounds of an option."""
+    name, low, high = f"{section}.{entry.name}", entry.metadata["low"], entry.metadata["high"]
+    if entry.default is MISSING or isinstance(entry.default, bool):
         if not isinstance(value, bool):
             raise AgentError(f"{name} must be true or false, got {value!r}")
         return value
-    whole = isinstance(one.default, int)
-    right = isinstance(value, int) if whole else isinstance(value, int | float)
-    if isinstance(value, bool) or not right or not low <= value <= high:
-        kind = "a whole number" if whole else "a number"
+    is_integer = isinstance(entry.default, int)
+    has_type = isinstance(value, int) if is_integer else isinstance(value, int | float)
+    if isinstance(value, bool) or not has_type or not low <= value <= high:
+        kind = "a whole number" if is_integer else "a number"
         raise AgentError(f"{name} must be {kind} from {low:g} to {high:g}, got {value!r}")
-    return value if whole else float(value)
+    return value if is_integer else float(value)

@@ -1,4 +1,4 @@
-"""The process of a daemon: how it is started, and what runs in it; it holds nothing of the command line."""
+"""The process of a daemon: the command that starts it and the main function that it runs."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ _TRACE, _WHILE_STDIN = "--trace", "--while-stdin"
 
 
 def make_command(home: Path, *, trace: bool = False, while_stdin: bool = False) -> tuple[list[str], dict[str, str]]:
-    """The arguments and the environment of a process that runs the daemon of a folder.
+    """Return the arguments and the environment of a process that runs the daemon of a folder.
 
-    With `trace` it writes down what other hosts tell it, with `while_stdin` it ends when its standard input does.
+    With `trace` it records what other hosts disclose to it, with `while_stdin` it stops when its standard input ends.
     """
     flags = [flag for flag, given in ((_TRACE, trace), (_WHILE_STDIN, while_stdin)) if given]
-    # threads of a library of linear algebra would wait for each other, and for those of other daemons
+    # threads of a linear algebra library would compete with each other, and with those of other daemons
     environment = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", **os.environ}
-    # -P: what lies in the folder where it is started is not imported in the place of a library
+    # -P: files in the current folder must not be imported instead of a library
     return [sys.executable, "-P", "-m", "manela.agents.process", str(home), *flags], environment
 
 
 def exec_daemon(home: Path, *, trace: bool, while_stdin: bool) -> None:
-    """Put the daemon in the place of this process, whose memory goes back to the system."""
+    """Replace this process by the daemon, which frees the memory of this one."""
     arguments, environment = make_command(home, trace=trace, while_stdin=while_stdin)
     sys.stdout.flush()
     os.execve(arguments[0], arguments, environment)
 
 
 def main() -> None:
-    """Run the daemon of the folder that is named first."""
+    """Run the daemon of the folder in the first argument."""
     signal.signal(signal.SIGTERM, terminate)
 
     def command() -> None:

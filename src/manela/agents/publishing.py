@@ -1,4 +1,4 @@
-"""What a host has published: all that its peers can be shown, so that answering never waits for computing."""
+"""Publications: what a host shows its peers, kept ready so that answering never waits for computing."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from manela.errors import TermsError
 from manela.kernels.moments import Moments
 
 _KEPT_STEPS = 3
-"""Steps of a lock-step run that are still shown to slower peers; with fewer they would wait for ever."""
+"""Steps of a lock-step run kept for slower peers; more take memory, fewer would make these peers wait forever."""
 _LATE_ROUNDS = 3
-"""Rounds for which the steps of the start are still shown to slower peers."""
+"""Rounds for which the steps of the start are kept for slower peers; more take memory for longer."""
 
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """What peers can be shown of the nodes that have neighbours elsewhere; as halves, where they travel as such.
+    """What is shown at one step of the nodes that have neighbours elsewhere; in float16 if it is sent as such.
 
     Attributes
     ----------
     rows : array, shape (nodes, tables, 1, m), or None
-        As they are at this step.
+        The rows at this step.
     means : array, shape (nodes, tables, hops − 1, m), or None
-        With noise, and those of the version `means_version`.
+        Means over neighbours with noise, as of version `means_version`.
     moments, sums :
-        Of all nodes.
+        Totals over all own nodes.
     """
 
     step: Step
@@ -44,12 +44,12 @@ class Published:
 
 
 class Publications:
-    """What was published at each step, as long as somebody may ask for it.
+    """What was published at each step that a peer may still ask for.
 
     Attributes
     ----------
     steps : dict
-        By step. Others may be reading: it is replaced as a whole.
+        Publications by step. It is replaced and never changed, as another thread may be reading it.
     """
 
     def __init__(self, lock_step: bool) -> None:
@@ -57,19 +57,19 @@ class Publications:
         self.steps: dict[Step, Published] = {}
 
     def publish(self, published: Published, number: int) -> None:
-        """Let peers be shown this from now on; `number` is the host's round."""
+        """Show this to peers from now on; `number` is the host's round."""
         kept = self.steps
         if self._lock_step:
             kept = dict(list(kept.items())[1 - _KEPT_STEPS :])
         elif published.step.phase == ROUND:
             late = START if number < _LATE_ROUNDS else -1
-            kept = {earlier: shown for earlier, shown in kept.items() if earlier.phase == late}
+            kept = {step: earlier for step, earlier in kept.items() if step.phase == late}
         self.steps = {**kept, published.step: published}
 
     def find(self, step: Step, now: Step, smooths: bool) -> Published | None:
-        """What was published at a step, or stands in for it; None where there is nothing that could be shown.
+        """Return what was published at a step, or its nearest substitute, or None if there is nothing to show.
 
-        `now` is where the host is, and `smooths` whether it smooths, now or later.
+        `now` is the step that the host is at, and `smooths` whether it smooths, now or later.
         """
         steps = self.steps
         if step in steps:

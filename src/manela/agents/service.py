@@ -1,4 +1,4 @@
-"""Service: answers what peers ask, within limits; every refusal is counted and told."""
+"""Service: exchanges requests with peers, within limits, and counts and reports every refusal."""
 
 from __future__ import annotations
 
@@ -18,34 +18,37 @@ from manela.agents.walk_answering import Pending
 from manela.errors import MalformedError, PeerError, RefusedError, SessionError, TooOftenError, TooSlowError
 
 _GREETING = 4096
-"""Bytes of a greeting, where hosts do not go in lock-step."""
+"""Most bytes of a greeting outside lock-step; larger ones would let a peer take more memory."""
 _MORE_EDGES, _FEW_EDGES = 2, 10_000
-"""A peer may introduce twice as many edges as are listed with it, and some more: lists are not always of one day."""
+"""A peer may introduce this many times the edges listed here with it, plus a constant, as lists may differ in age.
+
+Larger values let a peer take more memory.
+"""
 _LONG = 1 << 16
-"""Bytes of a message that is read in a thread, so that others are answered meanwhile."""
+"""Longer messages, in bytes, are decoded in a thread; if larger, decoding holds up other peers for longer."""
 _RELAY = 0.2
-"""The part of a request's time that a relayed one may take; with more, one slow host holds up all."""
+"""The part of the deadline that a relayed request may take; if larger, one slow host holds up the others."""
 
 
 class Transport(Protocol):
-    """How bytes get to a peer and its answer back; PeerError where they do not, RefusedError where it refuses."""
+    """Sends bytes to a peer and returns its reply; raises PeerError if it fails, RefusedError if the peer refuses."""
 
     async def call(self, peer: str, kind: str, content: bytes, largest: int = LARGEST) -> bytes:
-        """Ask a peer; an answer of more than `largest` bytes is refused."""
+        """Send a request and return the reply; refuse a reply of more than `largest` bytes."""
         ...
 
 
 class Service:
-    """One host, asked by its peers.
+    """The requests between one host and its peers.
 
     Attributes
     ----------
     host : Host
-        May be replaced by another when edges change.
+        Is replaced when edges change.
     refusals : Counter
-        How often what was refused, by peer and reason.
+        The number of refusals by peer and reason.
     asked : dict of float
-        When each peer has asked for something last, in seconds since 1970.
+        When each peer last asked for something, in seconds since 1970.
     """
 
     def __init__(
@@ -68,7 +71,7 @@ class Service:
         self._listed: dict[str, tuple[int, int]] = {}
 
     async def serve(self, peer: str, kind: str, content: bytes) -> bytes:
-        """Answer a peer; raises RefusedError, and nothing else that a peer could cause."""
+        """Answer a peer; nothing that a peer sends makes this raise anything but RefusedError."""
         self.asked[peer] = time.time()
         try:
             if self._waiting[peer] >= 4 * self._rates.at_once:
@@ -76,7 +79,7 @@ class Service:
             self._waiting[peer] += 1
             try:
                 async with self._turns[peer]:
-                    # whatever it is, it has come, and counts
+                    # a request counts even if it turns out to be malformed
                     self._limits[peer].charge(time.monotonic(), len(content))
                     await self._wait_for_turn(peer, Cost(0, 0), requests=1)
                     answer = await self._serve(peer, kind, content)
@@ -89,7 +92,7 @@ class Service:
             raise
 
     def bound_request(self, peer: str, kind: str) -> int:
-        """Bytes that a request of a peer may have: of edges, what those would take that are listed with it here."""
+        """Return the most bytes that a peer's request may have; for edges this depends on those listed here with it."""
         host = self.host
         if kind == GREET:
             return LARGEST if host.terms.lock_step else _GREETING
@@ -98,7 +101,7 @@ class Service:
         return self._calls.bound_request(host, peer) if kind == self._calls.kind else _GREETING
 
     def forget(self, peer: str) -> None:
-        """A peer is no peer any more: keep nothing of it."""
+        """Delete everything about a host that is no longer a peer."""
         for key in [key for key in self.refusals if key[0] == peer]:
             del self.refusals[key]
         self._limits.pop(peer, None)
@@ -106,7 +109,7 @@ class Service:
         self.host.forget(peer)
 
     def _listed_with(self, peer: str) -> tuple[int, int]:
-        """Edges with a peer's nodes, and bytes of their names; counted once for each list of edges."""
+        """Return the number of edges with a peer's nodes, and the bytes of their names; cached until edges change."""
         near = self.host.neighbourhood
         if self._listed_of is not near:
             self._listed_of, self._listed = near, {}
@@ -115,29 +118,29 @@ class Service:
         return self._listed[peer]
 
     def refuse(self, peer: str, refusal: RefusedError) -> None:
-        """Count and tell a refusal; one of a peer that refuses us is none of ours, and some are no peer's fault."""
+        """Count and report a refusal, unless the peer refused us or the refusal is nobody's fault."""
         if not refusal.remote and not refusal.expected:
             self.refusals[peer, refusal.reason] += refusal.times
             self._tell(peer, refusal)
 
     def moved(self) -> None:
-        """The host has moved on: those who wait for it may look again."""
+        """Wake up the requests that wait for the host to reach a later step."""
         self._moved.set()
         self._moved = asyncio.Event()
 
     async def ask(self, peer: str, request: Any) -> Any:
-        """Ask a peer; what it answers is checked, and refused where it is not what it should be."""
+        """Send a request to a peer and return its decoded reply; refuse a reply that is not valid."""
         host, calls = self.host, self._calls
         try:
             largest = calls.bound_reply(host, peer, request)
             content = await self.transport.call(peer, calls.kind, encode(request), largest)
-            return await _away(len(content), calls.decode_reply, host, peer, request, content)
+            return await _run_by_size(len(content), calls.decode_reply, host, peer, request, content)
         except RefusedError as refusal:
             self.refuse(peer, refusal)
             raise
 
     def receive(self, peer: str, request: Any, reply: Any) -> None:
-        """Hand a peer's answer to the host; what it refuses of it is counted."""
+        """Pass a peer's reply to the host, and count what the host refuses of it."""
         try:
             refusals = self.host.receive(peer, request, reply)
         except RefusedError as error:
@@ -146,7 +149,7 @@ class Service:
             self.refuse(peer, refusal)
 
     async def meet(self, peer: str) -> int:
-        """Greet a peer and introduce our edges to it; returns how many of them it does not have."""
+        """Greet a peer and introduce our edges to it; return how many of them it does not have."""
         host = self.host
         try:
             lock_step = host.terms.lock_step
@@ -165,21 +168,21 @@ class Service:
             raise
 
     async def _serve(self, peer: str, kind: str, content: bytes) -> bytes:
-        # after each wait the host may be another one
+        # the host may be replaced during each await, so read self.host again afterwards
         if kind == GREET:
             hello = decode_hello(content, self.host.terms.lock_step)
             return encode(self.host.greet(peer, hello))
         if kind == INTRODUCE:
             most = _MORE_EDGES * self._listed_with(peer)[0] + _FEW_EDGES
-            introduction = await _away(len(content), decode_introduction, content, most)
+            introduction = await _run_by_size(len(content), decode_introduction, content, most)
             await self._wait_for_turn(peer, Cost(0, len(introduction.askers)))
             host = self.host
-            found = await _away(
+            admitted = await _run_by_size(
                 len(content), host.neighbourhood.admit_edges, peer, introduction.askers, introduction.others
             )
             if self.host is not host:
                 raise SessionError("edges have changed meanwhile")
-            acceptance, refusals = host.admit_edges(peer, introduction, found)
+            acceptance, refusals = host.admit_edges(peer, introduction, admitted)
             for refusal in refusals:
                 self.refuse(peer, refusal)
             return encode(acceptance)
@@ -204,9 +207,9 @@ class Service:
         return await self._relay(answer) if isinstance(answer, Pending) else answer
 
     async def _relay(self, pending: Pending) -> Any:
-        """Ask other hosts for the rest of an answer by walks."""
+        """Ask other hosts to finish the walks of a pending reply, and return the reply."""
         host: Any = self.host
-        # whoever waits for this host must not have to wait for another one that hangs
+        # a host that hangs must not hold up the peer that waits for this one
         limit = self.deadline if host.terms.lock_step else _RELAY * self.deadline
 
         async def ask(peer: str) -> Any:
@@ -232,11 +235,11 @@ class Service:
 
 
 def _bound_introduction(edges: int, names: int) -> int:
-    """Bytes of an introduction, where so many edges are listed, with names of so many bytes."""
-    # each name has two bytes of its own and may be followed by the host's; short names are the most of them
+    """Return the most bytes of an introduction, for this many listed edges whose names have this many bytes."""
+    # each name adds two bytes of encoding, and may be followed by the name of its host
     return _MORE_EDGES * (names + 80 * edges) + 32 * _FEW_EDGES
 
 
-async def _away(size: int, work: Callable[..., Any], *given: Any) -> Any:
-    """What a function gives; of long messages in a thread, so that others are answered meanwhile."""
-    return await asyncio.to_thread(work, *given) if size > _LONG else work(*given)
+async def _run_by_size(size: int, work: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the result of a function; for long messages run it in a thread, so that other peers need not wait."""
+    return await asyncio.to_thread(work, *arguments) if size > _LONG else work(*arguments)

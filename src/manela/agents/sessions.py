@@ -1,4 +1,4 @@
-"""Sessions: which peers have greeted this host, and which edges two hosts have found that both of them have."""
+"""Sessions: keeps the greetings of peers, and the edges that both hosts have."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _IN_WORDS = {"lock_step": "lock-step", "run": "the parameters of a lock-step run
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """What a peer has introduced."""
+    """The edges that a peer has introduced to us and that we have admitted."""
 
     number: int
     admitted: Admitted
@@ -25,9 +25,9 @@ class Session:
 
 @dataclass(eq=False)
 class Link:
-    """What a peer has accepted: our edges by number, and our neighbours there by number.
+    """The edges that we have introduced to a peer and that it has accepted, and our neighbours there, both numbered.
 
-    `seen` is the version of its vectors that we know.
+    `seen` is the version of the peer's vectors that we have.
     """
 
     session: int
@@ -44,7 +44,7 @@ class Sessions:
     greetings : dict
         The last greeting of each peer.
     links : dict
-        What each peer has accepted.
+        The edges that each peer has accepted.
     """
 
     def __init__(self, near: Neighbourhood, key: int) -> None:
@@ -54,13 +54,13 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
 
     def renew(self, near: Neighbourhood) -> Sessions:
-        """Those of the same host with other edges: greetings stay, introductions are made anew."""
+        """Return the sessions of the same host with other edges: greetings are kept, introductions must be repeated."""
         sessions = Sessions(near, self._key)
         sessions.greetings, sessions._opened = dict(self.greetings), self._opened
         return sessions
 
     def greet(self, peer: str, hello: Hello, mine: Hello) -> None:
-        """Take a peer's greeting, if its terms are ours."""
+        """Record a peer's greeting; refuse a peer with other terms."""
         if hello.host != peer:
             raise ClaimError(f"{peer} greets as {hello.host}")
         if hello.protocol != PROTOCOL:
@@ -72,7 +72,7 @@ class Sessions:
         self.greetings[peer] = hello
 
     def introduce(self, peer: str) -> Introduction:
-        """Our edges with a peer's nodes."""
+        """Return the introduction of our edges with a peer's nodes."""
         near = self._near
         arcs = near.arcs_to(peer)
         names = [f"{name}@{near.host}" for name in near.nodes]
@@ -85,21 +85,21 @@ class Sessions:
     def open(
         self, peer: str, admitted: Admitted, refusals: list[RefusedError]
     ) -> tuple[Acceptance, list[RefusedError]]:
-        """Open a session with a peer for edges that were admitted."""
+        """Open a session with a peer for its admitted edges."""
         self._opened += 1
         number = int(derive(self._key, self._opened)) >> 1
         self._sessions[peer] = Session(number, admitted)
         return Acceptance(number, admitted.accepted), refusals
 
     def find(self, peer: str, number: int) -> Admitted:
-        """What a peer that asks by the number of its session has introduced."""
+        """Return the admitted edges of a peer; refuse a session number that is not its current one."""
         session = self._sessions.get(peer)
         if session is None or session.number != number:
             raise SessionError(f"{peer} must introduce its edges first")
         return session.admitted
 
     def count_edges(self, peer: str) -> tuple[int, int]:
-        """How many edges with a peer both hosts have, and how many only one of them."""
+        """Return how many edges with a peer both hosts have, and how many only one of them has."""
         link, session = self.links.get(peer), self._sessions.get(peer)
         own = len(self._near.arcs_to(peer))
         agreed = 0 if link is None else len(link.arcs)
@@ -107,17 +107,17 @@ class Sessions:
         return agreed, (own - agreed if link is not None else 0) + theirs
 
     def forget_all(self, peer: str) -> None:
-        """A peer is no peer any more."""
+        """Delete everything about a host that is no longer a peer."""
         for table in (self.links, self._sessions, self.greetings):
             table.pop(peer, None)
 
     def count_neighbours(self, peer: str) -> int:
-        """How many nodes here are neighbours of a peer's."""
+        """Return how many nodes here are neighbours of a peer's nodes."""
         session = self._sessions.get(peer)
         return 0 if session is None else len(session.admitted.neighbours)
 
     def record_acceptance(self, peer: str, acceptance: Acceptance) -> int:
-        """Take a peer's answer to our introduction; returns how many edges it does not have."""
+        """Record a peer's answer to our introduction; return how many of our edges it does not have."""
         arcs = self._near.arcs_to(peer)
         if len(acceptance.accepted) != len(arcs):
             raise MalformedError(f"{len(arcs)} edges were introduced, got {len(acceptance.accepted)}")
@@ -126,9 +126,9 @@ class Sessions:
         return int(np.count_nonzero(~acceptance.accepted))
 
     def knows(self, peer: str) -> bool:
-        """Whether a peer has accepted our edges."""
+        """Return whether a peer has answered our introduction."""
         return peer in self.links
 
     def forget(self, peer: str) -> None:
-        """A peer does not know our session any more: it must be introduced to again."""
+        """Drop the link to a peer that has lost our session, so that our edges are introduced again."""
         self.links.pop(peer, None)

@@ -1,4 +1,4 @@
-"""Status: what a daemon tells of itself, twice a second, in a file and to whoever looks at its page."""
+"""Status: collects what a daemon reports about itself, and writes it to a file."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from manela.agents.learner import Learner
 from manela.agents.service import Service
 
 WARN_DAYS = 30
-"""Days before a certificate ends from which on operators are warned."""
+"""Operators are warned this many days before a certificate expires; more warn earlier."""
 _EVERY = 300.0
-"""Seconds of one bar of the history."""
+"""Seconds of one bar of the history; larger values show less detail over a longer time."""
 _BARS = 288
-"""Bars that are kept: a day."""
+"""Bars to keep, which cover one day."""
 _DAY = 86400.0
 
 
 class Speed:
-    """Update pairs a second: now, and over the last day.
+    """Update pairs per second: now, and over the last day.
 
     Attributes
     ----------
@@ -35,39 +35,39 @@ class Speed:
 
     def __init__(self, pairs: int) -> None:
         self.now = 0.0
-        self._then, self._before = time.monotonic(), pairs
-        self._bar_began, self._bar_before = time.time(), pairs
+        self._measured_at, self._measured_pairs = time.monotonic(), pairs
+        self._bar_start, self._bar_pairs = time.time(), pairs
         self._bars: deque[tuple[float, float]] = deque(maxlen=_BARS)
 
     def look(self, pairs: int) -> None:
-        """So many pairs have been made by now."""
+        """Record the total number of pairs made so far."""
         now = time.monotonic()
-        if now - self._then >= 1.0:
-            self.now = max(0, pairs - self._before) / (now - self._then)
-            self._then, self._before = now, pairs
-        passed = time.time() - self._bar_began
-        if passed >= _EVERY or passed < 0:
-            self._bars.append((self._bar_began, max(0, pairs - self._bar_before) / max(1.0, passed)))
-            self._bar_began, self._bar_before = time.time(), pairs
+        if now - self._measured_at >= 1.0:
+            self.now = max(0, pairs - self._measured_pairs) / (now - self._measured_at)
+            self._measured_at, self._measured_pairs = now, pairs
+        elapsed = time.time() - self._bar_start
+        if elapsed >= _EVERY or elapsed < 0:
+            self._bars.append((self._bar_start, max(0, pairs - self._bar_pairs) / max(1.0, elapsed)))
+            self._bar_start, self._bar_pairs = time.time(), pairs
 
     def history(self, pairs: int) -> list[tuple[int, int]]:
-        """When each bar began, and the pairs a second in it; the last is not over yet."""
-        passed = max(1.0, time.time() - self._bar_began)
-        bars = [*self._bars, (self._bar_began, max(0, pairs - self._bar_before) / passed)]
-        return [(int(began), round(speed)) for began, speed in bars]
+        """Return the start of each bar and its pairs per second; the last bar is not complete."""
+        elapsed = max(1.0, time.time() - self._bar_start)
+        bars = [*self._bars, (self._bar_start, max(0, pairs - self._bar_pairs) / elapsed)]
+        return [(int(start), round(speed)) for start, speed in bars]
 
 
 def describe_peers(
     learner: Learner, sent: Mapping[str, int], received: Mapping[str, int], certificates: Mapping[str, Iterable[str]]
 ) -> dict[str, Any]:
-    """What there is to tell of each peer."""
+    """Return the status of each peer."""
     host: Host = learner.host
-    told = {}
+    described = {}
     for peer in learner.peers:
         greeting = host.sessions.greetings.get(peer)
         agreed, disagreed = host.sessions.count_edges(peer)
         trouble = learner.trouble_with(peer)
-        told[peer] = {
+        described[peer] = {
             "state": "here" if host.sessions.knows(peer) and not trouble else "away",
             "trouble": trouble,
             "seen": learner.seen(peer),
@@ -82,11 +82,11 @@ def describe_peers(
             "sent": sent[peer],
             "received": received[peer],
         }
-    return told
+    return described
 
 
 def count_refusals(service: Service) -> dict[str, dict[str, int]]:
-    """How often what was refused, by peer and reason."""
+    """Return the number of refusals, by peer and reason."""
     refusals: dict[str, dict[str, int]] = {}
     for (peer, reason), times in service.refusals.items():
         refusals.setdefault(peer, {})[reason] = times
@@ -94,15 +94,15 @@ def count_refusals(service: Service) -> dict[str, dict[str, int]]:
 
 
 def find_expiry(certificates: Iterable[str]) -> float | None:
-    """When the last of some certificates ends, in seconds since 1970."""
-    return max((expiry_of(one).timestamp() for one in certificates), default=None)
+    """Return when the last of these certificates expires, in seconds since 1970, or None if there are none."""
+    return max((expiry_of(pem).timestamp() for pem in certificates), default=None)
 
 
 def warn_of_expiry(status: Mapping[str, Any]) -> list[str]:
-    """A line for each certificate that ends soon, or has ended."""
-    found = {"": status.get("expires"), **{name: one.get("expires") for name, one in status["peers"].items()}}
+    """Return a line for each certificate that expires soon or has expired."""
+    expiries = {"": status.get("expires"), **{name: peer.get("expires") for name, peer in status["peers"].items()}}
     lines = []
-    for name, ends in found.items():
+    for name, ends in expiries.items():
         if ends is not None and ends - time.time() < WARN_DAYS * _DAY:
             whose = "this host's certificate" if name == "" else f"the certificate of {name}"
             days = int((ends - time.time()) // _DAY)
@@ -111,7 +111,7 @@ def warn_of_expiry(status: Mapping[str, Any]) -> list[str]:
 
 
 def write_status(path: Path, status: Mapping[str, Any]) -> None:
-    """Replace the file that `manela agent status` reads; where it cannot be written, the old one tells its age."""
+    """Replace the file that `manela agent status` reads; on failure the old file stays, which holds its time."""
     part = path.with_suffix(".part")
     with contextlib.suppress(OSError):
         if part.is_symlink():

@@ -1,4 +1,4 @@
-"""StatusServer: what a daemon does, on an address of this machine: a page, JSON, and metrics for Prometheus."""
+"""StatusServer: serves the status of a daemon on the local machine, as a page, JSON and Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from manela.errors import AgentError
 from manela.local_server import LocalServer, Query, Reply
 
 _STATES = ("meeting", "learning", "done")
-"""What a daemon does while it can be watched."""
+"""The states in which a daemon serves its status."""
 Status = dict[str, Any]
-"""What the daemon writes to status.json."""
+"""The content of status.json."""
 
 
 class StatusServer(LocalServer):
-    """Shows what a daemon does, on an address of its machine.
+    """Serves the status of a daemon on an address of the local machine.
 
     Parameters
     ----------
     address : str
     read : callable
-        The status as it is now.
+        Returns the current status.
     find_answer : callable, optional
-        Replies to whatever else is asked for; None where there is no such thing.
+        Returns the reply to a request for any other path, or None if there is none.
     """
 
     def __init__(
@@ -45,12 +45,12 @@ class StatusServer(LocalServer):
             return Reply("application/json", json.dumps(self._read()))
         if path == "/metrics":
             return Reply("text/plain; version=0.0.4", write_metrics(self._read()))
-        found = None if self._find_answer is None else self._find_answer(path, query)
-        return found or Reply("text/plain", "there are /, /status.json and /metrics\n", HTTPStatus.NOT_FOUND)
+        reply = None if self._find_answer is None else self._find_answer(path, query)
+        return reply or Reply("text/plain", "there are /, /status.json and /metrics\n", HTTPStatus.NOT_FOUND)
 
 
 def write_metrics(status: Status) -> str:
-    """A status in Prometheus's text format."""
+    """Return a status in Prometheus's text format."""
     return "".join(line + "\n" for line in _metrics(status))
 
 
@@ -69,24 +69,24 @@ def _metrics(status: Status) -> Iterator[str]:
     yield from _family("noise", "gauge", "Noise on means that peers are shown, over their size.",
                        {(): status["noise"]})  # fmt: skip
     peers = status["peers"]
-    expiries = {(("peer", peer),): one["expires"] for peer, one in peers.items() if one["expires"] is not None}
+    expiries = {(("peer", peer),): entry["expires"] for peer, entry in peers.items() if entry["expires"] is not None}
     own = {(("peer", ""),): status["expires"]} if status["expires"] is not None else {}
     words = "When a certificate ends, since 1970; that of this host has no peer."
     yield from _family("certificate_end_seconds", "gauge", words, {**own, **expiries})
     yield from _family("peer_edges", "gauge", "Edges with a peer that both hosts have, or only one.", {
-        (("peer", peer), ("agreed", word)): one[key]
-        for peer, one in peers.items()
+        (("peer", peer), ("agreed", word)): entry[key]
+        for peer, entry in peers.items()
         for word, key in (("yes", "edges_agreed"), ("no", "edges_disagreed"))
     })  # fmt: skip
     yield from _family("shown_nodes", "gauge", "Own nodes whose vectors a peer sees.",
-                       {(("peer", peer),): one["shown_nodes"] for peer, one in peers.items()})  # fmt: skip
+                       {(("peer", peer),): entry["shown_nodes"] for peer, entry in peers.items()})  # fmt: skip
     for name, kind, help_text, key in (
         ("sent_bytes_total", "counter", "Bytes sent to a peer.", "sent"),
         ("received_bytes_total", "counter", "Bytes received from a peer.", "received"),
     ):
-        yield from _family(name, kind, help_text, {(("peer", peer),): one[key] for peer, one in peers.items()})
+        yield from _family(name, kind, help_text, {(("peer", peer),): entry[key] for peer, entry in peers.items()})
     yield from _family("peer_here", "gauge", "1 if a peer answers, 0 if it is away.",
-                       {(("peer", peer),): int(one["state"] == "here") for peer, one in peers.items()})  # fmt: skip
+                       {(("peer", peer),): int(entry["state"] == "here") for peer, entry in peers.items()})  # fmt: skip
     yield from _family("refusals_total", "counter", "What was refused to a peer, by reason.", {
         (("peer", peer), ("reason", reason)): times
         for peer, reasons in status["refusals"].items()
@@ -94,8 +94,8 @@ def _metrics(status: Status) -> Iterator[str]:
     })  # fmt: skip
     yield from _family("alarms_total", "counter", "How often a peer's vectors were odd, by kind.", {
         (("peer", peer), ("kind", kind)): times
-        for peer, one in peers.items()
-        for kind, times in one.get("alarms", {}).items()
+        for peer, entry in peers.items()
+        for kind, times in entry.get("alarms", {}).items()
     })  # fmt: skip
 
 

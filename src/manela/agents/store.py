@@ -1,6 +1,6 @@
-"""Store: what a host must not lose, in SQLite: its nodes and edges, its peers, and what was refused.
+"""Store: the SQLite database in which a host keeps its nodes, edges, peers and refusals.
 
-A digest of all that an operator wrote down is kept beside it, so that a damaged file is never taken for a true one.
+It holds a digest of everything that the operator entered, so that a damaged file is detected.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from manela.errors import AgentError, OutputError
 from manela.private import create_private
 
 NAME, BACKUP = "store.db", "backup.tar"
-"""The file, and the backup that a daemon makes of what an operator wrote down, whenever that has changed."""
+"""The database file, and the backup that a daemon writes whenever the operator's entries have changed."""
 VERSION = 3
 HOST, SECRET = "host", "secret"
-"""Names of facts: the host's name, and from what it draws when it goes at its own pace."""
+"""Keys in `meta`: the host's name, and the seed of a host that does not run in lock-step."""
 _DIGEST = "digest"
 _MOST_AUDITED = 100_000
+"""Refusals kept of all peers; more take disk space."""
 _MOST_AUDITED_OF_ONE = 5_000
-"""Lines of one peer; with more, one that floods would push out what others did."""
+"""Refusals kept of one peer; with more, a peer that floods would push out those of others."""
 _SCHEMA = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE peers (name TEXT PRIMARY KEY, address TEXT NOT NULL, nodes INTEGER) WITHOUT ROWID;
@@ -56,7 +57,7 @@ CREATE INDEX audit_by_peer ON audit (peer, id);
 PRAGMA user_version = 3;
 """,
 }
-"""What makes a store of a version one of the next."""
+"""Statements that upgrade a store of this version to the next."""
 _COLUMNS = {
     "peers": ("name", "address", "nodes"),
     "certificates": ("peer", "pem"),
@@ -64,18 +65,18 @@ _COLUMNS = {
     "edges": ("own", "other", "host", "weight"),
     "meta": ("name", "value"),
 }
-"""What the digest is over; of the facts, those that never change."""
+"""The columns that the digest covers; of `meta`, only the rows selected by `_FACTS`."""
 _DAMAGE = (sqlite3.Error, UnicodeDecodeError)
-"""What SQLite raises where a file is no database, or a damaged one."""
+"""What SQLite raises if a file is damaged or is no database."""
 _FACTS = f"name IN ('{HOST}', '{SECRET}')"
 
 
 class Store:
-    """A host's store in a folder; close it by `close`, or use it in a `with` block.
+    """A host's store in a folder; close it with `close`, or use it in a `with` block.
 
-    Another process may write to it at the same time: `changes` tells. Threads wait for each other: one that must not
-    wait for another's writing needs a Store of its own. `create` is the name of the host for which one is
-    made where there is none.
+    Another process may write to the store at the same time; `changes` shows that. Threads that share a Store wait for
+    each other, so a thread that must not wait needs a Store of its own. With `create`, the name of a host, a missing
+    store is created.
     """
 
     def __init__(self, folder: Path, create: str | None = None) -> None:
@@ -99,9 +100,9 @@ class Store:
     def _open(self, create: str | None) -> None:
         database = self._database
         database.execute("PRAGMA foreign_keys = ON")
-        database.execute("PRAGMA recursive_triggers = ON")  # so that rows that are replaced are seen to go
+        database.execute("PRAGMA recursive_triggers = ON")  # so that replacing a row fires its delete trigger
         version = database.execute("PRAGMA user_version").fetchone()[0]
-        database.execute("PRAGMA journal_mode = WAL")  # whoever writes keeps nobody from reading
+        database.execute("PRAGMA journal_mode = WAL")  # so that writers do not block readers
         database.execute("PRAGMA synchronous = FULL")
         if create is not None and version == 0:
             database.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
@@ -117,7 +118,7 @@ class Store:
             self.put(HOST, create)
 
     def _watch_rows(self) -> None:
-        """Have every row that comes or goes by this connection added to the digest."""
+        """Create triggers that update the digest for every row inserted, changed or deleted by this connection."""
         database = self._database
         database.create_function("manela_tally", -1, self._count_row)
         for table, columns in _COLUMNS.items():
@@ -139,12 +140,12 @@ class Store:
         self._tally += sign * _hash(row)
 
     def _upgrade(self, version: int) -> None:
-        """Make the store of an older version one of this; a copy of it as it was stays beside it."""
+        """Upgrade a store of an older version; a copy of the old one is kept beside it."""
         host = read_config(self.folder / FILE).name
-        copy = self.folder / f"store-{version}.db"
-        create_private(copy)
-        with closing(sqlite3.connect(copy)) as other:
-            self._database.backup(other)
+        path = self.folder / f"store-{version}.db"
+        create_private(path)
+        with closing(sqlite3.connect(path)) as copy:
+            self._database.backup(copy)
         with self._write() as database:
             database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (HOST, host))
             for step in range(version, VERSION):
@@ -164,30 +165,30 @@ class Store:
 
     @property
     def changes(self) -> int:
-        """A number that is another one after another process has written."""
+        """A number that changes when another connection has written."""
         return int(self._read("PRAGMA data_version")[0][0])
 
     @property
     def digest(self) -> str:
-        """Of all that an operator wrote down."""
+        """The digest of everything that the operator entered."""
         return self.get(_DIGEST) or ""
 
     def check(self) -> None:
         """Refuse a store that is damaged."""
         try:
             with self._lock:
-                # what PRAGMA quick_check looks at, and the indices
-                found = [words for (words,) in self._database.execute("PRAGMA integrity_check(5)")]
+                # unlike quick_check, integrity_check also verifies the indices
+                problems = [problem for (problem,) in self._database.execute("PRAGMA integrity_check(5)")]
                 self._database.execute("BEGIN")
                 try:
-                    same = f"{self._find_digest():x}" == self.digest
+                    digest_matches = f"{self._find_digest():x}" == self.digest
                 finally:
                     self._database.execute("ROLLBACK")
         except (*_DAMAGE, AgentError) as error:
             raise AgentError(f"{self.file}: is damaged: {error}; {name_backup(self.folder)}") from error
-        if found != ["ok"]:
-            raise AgentError(f"{self.file}: is damaged: {found[0]}; {name_backup(self.folder)}")
-        if not same:
+        if problems != ["ok"]:
+            raise AgentError(f"{self.file}: is damaged: {problems[0]}; {name_backup(self.folder)}")
+        if not digest_matches:
             raise AgentError(
                 f"{self.file}: is damaged, or was changed by another program: its nodes, edges or peers are not those "
                 f"that were written down; {name_backup(self.folder)}"
@@ -202,33 +203,33 @@ class Store:
         return total % 2**128
 
     def copy_to(self, path: Path) -> None:
-        """Write a whole copy, while others may go on writing here."""
+        """Write a consistent copy, even while others write to the store."""
         create_private(path)
         try:
-            with closing(sqlite3.connect(path)) as other:
-                self._database.backup(other)
-                other.execute("PRAGMA journal_mode = DELETE")
+            with closing(sqlite3.connect(path)) as copy:
+                self._database.backup(copy)
+                copy.execute("PRAGMA journal_mode = DELETE")
         except _DAMAGE as error:
             raise OutputError(f"{path}: cannot be written: {error}") from error
 
-    # facts
+    # facts: named values in `meta`
 
     def get(self, name: str) -> str | None:
-        """A fact."""
-        found = self._read("SELECT value FROM meta WHERE name = ?", name)
-        return str(found[0][0]) if found else None
+        """Return a fact, or None if it is not set."""
+        rows = self._read("SELECT value FROM meta WHERE name = ?", name)
+        return str(rows[0][0]) if rows else None
 
     def put(self, name: str, value: str) -> None:
-        """Keep a fact."""
+        """Set a fact."""
         with self._write() as database:
             database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
     # peers
 
     def add_peer(self, name: str, address: str, certificate: str, nodes: int | None = None) -> None:
-        """Keep a peer; one that is known gets the address, and the certificate besides those it has.
+        """Add a peer; a known peer gets the new address, and the certificate in addition to those it has.
 
-        `nodes` is how many nodes it has, for which it counts at most; None to leave that as it is.
+        `nodes` is the number of nodes for which the peer counts at most; None leaves it unchanged.
         """
         check_host_name(name)
         with self._write() as database:
@@ -243,7 +244,7 @@ class Store:
             database.execute("INSERT OR IGNORE INTO certificates VALUES (?, ?)", (name, certificate))
 
     def remove_peer(self, name: str) -> tuple[int, int]:
-        """Forget a peer: its certificates, the edges with its nodes, what it was refused; returns edges and lines."""
+        """Delete a peer with its certificates, edges and refusals; return how many edges and refusals there were."""
         with self._write() as database:
             if database.execute("DELETE FROM peers WHERE name = ?", (name,)).rowcount == 0:
                 raise AgentError(f"{name}: no such peer; `manela agent peer list` names them")
@@ -251,43 +252,43 @@ class Store:
             return edges, database.execute("DELETE FROM audit WHERE peer = ?", (name,)).rowcount
 
     def remove_certificate(self, name: str, certificate: str) -> None:
-        """Forget one of a peer's certificates."""
+        """Delete one of a peer's certificates."""
         with self._write() as database:
-            done = database.execute("DELETE FROM certificates WHERE peer = ? AND pem = ?", (name, certificate))
-            if done.rowcount == 0:
+            cursor = database.execute("DELETE FROM certificates WHERE peer = ? AND pem = ?", (name, certificate))
+            if cursor.rowcount == 0:
                 raise AgentError(f"{name}: has no such certificate; `manela agent peer list` names them")
 
     def peers(self) -> dict[str, tuple[str, tuple[str, ...]]]:
-        """Address and certificates of each peer."""
-        found: dict[str, tuple[str, tuple[str, ...]]] = {
+        """Return the address and certificates of each peer."""
+        peers: dict[str, tuple[str, tuple[str, ...]]] = {
             name: (address, ()) for name, address in self._read("SELECT name, address FROM peers ORDER BY name")
         }
         for name, pem in self._read("SELECT peer, pem FROM certificates ORDER BY rowid"):
-            if name in found:  # it may have been removed just now
-                found[name] = (found[name][0], (*found[name][1], pem))
-        return found
+            if name in peers:  # another process may have changed the peers between the two queries
+                peers[name] = (peers[name][0], (*peers[name][1], pem))
+        return peers
 
     def sizes(self) -> dict[str, int]:
-        """How many nodes each peer has, where that was written down."""
+        """Return the number of nodes of each peer for which the operator has entered it."""
         return dict(self._read("SELECT name, nodes FROM peers WHERE nodes IS NOT NULL"))
 
     # nodes and edges
 
     def add_edges(self, edges: Iterable[Edge]) -> int:
-        """Keep edges with their nodes, all or none; returns how many. The weight of one that is there changes.
+        """Add edges with their nodes, all or none, and return their number; an existing edge gets the new weight.
 
-        An edge without an other end is a node.
+        An edge without other end adds a single node.
         """
-        found, host = list(edges), self.get(HOST)
-        names = {edge.own for edge in found} | {edge.other[0] for edge in found if edge.other and edge.other[1] == host}
-        rows = [(edge.own, *edge.other, edge.weight) for edge in found if edge.other is not None]
+        new, host = list(edges), self.get(HOST)
+        names = {edge.own for edge in new} | {edge.other[0] for edge in new if edge.other and edge.other[1] == host}
+        rows = [(edge.own, *edge.other, edge.weight) for edge in new if edge.other is not None]
         with self._write() as database:
             database.executemany("INSERT OR IGNORE INTO nodes VALUES (?)", ((name,) for name in sorted(names)))
             database.executemany("INSERT OR REPLACE INTO edges VALUES (?, ?, ?, ?)", rows)
-        return len(found)
+        return len(new)
 
     def remove_edge(self, edge: Edge) -> int:
-        """Forget an edge, or for one without an other end all edges of the node; returns how many there were.
+        """Delete an edge, or all edges of a node if the edge has no other end; return how many there were.
 
         Nodes stay.
         """
@@ -300,24 +301,24 @@ class Store:
             return database.executemany("DELETE FROM edges WHERE own = ? AND other = ? AND host = ?", ends).rowcount
 
     def remove_node(self, name: str) -> int:
-        """Forget a node with all its edges; returns how many there were."""
+        """Delete a node with all its edges; return how many edges there were."""
         with self._write() as database:
             if database.execute("DELETE FROM nodes WHERE name = ?", (name,)).rowcount == 0:
                 raise AgentError(f"{name}: no such node of this host")
             return self._remove_edges_of(database, name)
 
     def _remove_edges_of(self, database: sqlite3.Connection, name: str) -> int:
-        done = database.execute(
+        cursor = database.execute(
             "DELETE FROM edges WHERE own = ? OR (other = ? AND host = ?)", (name, name, self.get(HOST))
         )
-        return done.rowcount
+        return cursor.rowcount
 
     def has_node(self, name: str) -> bool:
-        """Whether a node is there."""
+        """Return whether the host has this node."""
         return bool(self._read("SELECT 1 FROM nodes WHERE name = ?", name))
 
     def edges(self, peer: str | None = None) -> Iterator[Edge]:
-        """All edges, one by one, and the nodes that have none as edges without an other end; or those with a peer."""
+        """Yield the edges with a peer, or by default all edges, with nodes without edges as edges without other end."""
         if peer is None:
             yield from self._stream(
                 "SELECT name, '', '', 1.0 FROM nodes WHERE NOT EXISTS (SELECT 1 FROM edges WHERE own = name) "
@@ -335,12 +336,12 @@ class Store:
         except _DAMAGE as error:
             raise AgentError(f"{self.file}: cannot be read: {error}; {name_backup(self.folder)}") from error
 
-    # what was refused
+    # refusals
 
     def audit(self, refusals: Iterable[tuple[str, str, str]]) -> None:
-        """Write refusals down, each with its peer, reason and detail; the oldest make room.
+        """Record refusals, each with its peer, reason and detail, and delete the oldest beyond the limits.
 
-        No peer has more than its share of lines, so that none can push out what others did.
+        Each peer has a limit of its own, so that none can push out the refusals of others.
         """
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         rows = [(now, *refusal) for refusal in refusals]
@@ -358,7 +359,7 @@ class Store:
             )
 
     def audited(self, most: int = 100) -> list[tuple[str, str, str, str]]:
-        """The latest refusals: time, peer, reason, detail."""
+        """Return the latest refusals: time, peer, reason, detail."""
         return self._read("SELECT time, peer, reason, detail FROM audit ORDER BY id DESC LIMIT ?", most)
 
     def _read(self, statement: str, *values: Any) -> list[Any]:
@@ -370,7 +371,7 @@ class Store:
 
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
-        """All of a block or nothing of it; the digest goes with it. One thread at a time: they share a connection."""
+        """Run a block as one transaction that also updates the digest; threads take turns on the connection."""
         with self._lock:
             yield from self._write_alone()
 
@@ -393,12 +394,12 @@ class Store:
 
 
 def name_backup(folder: Path) -> str:
-    """What to do about a store that is damaged."""
+    """Return the advice to give for a damaged store."""
     if (folder / BACKUP).exists():
         return f"restore the last good one with `manela agent restore {folder / BACKUP} --home {folder}`"
     return f"restore a backup with `manela agent restore FILE --home {folder}`"
 
 
 def _hash(row: tuple[Any, ...]) -> int:
-    """128 bits of a row; the digest is their sum, in whatever order rows come and go."""
+    """Return a 128-bit hash of a row; the digest is the sum over rows, so their order does not matter."""
     return int.from_bytes(hashlib.blake2b(repr(row).encode(errors="surrogatepass"), digest_size=16).digest(), "big")

@@ -1,4 +1,4 @@
-"""Terms: how a host learns, and what it has to agree on with its peers."""
+"""Terms: how a host learns, some of which it must agree on with its peers."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from manela.settings import Settings
 
 @dataclass(frozen=True)
 class Terms:
-    """How a host learns; exchange, dimensions, hops, context vectors and the way to go must be those of its peers.
+    """How a host learns; exchange, dimensions, hops, context vectors and lock-step must be the same at its peers.
 
     Attributes
     ----------
     settings : Settings
-        Dimensions, window, ratios and so on; `seed` is the run's in lock-step, and this host's own secret otherwise.
+        Dimensions, window, ratios and so on; `seed` is the run's in lock-step, and a secret of this host otherwise.
     lock_step : bool
-        Whether all hosts go through the rounds together, with the bits of the CPU engine.
+        Whether all hosts do each round together, with a result bit for bit that of the CPU engine.
     weighted : bool
-        Whether steps and frequencies go by edge weight.
+        Whether steps and frequencies are proportional to edge weights.
     peers : PeerOptions
-        How it deals with its peers.
+        How the host deals with its peers.
     """
 
     settings: Settings
@@ -31,15 +31,15 @@ class Terms:
 
     @property
     def hops(self) -> int:
-        """s."""
+        """s, the number of hops."""
         return len(self.settings.targets_by_hop)
 
     @property
     def tables(self) -> int:
-        """Vectors of a node: 2 with context vectors."""
+        """The number of vectors of a node: 2 with context vectors, otherwise 1."""
         return 1 + self.settings.context
 
     @property
     def run(self) -> str:
-        """In lock-step, all that must be the same at every host."""
+        """In lock-step, a text of all parameters that must be the same at every host; otherwise empty."""
         return repr(sorted(self.settings.identity().items())) + str(self.weighted) if self.lock_step else ""

@@ -1,4 +1,4 @@
-"""Trace: what was disclosed to a host, a line of JSON each; vectors as float16 in base64."""
+"""Trace: a file of what was disclosed to a host, one JSON object a line, with vectors as float16 in base64."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Fact = dict[str, Any]
 
 
 def write_fact(fact: Fact) -> str:
-    """A fact as a line."""
+    """Return a fact as a line of JSON."""
     return json.dumps({name: _pack(value) if isinstance(value, np.ndarray) else value for name, value in fact.items()})
 
 
 def read_facts(path: Path) -> Iterator[Fact]:
-    """The facts of a file, one by one; a line that a crash has cut off is the last one, and left out."""
+    """Yield the facts of a file; skip a last line that a crash has cut off."""
     try:
         with path.open(encoding="utf-8") as lines:
             for line in lines:

@@ -1,8 +1,8 @@
-"""Trust: what a host makes of what peers show, and what it adds to what it shows itself.
+"""Trust: how a host limits the influence of what peers send, and what its own messages disclose.
 
-In lock-step, which is for checking, everything is taken and given as it is (`Exact`). Otherwise nothing that a peer
-says can do more than a bounded harm (`Bounded`): vectors are clipped, shares are those that the operator wrote down,
-and what is said of several nodes at once is shown with noise.
+In lock-step, which is for verification, values are used and sent unchanged (`Exact`). Otherwise the harm that a peer
+can do is bounded (`Bounded`): received vectors are clipped, a peer counts for at most its configured number of nodes,
+and values that summarise several nodes are sent with noise.
 """
 
 from __future__ import annotations
@@ -23,29 +23,32 @@ Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 
 FEWEST_NODES = 32
-"""A host with fewer shows no sums and moments; with less, they would tell of single nodes."""
+"""A host with fewer nodes shows no sums or moments; if this were smaller, they would disclose single nodes."""
 _MOST_OWN = 0.75
-"""Of a mean of a peer's node that is one's own; beyond it the mean is not used, as what is left of it is blown up."""
+"""The largest share that one own edge may have in the mean of a peer's node.
+
+Above it the mean is not used: the remainder is scaled up by 1 / (1 − share), and its noise with it.
+"""
 _ROUNDING = 1e-6
-"""By how much less than nothing a variance may be, over the largest one, by rounding alone."""
+"""How far below 0 rounding may push a variance, over the largest variance; if larger, false moments pass the check."""
 
 
 class Norms(NamedTuple):
-    """Median norms of the host's own rows, (tables, levels), and how much these rows moved since the round before."""
+    """Median norms of the host's own rows, (tables, levels), and the median relative move since the last round."""
 
     sizes: Doubles
     moves: float
 
 
 class Judgement(NamedTuple):
-    """What is taken of a peer's rows, and what is odd about them.
+    """A peer's rows as they are used, and what is suspicious about them.
 
     Attributes
     ----------
     rows : array
-        No longer than they may be.
+        The rows, clipped.
     clipped : float
-        The share of vectors that were.
+        The share of vectors that had to be clipped.
     alarms : list of str
     """
 
@@ -55,113 +58,117 @@ class Judgement(NamedTuple):
 
 
 class Trust(Protocol):
-    """What a host makes of what peers show, and what it adds to what it shows itself."""
+    """How a host limits the influence of what peers send, and what its own messages disclose."""
 
     def blur(self, rows: Floats, step: Step, version: int, share: float) -> Floats:
-        """Own rows, (rows, tables, levels, m), that are made of neighbours' rows, as they are shown to peers.
+        """Return own rows, (rows, tables, levels, m), that are computed from neighbours' rows, as peers see them.
 
-        `share` is how much of the noise is added.
+        `share` is a factor on the noise.
         """
         ...
 
     def judge(self, rows: Floats, before: Floats, norms: Norms) -> Judgement:
-        """A peer's rows, (rows, tables, levels, m), as they are used; they may be changed in place.
+        """Return a peer's rows, (rows, tables, levels, m), as they are used; they may be changed in place.
 
-        `before`, (rows, m), is what was known of their vectors.
+        `before`, (rows, m), holds the vectors that were known of the same nodes.
         """
         ...
 
     def believes(self, own: float, theirs: float, clipped: float, number: int, trusted: bool) -> bool:
-        """Whether a peer is believed, in a round, by how like its nodes are to ours, and ours to each other.
+        """Return whether a peer is believed in round `number`.
 
-        That is by mean cosine; `clipped` is the share of its vectors that were too long.
+        `own` is the mean cosine between neighbours here, `theirs` that between nodes here and the peer's, `clipped` the
+        share of the peer's vectors that were too long, and `trusted` whether the peer was believed so far.
         """
         ...
 
     def bound_strengths(self, strengths: Doubles, known: Doubles, largest: Doubles) -> Doubles:
-        """What a peer says of its nodes' strengths; `known` is what our own edges with each add up to."""
+        """Return the strengths to use for a peer's nodes, given those that the peer states.
+
+        `known` is the sum of our own edges with each node, and `largest` the largest of them.
+        """
         ...
 
     def show_totals(self, nodes: int, hidden: int) -> bool:
-        """Whether a host shows sums and moments of its nodes to a peer that does not see so many of them."""
+        """Return whether a host shows sums and moments of its nodes to a peer that cannot see `hidden` of them."""
         ...
 
     def measure(self, vectors: Floats) -> Moments:
-        """The moments of own vectors, (n, m)."""
+        """Return the moments of own vectors, (n, m)."""
         ...
 
     def check_moments(self, moments: Moments) -> None:
-        """Refuse moments that no vectors have."""
+        """Refuse moments that no set of vectors has."""
         ...
 
     def pool_moments(self, own: Moments, others: Mapping[str, Moments], sizes: Mapping[str, int]) -> Moments:
-        """The moments of all vectors of the network, as far as they are known."""
+        """Return the moments of own and peers' vectors together."""
         ...
 
     def pool_sums(self, own: Sums, others: Mapping[str, Sums], sizes: Mapping[str, int]) -> Sums:
-        """The sums of all rows of a sweep, which have norm 1, as far as they are known."""
+        """Return the sums of own and peers' rows of a sweep, which have norm 1."""
         ...
 
 
 class Exact:
-    """Takes and gives everything as it is."""
+    """Uses and sends everything unchanged."""
 
     def blur(self, rows: Floats, step: Step, version: int, share: float) -> Floats:
-        """The rows."""
+        """Return the rows unchanged."""
         return rows
 
     def judge(self, rows: Floats, before: Floats, norms: Norms) -> Judgement:
-        """The rows."""
+        """Return the rows unchanged."""
         return Judgement(rows, 0.0, [])
 
     def believes(self, own: float, theirs: float, clipped: float, number: int, trusted: bool) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def bound_strengths(self, strengths: Doubles, known: Doubles, largest: Doubles) -> Doubles:
-        """The strengths."""
+        """Return the strengths unchanged."""
         return strengths
 
     def show_totals(self, nodes: int, hidden: int) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def measure(self, vectors: Floats) -> Moments:
-        """Exactly, so that it does not matter who adds up what."""
+        """Return the exact moments, so that the order of additions does not matter."""
         return measure(vectors)
 
     def check_moments(self, moments: Moments) -> None:
-        """Take them."""
+        """Accept all moments."""
 
     def pool_moments(self, own: Moments, others: Mapping[str, Moments], sizes: Mapping[str, int]) -> Moments:
-        """Their exact sum."""
+        """Return the exact sum."""
         return add([own, *others.values()])
 
     def pool_sums(self, own: Sums, others: Mapping[str, Sums], sizes: Mapping[str, int]) -> Sums:
-        """Their exact sum."""
+        """Return the exact sum."""
         parts = [own, *others.values()]
         total = np.sum([part.total for part in parts], axis=0)
         return Sums(sum(part.count for part in parts), total, sum(part.squares for part in parts))
 
 
 class Bounded:
-    """Lets no peer do more than a bounded harm.
+    """Bounds the harm that a peer can do.
 
     Parameters
     ----------
     noise : float
-        Size of the noise on what is said of several nodes at once, over the size of what it is added to.
+        Size of the noise on values that summarise several nodes, over the size of these values.
     clip : float
-        How many times the median norm of the host's own rows a peer's row may have.
+        Largest norm of a peer's row, over the median norm of the host's own rows.
     key : int
-        By which noise is drawn.
+        Seed of the noise.
     """
 
     def __init__(self, noise: float, clip: float, key: int) -> None:
         self._noise, self._clip, self._key = noise, clip, key
 
     def blur(self, rows: Floats, step: Step, version: int, share: float) -> Floats:
-        """The rows with noise, drawn anew for each version."""
+        """Return the rows with noise, which is drawn anew for each version."""
         noise = self._noise * share
         if noise == 0.0 or not rows.size:
             return rows
@@ -173,7 +180,7 @@ class Bounded:
         return blurred
 
     def judge(self, rows: Floats, before: Floats, norms: Norms) -> Judgement:
-        """The rows, none of them longer than `clip` times the median norm of the host's own."""
+        """Return the rows, clipped to `clip` times the median norm of the host's own rows."""
         if not len(rows):
             return Judgement(rows, 0.0, [])
         limits = self._clip * norms.sizes[:, : rows.shape[2]].reshape(-1)
@@ -184,15 +191,16 @@ class Bounded:
         clipped = float((lengths[:, 0] > limits[0]).mean())
         if clipped > _MANY_OUTLIERS:
             alarms.append("outliers")
-        moved = moves[moves >= 0]
-        if len(moved) and np.median(moved) > max(_LEAST_JUMP, _JUMP * norms.moves):
+        measured = moves[moves >= 0]
+        if len(measured) and np.median(measured) > max(_LEAST_JUMP, _JUMP * norms.moves):
             alarms.append("jumping")
         return Judgement(rows, clipped, alarms)
 
     def believes(self, own: float, theirs: float, clipped: float, number: int, trusted: bool) -> bool:
-        """Unless its nodes are unlike ours; one that was not believed must be clearly like again.
+        """Return False if the peer's nodes are unlike ours; to be believed again they must be clearly alike.
 
-        In the first rounds hosts have not come together yet: only one whose vectors are also too long is not believed.
+        In the first rounds honest hosts may still be unlike each other, so then more than half of the peer's vectors
+        must also be too long.
         """
         alike = theirs > own * (_UNLIKE if trusted else _LIKE_AGAIN)
         if number < _FIRST_ROUNDS:
@@ -200,20 +208,23 @@ class Bounded:
         return alike or own < _LEAST_LIKENESS
 
     def bound_strengths(self, strengths: Doubles, known: Doubles, largest: Doubles) -> Doubles:
-        """The strengths, at least what is known; a node that has hardly more than one edge has just this one."""
+        """Return the strengths, but at least the known ones.
+
+        A node whose strength is little more than its largest edge with us gets this edge as its strength.
+        """
         bounded = np.where(np.isfinite(strengths), np.maximum(strengths, known), known)
         return np.where(largest > _MOST_OWN * bounded, largest, bounded)
 
     def show_totals(self, nodes: int, hidden: int) -> bool:
-        """To peers with edges here, where those that they do not see are too many to tell anything of single ones."""
+        """Return True if there are enough nodes, and the peer sees all of them, or some with enough of them unseen."""
         return nodes >= FEWEST_NODES and hidden < nodes and (hidden == 0 or hidden >= FEWEST_NODES)
 
     def measure(self, vectors: Floats) -> Moments:
-        """Nearly, which is faster."""
+        """Return approximate moments, which is faster."""
         return estimate(vectors)
 
     def check_moments(self, moments: Moments) -> None:
-        """Refuse moments that no vectors have: those of a covariance that is not positive."""
+        """Refuse moments of too few nodes, and those whose covariance is not positive definite."""
         if moments.size < FEWEST_NODES:
             raise MalformedError(f"moments must be of at least {FEWEST_NODES} nodes, got {moments.size}")
         _, covariance = center(moments)
@@ -226,7 +237,7 @@ class Bounded:
             raise MalformedError("moments must have a positive covariance") from None
 
     def pool_moments(self, own: Moments, others: Mapping[str, Moments], sizes: Mapping[str, int]) -> Moments:
-        """Their sum, of each peer for no more nodes than it is known to have, and no longer ones than may be."""
+        """Return the sum; each peer counts for at most its known size, and with a bounded mean and variance."""
         square = _find_square(own)
         parts = [own]
         for peer, theirs in others.items():
@@ -239,7 +250,10 @@ class Bounded:
         return add(parts)
 
     def pool_sums(self, own: Sums, others: Mapping[str, Sums], sizes: Mapping[str, int]) -> Sums:
-        """Their sum, of each peer for no more nodes than it is known to have; the mean of rows of norm 1 is shorter."""
+        """Return the sum; each peer counts for at most its known size.
+
+        Rows have norm 1, so a mean that is longer is scaled down to norm 1.
+        """
         count, total = own.count, own.total.astype(np.float64)
         for peer, theirs in others.items():
             size = min(theirs.count, sizes.get(peer, 0))
@@ -251,35 +265,38 @@ class Bounded:
 
 
 _MOST_COMMON = 0.6
-"""The norm of the mean of a peer's vectors, over the size of own ones; with more, a liar could push all around."""
+"""Largest norm of the mean of a peer's vectors, over the size of own ones; if larger, a liar could shift them all."""
 _MANY_OUTLIERS = 0.25
-"""Share of a peer's vectors that must be longer than may be for an alarm; honest peers have some."""
+"""Share of clipped vectors that raises an alarm; if larger, fewer liars are reported; honest peers have some."""
 _FIRST_ROUNDS = 8
-"""Rounds in which honest hosts may still be unlike, as the start was blurred; with more, a liar has more time."""
+"""Rounds in which honest hosts may still be unlike, as the start is noisy; if larger, a liar has more time."""
 _LEAST_LIKENESS = 0.2
-"""How like each other, by mean cosine, own neighbours must be before peers are judged by it."""
+"""Least mean cosine between own neighbours for which peers are judged; if larger, peers are judged later."""
 _UNLIKE, _LIKE_AGAIN = 0.15, 0.35
-"""A peer is not believed whose nodes are less than this part as like ours as ours are like each other.
+"""Least likeness of a peer's nodes to ours, over the likeness among ours, to stay trusted and to be trusted again.
 
-With more, honest hosts of other communities would be done without; with less to be believed again, a liar would be in
-and out.
+If the first were larger, honest hosts of other communities would be distrusted. If the second were smaller, a liar
+would alternate between trusted and distrusted.
 """
 _JUMP, _LEAST_JUMP = 4.0, 1.0
-"""An alarm is raised when a peer's vectors move by so many times what own ones move, and by their own length."""
+"""A peer's vectors that move by more than this many times own moves, and this many times their length, raise an alarm.
+
+If larger, fewer alarms are raised.
+"""
 
 
 def _shrink(value: float, limit: float) -> float:
-    """By what to multiply a value so that it is within a limit."""
+    """Return the factor that brings a value down to a limit, 1 if it is within."""
     return limit / value if value > limit else 1.0
 
 
 def _find_square(moments: Moments) -> float:
-    """The mean square of vectors; whole numbers of a liar could overflow."""
+    """Return the mean square norm of vectors; in floats, as a liar's integers could overflow."""
     return float(np.diag(moments.products).astype(np.float64).sum()) / moments.size
 
 
 def measure_norms(rows: Floats, before: Floats | None) -> Norms:
-    """Those of the host's own rows, (rows, tables, levels, m); `before` are the same rows a round ago."""
+    """Return the norms of the host's own rows, (rows, tables, levels, m); `before` holds the same rows a round ago."""
     parts = rows.reshape(len(rows), rows.shape[1] * rows.shape[2], rows.shape[3])
     lengths = np.empty(parts.shape[:2])
     kernels.measure_lengths(parts, lengths)
@@ -289,9 +306,9 @@ def measure_norms(rows: Floats, before: Floats | None) -> Norms:
         kernels.measure_lengths(rows[:, 0, :1] - before[:, 0, :1], distances)
         kernels.measure_lengths(np.ascontiguousarray(before[:, 0, :1]), sizes)
         moves = float(np.median(distances / np.maximum(sizes, 1e-30)))
-    # nodes whose neighbours are all away have means of nothing
+    # ignore zero rows: the means of nodes whose neighbours are all away
     lengths = np.where(lengths > 0, lengths, np.nan)
-    there = ~np.isnan(lengths).all(axis=0)
+    has_rows = ~np.isnan(lengths).all(axis=0)
     medians = np.full(lengths.shape[1], np.nan)
-    medians[there] = np.nanmedian(lengths[:, there], axis=0)
+    medians[has_rows] = np.nanmedian(lengths[:, has_rows], axis=0)
     return Norms(medians.reshape(rows.shape[1:3]), moves)

@@ -1,4 +1,4 @@
-"""UsedArcs: to which neighbours a host's nodes have arcs that are used now, as peers come and go."""
+"""UsedArcs: tracks which arcs of a host's nodes can be used as peers come and go."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Doubles = npt.NDArray[np.float64]
 
 
 class UsedArcs:
-    """The arcs to own nodes, and to nodes of peers that have accepted them, that are seen and that are believed.
+    """The arcs that can be used: to own nodes, and along accepted edges to nodes of trusted peers with known vectors.
 
     Attributes
     ----------
     own, known : int
-        Own nodes, which are the first rows, and all nodes that are known.
+        The number of own nodes, which have the first rows, and of all known nodes.
     seen : array of bool, shape (known,)
-        The nodes whose vectors have come; own ones always.
+        The nodes whose vectors have arrived; own nodes always.
     known_strengths, largest_weights : arrays, shape (known,)
-        What this host's own edges with a node add up to, and the largest of them.
+        The sum of this host's own edges with a node, and the largest of their weights.
     strengths : array, shape (known,)
-        What peers say that all edges of their nodes add up to.
+        The strengths that peers state for their nodes.
     used : array of bool, shape (arcs,)
-        The arcs that are used now; `neighbours` is made of them.
+        The arcs that are used now; `neighbours` is built from them.
     is_stale : bool
-        Whether something has changed since.
+        Whether something has changed since `neighbours` was built.
     """
 
     def __init__(self, near: Neighbourhood, own: int, known: int, weighted: bool) -> None:
@@ -53,7 +53,7 @@ class UsedArcs:
         self.neighbours = self.build(self.used)
 
     def see(self, rows: Integers, strengths: Doubles | None = None) -> None:
-        """The vectors of these nodes have come, and where it is said, their strengths."""
+        """Record that the vectors of these nodes have arrived, and their strengths if given."""
         self.is_stale |= not self.seen[rows].all()
         self.seen[rows] = True
         if strengths is not None:
@@ -61,11 +61,11 @@ class UsedArcs:
             self.strengths[rows] = strengths
 
     def forget(self, rows: Mask | slice) -> None:
-        """The vectors of these nodes are of no use any more."""
+        """Stop using the vectors of these nodes."""
         self.seen[rows], self.is_stale = False, True
 
     def update(self, links: Mapping[str, Link], distrusted: Container[str]) -> bool:
-        """Use the arcs that can be used now; returns whether they are others than before."""
+        """Rebuild `neighbours` if something has changed; return whether it was rebuilt."""
         if not self.is_stale:
             return False
         self.is_stale = False
@@ -74,21 +74,24 @@ class UsedArcs:
         return True
 
     def find(self, links: Mapping[str, Link], seen: Mask | None = None, distrusted: Container[str] = ()) -> Mask:
-        """The arcs to own nodes, and to those of linked peers that are seen; all of them if `seen` is not given."""
+        """Return a mask of the usable arcs: to own nodes, and to nodes of linked and trusted peers.
+
+        If `seen` is given, only arcs to seen nodes count.
+        """
         indices = self._near.indices
-        found: Mask = indices < self.own
+        usable: Mask = indices < self.own
         for peer, link in list(links.items()):
-            found[link.arcs] = peer not in distrusted
-        return found if seen is None else found & seen[indices]
+            usable[link.arcs] = peer not in distrusted
+        return usable if seen is None else usable & seen[indices]
 
     def have_all(self, used: Mask) -> Mask:
-        """Which own nodes have all their arcs among these."""
+        """Return which own nodes have all their arcs among the used ones."""
         counts = np.bincount(self._near.sources[used], minlength=self.own)
         mask: Mask = counts == np.diff(self._near.indptr)
         return mask
 
     def build(self, used: Mask) -> Neighbours:
-        """Neighbours by these arcs."""
+        """Return the Neighbours along the used arcs."""
         near = self._near
         places = np.flatnonzero(used)
         counts = np.bincount(near.sources[places], minlength=self.known)

@@ -1,4 +1,4 @@
-"""The file in which a host keeps its vectors; it is replaced as a whole, and carries a checksum."""
+"""VectorsFile: the checkpoint of a host, a file with a checksum that is replaced as a whole."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from manela.files import replace_file
 NAME = "vectors.npz"
 _VERSION = 3
 _READABLE = (1, 2, 3)
-"""Those of 0.1 have 1; they say less of how far the host was."""
+"""Format versions that can be read; manela 0.1 wrote 1, which holds less about the progress of the host."""
 
 
 class VectorsFile:
@@ -27,7 +27,7 @@ class VectorsFile:
         self._lines = np.zeros(0, np.uint8)
 
     def save(self, saved: Saved) -> None:
-        """Keep vectors; those before stay until the new ones are whole."""
+        """Save the state; the old file stays until the new one is complete."""
         notes = {
             "format": _VERSION, "round": saved.round, "version": saved.version, "pairs": saved.pairs,
             "falls_at": saved.falls_at, "more": saved.more, "exchange": saved.exchange, "taught": saved.taught,
@@ -42,7 +42,7 @@ class VectorsFile:
             write_arrays(file, arrays, notes, "host")
 
     def load(self) -> Saved | None:
-        """The vectors kept, None where there are none yet."""
+        """Return the saved state, or None if there is none yet."""
         if not self.path.exists():
             return None
         try:

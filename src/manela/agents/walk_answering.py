@@ -1,4 +1,4 @@
-"""Answers to peers' walks: what can be said at once, and what other hosts must be asked first."""
+"""Answers to peers' requests for walks, some of which other hosts must be asked to finish."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Pending:
-    """An answer that other hosts must be asked for first.
+    """A reply for which other hosts must be asked first.
 
     Attributes
     ----------
     request : WalkRequest
-        That is to be answered.
+        The request to answer.
     index : array
-        What is known of the answer: rows of this host, or less than 0.
+        The part of the reply's index that is known: rows of this host, or negative entries.
     changed : array
-        Which of the asker's neighbours have changed; `neighbours` are their vectors.
+        The numbers of the asker's neighbours that have changed; `neighbours` holds their vectors.
     tables : list of arrays
-        That the answer is read from.
+        The tables that vectors are read from.
     requests : dict
-        What to ask which other peer; `links` are what these have accepted, `walkers` the places of their walks.
+        The request for each other peer; `links` holds the links to them, `walkers` the positions of their walks.
     """
 
     request: WalkRequest
@@ -48,7 +48,7 @@ class Pending:
 
 
 def answer(host: WalkHost, peer: str, request: WalkRequest) -> WalkReply | Pending:
-    """Answer a peer's request, or say what other peers must be asked first."""
+    """Return the reply to a peer's request, or a Pending if other peers must be asked first."""
     admitted, drawing = host.sessions.find(peer, request.session), host.drawing
     starts = admitted.find_rows(request.edges)
     check_steps(request.steps, host.terms.hops)
@@ -65,14 +65,14 @@ def answer(host: WalkHost, peer: str, request: WalkRequest) -> WalkReply | Pendi
     kernels.wander(starts, firsts, request.steps, keys, active.arcs, ends, taken, left)
     arcs = active.names(taken)
     index = np.where(host.is_present(ends), ends, NOTHING)
-    # the asker's own node, one step from the node that it asked through, needs no vector
+    # a walk may return to the asker's own node in one step; the asker has this vector already
     back = (request.steps == 1) & (left == 0) & (arcs >= 0)
     edge = np.where(back, admitted.edge_of_arc[arcs] if len(admitted.edge_of_arc) else -1, -1)
     index = np.where(edge >= 0, OWN - edge, index)
     index[left > 0] = NOTHING
     away = np.flatnonzero(left > 0)
-    gone = firsts[away] + request.steps[away] - left[away]
-    requests, chosen = host.ask_on(arcs[away], left[away], request.round, gone, keys[away])
+    steps_done = firsts[away] + request.steps[away] - left[away]
+    requests, chosen = host.ask_on(arcs[away], left[away], request.round, steps_done, keys[away])
     pending = Pending(
         request, np.concatenate((index, random)), changed, neighbours, tables, requests,
         {other: host.sessions.links[other] for other in requests},
@@ -84,7 +84,7 @@ def answer(host: WalkHost, peer: str, request: WalkRequest) -> WalkReply | Pendi
 def resume(
     host: WalkHost, pending: Pending, replies: Mapping[str, WalkReply | None]
 ) -> tuple[WalkReply, dict[str, RefusedError]]:
-    """The answer, when others have been asked; a missing reply is None, and what is refused of them is beside it."""
+    """Return the reply to a pending request, and the refusals by peer; in `replies`, None is a missing reply."""
     index, guests, base = pending.index.copy(), [], host.known
     refused: dict[str, RefusedError] = {}
     for other, places in pending.walkers.items():
@@ -117,7 +117,7 @@ def resume(
 
 
 def place(host: WalkHost, link: Link, index: Integers, base: int) -> Integers:
-    """Rows of a peer's index: its vectors will begin at `base`, and our own nodes are where they are."""
+    """Translate a peer's index to rows of this host, where the peer's vectors will start at row `base`."""
     edges = OWN - index
     if len(index) and edges.max() >= len(link.arcs):
         raise MalformedError(f"edges must be numbered 0 to {len(link.arcs) - 1}")

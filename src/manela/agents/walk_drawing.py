@@ -1,4 +1,4 @@
-"""Two policies of drawing for rounds by walks: keys that all hosts share, and each host's own randomness."""
+"""Drawing: the two policies for random draws in rounds by walks, shared keys and own randomness."""
 
 from __future__ import annotations
 
@@ -19,60 +19,60 @@ if TYPE_CHECKING:
 
 
 class Drawing(Protocol):
-    """By what a host draws, and what it needs of others for that."""
+    """How a host draws random numbers, and what it asks of peers for that."""
 
     def check_request(self, request: WalkRequest) -> None:
-        """Refuse a request that draws by another policy."""
+        """Refuse a request that follows another policy."""
         ...
 
     def find_tables(self, request: WalkRequest) -> list[Table]:
-        """The vectors that a request is about."""
+        """Return the tables from which a request is answered."""
         ...
 
     def find_keys(self, request: WalkRequest) -> tuple[Integers, Words]:
-        """How many steps each of a peer's walks has gone, and its key."""
+        """Return the number of steps that each of a peer's walks has done, and its key."""
         ...
 
     def draw_rows(self, peer: str, request: WalkRequest) -> Integers:
-        """Rows of own nodes that a peer gets as random ones; −1 beyond what it may have."""
+        """Return rows of own nodes to send to a peer as random ones; −1 beyond the peer's share."""
         ...
 
     def shuffle(self, amount: int) -> Integers:
-        """An order in which so many vectors of a reply are sent."""
+        """Return the order in which this many vectors of a reply are sent."""
         ...
 
     def keep(self) -> None:
-        """A round begins."""
+        """Prepare for a new round."""
         ...
 
     def describe_walks(self, firsts: Integers, keys: Words) -> dict[str, Any]:
-        """What a request says of walks besides their edges and steps."""
+        """Return the fields of a request that describe walks, besides their edges and steps."""
         ...
 
     def ask_for_random(self, plan: WalkPlan, peer: str) -> dict[str, Any]:
-        """What a request says of the random vectors of a round."""
+        """Return the fields of a request that ask for the random vectors of a round."""
         ...
 
     def prepare(self, plan: WalkPlan) -> None:
-        """Find out whose random vectors a round needs."""
+        """Determine which random vectors a round needs, or how many from each host."""
         ...
 
     def settle(self, plan: WalkPlan) -> None:
-        """Turn the negatives that were drawn into rows."""
+        """Fill `plan.lookup`, which maps the numbers drawn for negatives to rows."""
         ...
 
 
 class SharedKeys:
-    """Lock-step: all hosts draw by keys of one seed, with the bits of one process."""
+    """Lock-step: all hosts draw with keys of one seed, so the result is bit for bit that of one process."""
 
     def __init__(self, host: WalkHost) -> None:
         self._host = host
         self._snapshots: dict[int, list[Table]] = {}
 
     def keep(self) -> None:
-        """Keep the vectors as this round begins, for peers that are still in it when this host is not."""
+        """Keep a copy of the vectors at the start of a round, for peers that are still in it when this host is not."""
         host = self._host
-        self._snapshots = {number: kept for number, kept in self._snapshots.items() if number >= host.round - 1}
+        self._snapshots = {number: tables for number, tables in self._snapshots.items() if number >= host.round - 1}
         self._snapshots[host.round] = [table[: host.known].copy() for table in host.tables]
 
     def check_request(self, request: WalkRequest) -> None:
@@ -81,7 +81,7 @@ class SharedKeys:
             raise TermsError("keys and numbers are needed in lock-step")
 
     def find_tables(self, request: WalkRequest) -> list[Table]:
-        """The vectors as they were when the round of the request began."""
+        """Return the tables as they were when the round of the request began."""
         if request.round in self._snapshots:
             return self._snapshots[request.round]
         host = self._host
@@ -92,13 +92,13 @@ class SharedKeys:
         return host.tables
 
     def find_keys(self, request: WalkRequest) -> tuple[Integers, Words]:
-        """Those of the asker."""
+        """Return the steps and keys that the asker sent."""
         if request.firsts is None or request.keys is None:
             raise TermsError("walks need keys in lock-step")
         return request.firsts, request.keys
 
     def draw_rows(self, peer: str, request: WalkRequest) -> Integers:
-        """Rows of the own nodes with the numbers that were asked for."""
+        """Return the rows of the own nodes with the requested numbers."""
         host, numbers = self._host, request.numbers
         if numbers is None:
             raise TermsError("random nodes need numbers in lock-step")
@@ -108,27 +108,27 @@ class SharedKeys:
         return rows
 
     def shuffle(self, amount: int) -> Integers:
-        """As they are."""
+        """Return the order unchanged."""
         return np.arange(amount)
 
     def describe_walks(self, firsts: Integers, keys: Words) -> dict[str, Any]:
-        """Their steps and keys."""
+        """Return the steps and keys of the walks."""
         return {"firsts": firsts, "keys": keys, "numbers": no_integers()}
 
     def ask_for_random(self, plan: WalkPlan, peer: str) -> dict[str, Any]:
-        """The numbers of those that the round has drawn."""
+        """Return the numbers of the peer's nodes that the round has drawn."""
         numbers = self._host.sessions.greetings[peer].numbers
         return {"numbers": numbers[plan.marks[numbers] > 0]}
 
     def prepare(self, plan: WalkPlan) -> None:
-        """Mark all nodes that are drawn as negatives."""
+        """Mark all nodes that the round draws as negatives."""
         plan.marks = np.zeros(self._count_nodes(), np.uint8)
         kernels.mark_negatives(
             plan.numbers, plan.counts, plan.key, plan.targets.shape[1], plan.negatives, plan.marks
         )  # fmt: skip
 
     def settle(self, plan: WalkPlan) -> None:
-        """Each number is the row of the node that has it."""
+        """Map each node number to the row of its node."""
         host = self._host
         plan.lookup = np.full(self._count_nodes(), -1, np.int64)
         plan.lookup[host.numbers] = np.arange(host.own)
@@ -143,7 +143,7 @@ class SharedKeys:
 
 
 class OwnRandomness:
-    """Each host draws from a secret of its own, and gives of its nodes no more than their share of a pool."""
+    """Each host draws with its own secret seed, and sends random nodes only up to its share of a pool."""
 
     def __init__(self, host: WalkHost) -> None:
         self._host, seed = host, host.terms.settings.seed
@@ -152,26 +152,26 @@ class OwnRandomness:
         self._given: dict[str, tuple[int, int]] = {}
 
     def keep(self) -> None:
-        """Nothing is kept: peers are shown what there is now."""
+        """Do nothing: peers always see the current vectors."""
 
     def check_request(self, request: WalkRequest) -> None:
-        """Refuse keys: an asker that has them chooses where its walks go."""
+        """Refuse keys, with which the asker could choose where its walks go."""
         if request.keys is not None or request.numbers is not None:
             raise TermsError("keys and numbers are for lock-step")
 
     def find_tables(self, request: WalkRequest) -> list[Table]:
-        """The vectors as they are now."""
+        """Return the current tables."""
         return self._host.tables
 
     def find_keys(self, request: WalkRequest) -> tuple[Integers, Words]:
-        """Those of this host, new ones for every walk."""
+        """Return zero steps, and a new secret key for every walk."""
         walks = len(request.edges)
         self._answered += walks
         secret = derive(self._answers, 1)
         return np.zeros(walks, np.int64), derive(secret, self._answered - walks + np.arange(walks))
 
     def draw_rows(self, peer: str, request: WalkRequest) -> Integers:
-        """Rows of random own nodes: to a peer with edges here, its share of the pool in a round of this host."""
+        """Return rows of random own nodes; a peer with edges here gets one share of the pool per round of this host."""
         host, rows = self._host, np.full(request.random, NOTHING, np.int64)
         if host.sessions.count_neighbours(peer) == 0:
             return rows
@@ -183,19 +183,19 @@ class OwnRandomness:
         return rows
 
     def shuffle(self, amount: int) -> Integers:
-        """An order for so many vectors, drawn anew for every reply: their places must not tell which nodes they are."""
+        """Return a random order, so that the position of a vector does not disclose its node."""
         return self._draw(3).permutation(amount)
 
     def describe_walks(self, firsts: Integers, keys: Words) -> dict[str, Any]:
-        """Nothing: where walks go is drawn by whoever owns the edges."""
+        """Return no fields: the host that owns the edges draws where walks go."""
         return {}
 
     def ask_for_random(self, plan: WalkPlan, peer: str) -> dict[str, Any]:
-        """How many."""
+        """Return how many random vectors are wanted."""
         return {"random": plan.pools.get(peer, 0)}
 
     def prepare(self, plan: WalkPlan) -> None:
-        """How many each host shall give: its share of all nodes, rounded either way by chance."""
+        """Set how many random vectors each host sends: its share of all nodes, randomly rounded up or down."""
         sizes = {self._host.name: self._host.own, **self._host.find_sizes()}
         phase = int(derive(self._pools, plan.round)) / 2**64
         shares = np.cumsum(list(sizes.values())) / sum(sizes.values()) * self._host.terms.peers.pool
@@ -203,7 +203,7 @@ class OwnRandomness:
         plan.pools = dict(zip(sizes, np.diff(borders).tolist(), strict=True))
 
     def settle(self, plan: WalkPlan) -> None:
-        """Each number is some row of the pool."""
+        """Fill the lookup with the rows of the pool."""
         random = np.random.default_rng(int(derive(derive(self._pools, 2**32), plan.round)))
         own = random.integers(0, self._host.own, plan.pools.get(self._host.name, 0))
         rows = np.concatenate([own, *(pool[pool >= 0] for pool in plan.random.values())])

@@ -1,4 +1,4 @@
-"""WalkHost: a host that learns by walks and random vectors, as the paper has it."""
+"""WalkHost: a host that learns by walks and random vectors, as in the paper."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class WalkHost(Host):
     Attributes
     ----------
     drawing : Drawing
-        By what it draws.
+        How random numbers are drawn.
     changed : array of int, shape (own,)
         The version in which each node last moved.
     """
 
     def prepare(self) -> None:
-        """Begin with nothing seen of others."""
+        """Set up the state of a host that has received nothing from peers."""
         terms, neighbourhood = self.terms, self.neighbourhood
         self.drawing: Drawing = SharedKeys(self) if terms.lock_step else OwnRandomness(self)
         self.changed = np.ones(self.own, np.int64)
@@ -47,10 +47,13 @@ class WalkHost(Host):
         self._plan: WalkPlan | None = None
         self._targets = np.repeat(np.arange(1, terms.hops + 1), terms.settings.targets_by_hop)
 
-    # what it does, one thing after the other
+    # the script
 
     def script(self) -> Iterator[Instruction]:
-        """All rounds; in lock-step neighbours' vectors come first, so that walks of others can be answered."""
+        """Yield the instructions of all rounds.
+
+        In lock-step neighbours' vectors are fetched first, so that peers' walks can be answered.
+        """
         while not self.done:
             if self.terms.lock_step:
                 yield Exchange(self.ask_neighbours, patient=True)
@@ -58,7 +61,7 @@ class WalkHost(Host):
             self.drawing.keep()
             yield Exchange(self._ask, patient=self.terms.lock_step)
             plan = self._plan
-            if plan is None:  # there was nobody to ask
+            if plan is None:  # the driver did not ask, as there is no peer
                 self._ask()
                 plan = self._plan
             if plan is not None:
@@ -71,7 +74,7 @@ class WalkHost(Host):
             yield Committed()
 
     def ask_neighbours(self) -> dict[str, WalkRequest]:
-        """What to ask for to know the vectors of neighbours."""
+        """Return requests for the vectors of neighbours at each peer."""
         nothing = no_integers()
         return {
             peer: WalkRequest(
@@ -82,7 +85,7 @@ class WalkHost(Host):
         }  # fmt: skip
 
     def refresh(self) -> dict[str, WalkRequest]:
-        """After the last round, vectors of neighbours, so that walks through this host go on."""
+        """After the last round, ask for neighbours' vectors, so that walks through this host still work."""
         return self.ask_neighbours()
 
     def _check_heard(self) -> None:
@@ -91,7 +94,7 @@ class WalkHost(Host):
                 raise PeerError(f"{peer} did not answer in round {self.round}, and lock-step cannot go on without it")
 
     def _ask(self) -> dict[str, WalkRequest]:
-        """Draw the next round, and say what to ask which peer."""
+        """Draw the next round, and return the request for each peer."""
         settings, number, schedule = self.terms.settings, self.round, self._find_schedule()
         counts = schedule.counts(number)
         nodes = np.flatnonzero(counts)
@@ -102,11 +105,11 @@ class WalkHost(Host):
         )  # fmt: skip
         room = np.empty((4, len(plan.targets) * int(np.count_nonzero(self._targets > 1))), np.int64)
         active = self.find_arcs()
-        gone = kernels.begin_walks(
+        leaving = kernels.begin_walks(
             plan.nodes, plan.numbers, plan.counts, plan.key, self._targets, settings.negatives, active.arcs,
             plan.targets, room,
         )  # fmt: skip
-        places, last, left, keys = room[:, :gone]
+        places, last, left, keys = room[:, :leaving]
         firsts = self._targets[places % len(self._targets)] - left
         asked, walkers = self.ask_on(active.names(last), left, number, firsts, keys.view(np.uint64))
         plan.walkers = {peer: places[chosen] for peer, chosen in walkers.items()}
@@ -127,7 +130,7 @@ class WalkHost(Host):
     def ask_on(
         self, arcs: Integers, left: Integers, number: int, firsts: Integers, keys: Words
     ) -> tuple[dict[str, WalkRequest], dict[str, Integers]]:
-        """Requests for walks that have left this host by these arcs, and which of the walks each peer has."""
+        """Return requests that continue walks which left this host by these arcs, and which walks each peer got."""
         hosts = self._peer_of[self.neighbourhood.indices[arcs]]
         requests, walkers = {}, {}
         for peer, link in self.sessions.links.items():
@@ -141,19 +144,22 @@ class WalkHost(Host):
         return requests, walkers
 
     def answer(self, peer: str, request: WalkRequest) -> WalkReply | Pending:
-        """Answer a peer's request, or say what other peers must be asked first."""
+        """Return the reply to a peer's request, or a Pending if other peers must be asked first."""
         return walk_answering.answer(self, peer, request)
 
     def resume(
         self, pending: Pending, replies: Mapping[str, WalkReply | None]
     ) -> tuple[WalkReply, dict[str, RefusedError]]:
-        """The answer, when others have been asked."""
+        """Return the reply to a pending request, and refusals by peer, from what other peers have replied."""
         return walk_answering.resume(self, pending, replies)
 
-    # what peers send
+    # replies of peers
 
     def receive(self, peer: str, request: WalkRequest, reply: WalkReply) -> list[RefusedError]:
-        """Take a peer's vectors; those of an earlier round for its neighbours only. Returns what is refused."""
+        """Store a peer's vectors, and return the refusals of what cannot be used.
+
+        A reply to the request of an earlier round only updates neighbours' vectors.
+        """
         link = self.sessions.links.get(peer)
         if link is None or link.session != request.session:
             return []
@@ -192,7 +198,7 @@ class WalkHost(Host):
                 self.on_disclosure(kind="neighbour", peer=peer, node=name, vector=fingerprint(vector))
 
     def _judge(self, vectors: VectorRows, refusals: list[RefusedError]) -> tuple[npt.NDArray[np.bool_], VectorRows]:
-        """Which vectors are finite, and the vectors, not longer than they may be."""
+        """Return which vectors are finite, and the vectors, clipped."""
         good = np.asarray(np.isfinite(vectors).all(axis=(1, 2)))
         if not good.all():
             bad = int(np.count_nonzero(~good))
@@ -208,13 +214,13 @@ class WalkHost(Host):
         return good, (vectors * factors[..., None]).astype(np.float32)
 
     def _settle(self, plan: WalkPlan) -> None:
-        """Make a plan ready to be computed from what has come."""
-        at = self.known
-        self._grow(at + sum(len(rows) for rows in plan.guests))
-        for rows in plan.guests:
+        """Complete a plan with the vectors that peers have sent, so that it can be computed."""
+        start = self.known
+        self._grow(start + sum(len(vectors) for vectors in plan.guests))
+        for vectors in plan.guests:
             for k, table in enumerate(self.tables):
-                table[at : at + len(rows), : self.terms.settings.dimensions] = rows[:, k]
-            at += len(rows)
+                table[start : start + len(vectors), : self.terms.settings.dimensions] = vectors[:, k]
+            start += len(vectors)
         flat = plan.targets.reshape(-1)
         flat[(flat < self.known) & ~self.is_present(flat)] = NOTHING
         if self.terms.hops > 2:
@@ -223,7 +229,7 @@ class WalkHost(Host):
         plan.tables = self.tables
 
     def _drop_own(self, plan: WalkPlan, flat: Integers) -> None:
-        """Drop targets that are the node itself: a walk of three steps and more comes back without an id."""
+        """Drop targets that are the node itself, found by equal vectors: a walk's end comes back without an id."""
         walkers = np.concatenate([*plan.walkers.values(), no_integers()])
         walkers = walkers[flat[walkers] >= self.known]
         owners = np.repeat(plan.nodes, plan.counts)[walkers // plan.targets.shape[1]]
@@ -233,14 +239,14 @@ class WalkHost(Host):
         flat[walkers[same]] = NOTHING
 
     def _grow(self, rows: int) -> None:
-        """Room for as many rows; a plan that is being computed keeps the tables it has."""
+        """Enlarge the tables to at least this many rows; a running plan keeps the old tables."""
         if rows > len(self.tables[0]):
             for k, table in enumerate(self.tables):
                 self.tables[k] = allocate(rows + rows // 8, self.terms.settings.dimensions)
                 self.tables[k][: self.known] = table[: self.known]
 
     def _commit(self, plan: WalkPlan) -> None:
-        """The round is over."""
+        """Finish a round: copy the moved vectors to the tables, and count it."""
         if not all(np.isfinite(room).all() for room in plan.moved):
             raise DivergenceError(
                 f"vectors stopped being finite in round {plan.round}: learning_rate must be smaller, "
@@ -255,32 +261,32 @@ class WalkHost(Host):
         self.note_teachers()
         self.expire()
 
-    # rounds, and who is there
+    # rounds and peers
 
     @property
     def rounds(self) -> int:
-        """R."""
+        """R, the number of rounds."""
         return self._find_schedule().rounds
 
     @property
     def stranded(self) -> bool:
-        """Whether its nodes have neighbours, but only at peers that are away: a round would learn nothing."""
+        """Whether all neighbours of the host's nodes are at peers that are away, so a round would learn nothing."""
         return len(self.neighbourhood.indices) > 0 and len(self.find_arcs().places) == 0
 
     def reopen(self, rounds: int | None = None) -> None:
-        """Go on learning for so many rounds after the last, or for a third as many as there were."""
+        """Continue learning for this many rounds after the last; by default a third of those first scheduled."""
         first = self._find_schedule().spread_over or 1
-        self._more = max(0, self.round - first) + (rounds or -(-first // 3))
+        self._extra_rounds = max(0, self.round - first) + (rounds or -(-first // 3))
         self._schedule = None
         self.has_new_edges, self._learned_edges = False, self.neighbourhood.digest
 
     def abandon(self) -> None:
-        """End what is being computed, within moments."""
+        """Stop the running computation as soon as possible."""
         if self._plan is not None:
             self._plan.stop[0] = 1
 
     def find_sizes(self) -> dict[str, int]:
-        """How many nodes each peer has that may be drawn: no more than the operator wrote down, or are known."""
+        """Return how many nodes of each peer may be drawn: those it states, up to its configured or known size."""
         return {
             peer: min(self.sessions.greetings[peer].nodes, self.sizes.get(peer, len(link.neighbours)))
             for peer, link in self.sessions.links.items()
@@ -288,7 +294,7 @@ class WalkHost(Host):
         }
 
     def find_arcs(self) -> ActiveArcs:
-        """The arcs that walks can take: to own nodes, and to those of peers that are here."""
+        """Return the arcs that walks can take: to own nodes, and to nodes of peers that are available."""
         if self._arcs is None:
             near = self.neighbourhood
             active = (near.indices < self.own) | (self._edge_of_arc >= 0)
@@ -296,20 +302,20 @@ class WalkHost(Host):
         return self._arcs
 
     def is_present(self, rows: Integers) -> npt.NDArray[np.bool_]:
-        """Which rows have a vector."""
+        """Return a mask of the rows that have a vector."""
         within = (rows >= 0) & (rows < self.known)
         mask: npt.NDArray[np.bool_] = within & self._present[np.where(within, rows, 0)]
         return mask
 
     def change_peer(self, peer: str) -> None:
-        """A peer has accepted our edges anew."""
+        """Use the edges that a peer has just accepted."""
         arcs = self.sessions.links[peer].arcs
         self._edge_of_arc[self.neighbourhood.arcs_to(peer)] = -1
         self._edge_of_arc[arcs] = np.arange(len(arcs))
         self._arcs = None
 
     def drop_peer(self, peer: str) -> None:
-        """Do without a peer's vectors."""
+        """Stop using a peer's vectors."""
         self._edge_of_arc[self.neighbourhood.arcs_to(peer)] = -1
         self._present[self.rows_of(peer)] = False
         self._arcs = None
@@ -322,31 +328,31 @@ class WalkHost(Host):
             if self.terms.lock_step:
                 nodes += sum(hello.nodes for hello in self.sessions.greetings.values())
                 total, share = self.total_of_all().frequencies[0], 1
-            # between hosts a round costs more: half as many of them, which hardly shows in what is learned
+            # a round costs more between hosts, so do half as many; that hardly changes the result
             rounds = settings.rounds or default_rounds(nodes) // share
             basis = Basis(weights, self.numbers, total, nodes, 0.0)
             schedule = spread(basis, settings, choose_pairs(settings, nodes) or 1, rounds)
-            self._schedule = replace(schedule, rounds=rounds + (self._more or 0), spread_over=rounds)
+            self._schedule = replace(schedule, rounds=rounds + (self._extra_rounds or 0), spread_over=rounds)
         return self._schedule
 
     def restore(self, saved: Saved) -> None:
-        """Go on from what was kept; nodes that are new keep the vectors they began with."""
+        """Resume from a saved state; new nodes keep their initial vectors."""
         super().restore(saved)
         self._schedule = None
         self.changed[:] = self.version
 
     def trace(self, peer: str, link: Link, request: WalkRequest, reply: WalkReply) -> None:
-        """Tell what a peer has disclosed by walks and random vectors."""
-        tell: Any = self.on_disclosure
+        """Report to `on_disclosure` what a peer has disclosed by walks and random vectors."""
+        report: Any = self.on_disclosure
         for i, place in enumerate(reply.index.tolist()):
             vector = fingerprint(reply.vectors[place]) if place >= 0 else None
             if i < len(request.edges):
                 own, other = self.neighbourhood.name_arc(int(link.arcs[request.edges[i]]))
-                tell(kind="walk", peer=peer, own=own, through=other[0], steps=int(request.steps[i]), vector=vector)
+                report(kind="walk", peer=peer, own=own, through=other[0], steps=int(request.steps[i]), vector=vector)
             else:
-                tell(kind="random", peer=peer, vector=vector)
+                report(kind="random", peer=peer, vector=vector)
 
 
 def fingerprint(vector: VectorRows) -> str:
-    """A few letters that tell vectors apart."""
+    """Return a short hash that tells vectors apart."""
     return hashlib.sha256(vector.tobytes()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""WalkPlan: what a host draws for a round by walks, and the arcs that it draws along."""
+"""WalkPlan: the draws of one round by walks, with the arcs that walks can take."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from manela.kernels.layout import Table
 
 @dataclass
 class WalkPlan:
-    """A round: which nodes do how many iterations over which rows.
+    """One round: how many iterations each node does, and over which rows.
 
     Attributes
     ----------
     targets : array, shape (iterations, 2w)
-        Rows of the host's table; −1 where there is none, or none yet.
+        Rows of the host's tables; −1 if there is none, or none yet.
     lookup : array
-        The row that each number drawn for a negative stands for.
+        Maps a number drawn for a negative to a row.
     marks : array
-        In lock-step, which numbers are drawn.
+        In lock-step, which node numbers are drawn.
     walkers : dict of arrays
-        For each peer, the places in `targets` whose walks it was asked to finish.
+        For each peer, the positions in the flattened `targets` whose walks it was asked to finish.
     pools : dict of int
-        How many random vectors each host, this one too, shall give.
+        How many random vectors each host, including this one, contributes.
     guests : list of arrays
-        Vectors that peers have given for this round, which follow the rows of known nodes.
+        Vectors that peers have sent for this round; they are stored after the rows of known nodes.
     random : dict of arrays
         The rows of the random vectors of each peer.
     """
@@ -58,7 +58,7 @@ class WalkPlan:
     stop: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(1, np.uint8))
 
     def compute(self) -> None:
-        """Find where the nodes go, `moved`, and how many update pairs are made; touches nothing of the host's."""
+        """Compute the new vectors, `moved`, and the number of update pairs, `made`, without changing the host."""
         made = np.zeros(len(self.nodes), np.int64)
         self.moved = [np.zeros((len(self.nodes), table.shape[1]), np.float32) for table in self.tables]
         for own, room in enumerate(self.moved):
@@ -72,14 +72,14 @@ class WalkPlan:
 
 @dataclass(frozen=True)
 class ActiveArcs:
-    """The arcs that walks take, and the place of each among all arcs of the host."""
+    """The arcs that walks can take, and the index of each among all arcs of the host."""
 
     arcs: Arcs
     places: Integers
 
     @classmethod
     def build(cls, near: Neighbourhood, active: npt.NDArray[np.bool_], weighted: bool) -> ActiveArcs:
-        """The arcs of a neighbourhood that are active."""
+        """Select the active arcs of a neighbourhood."""
         places = np.flatnonzero(active)
         counts = np.bincount(near.sources[places], minlength=len(near.nodes))
         indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
@@ -90,5 +90,5 @@ class ActiveArcs:
         return cls(Arcs(indptr, near.indices[places], thresholds, aliases), places)
 
     def names(self, arcs: Integers) -> Integers:
-        """These arcs by their places among all; −1 stays."""
+        """Return the indices of these arcs among all arcs of the host; −1 stays −1."""
         return np.where(arcs >= 0, self.places[np.maximum(arcs, 0)] if len(self.places) else -1, -1)

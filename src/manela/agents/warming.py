@@ -1,4 +1,4 @@
-"""Warming up: loads a host's kernels, or compiles them, before anyone waits for them."""
+"""Warm-up: loads or compiles a host's kernels before a peer waits for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from manela.agents.walk_host import WalkHost
 
 
 def warm_up(terms: Terms) -> None:
-    """Take two small hosts with these terms through a short run."""
+    """Run two small hosts with these terms for two rounds."""
     settings = replace(terms.settings, pairs=100, rounds=2, updates=None, max_seconds=None)
     small = replace(terms, lock_step=False, settings=settings)
     hosts = {

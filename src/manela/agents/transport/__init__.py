@@ -1,1 +1,1 @@
-"""How bytes get from host to host."""
+"""Transports: carry bytes between hosts."""

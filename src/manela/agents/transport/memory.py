@@ -1,4 +1,4 @@
-"""Hosts in one process that call each other directly, for fast tests: the same bytes as on a wire, without one."""
+"""MemoryTransport: direct calls between hosts in one process, with the same bytes as on a network, for fast tests."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from manela.errors import PeerError, RefusedError, TooLargeError
 
 
 class MemoryTransport:
-    """What connects hosts; `services` are those that can be reached, and `carried` the bytes that went."""
+    """Calls the services of other hosts; `services` are those that can be reached, `carried` counts bytes."""
 
     def __init__(self, name: str, services: dict[str, Service]) -> None:
         self.name, self.services = name, services
         self.carried = 0
 
     async def call(self, peer: str, kind: str, content: bytes, largest: int = LARGEST) -> bytes:
-        """Ask a peer; an answer of more than `largest` bytes is refused."""
+        """Send a request and return the reply; refuse a reply of more than `largest` bytes."""
         if peer not in self.services:
             raise PeerError(f"{peer} cannot be reached")
         try:

@@ -1,4 +1,4 @@
-"""Calls between hosts by gRPC, over mutual TLS 1.3 with pinned certificates: the certificate is who asks."""
+"""gRPC transport: calls between hosts over mutual TLS 1.3, where the pinned certificate identifies the caller."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from manela.errors import (
     import_extra,
 )
 
-# Certificates here are of elliptic curves, and the only suite left below TLS 1.3 is for RSA: so nothing below it works.
+# Force TLS 1.3: below it only this RSA suite is allowed, and hosts have elliptic-curve certificates.
 os.environ["GRPC_SSL_CIPHER_SUITES"] = "ECDHE-RSA-AES256-GCM-SHA384"
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
@@ -44,7 +44,7 @@ _REASON = "manela-reason"
 _UNKNOWN = "unknown"
 _KINDS_OF_CALLS = (GREET, INTRODUCE, SHOW, WALK)
 _MOST_OPEN = 48
-"""Requests of one peer that are being heard or answered."""
+"""Requests that one peer may have open; more would let it take more memory."""
 _OPTIONS = [
     ("grpc.max_receive_message_length", PIECE + 4096),
     ("grpc.max_send_message_length", PIECE + 4096),
@@ -54,7 +54,7 @@ _OPTIONS = [
 
 @dataclass(frozen=True)
 class Peer:
-    """Where a peer is, and by which certificates it is known."""
+    """The address of a peer, and the certificates that are pinned for it."""
 
     name: str
     address: str
@@ -70,19 +70,19 @@ class Keys:
 
 
 class Traffic:
-    """Bytes of messages that went to and came from each peer."""
+    """Counts the bytes of messages sent to and received from each peer."""
 
     def __init__(self) -> None:
         self.sent: Counter[str] = Counter()
         self.received: Counter[str] = Counter()
 
     def forget(self, peer: str) -> None:
-        """A peer is no peer any more."""
+        """Delete the counts of a host that is no longer a peer."""
         del self.sent[peer], self.received[peer]
 
 
 class RpcTransport:
-    """Asks peers; closed by `close`."""
+    """Sends requests to peers; must be closed with `close`."""
 
     def __init__(self, keys: Keys, peers: Mapping[str, Peer], deadline: float, traffic: Traffic) -> None:
         self._keys, self._peers, self._deadline = keys, dict(peers), deadline
@@ -91,20 +91,20 @@ class RpcTransport:
         self._calls = itertools.count(int.from_bytes(os.urandom(6), "big"))
 
     async def call(self, peer: str, kind: str, content: bytes, largest: int = LARGEST) -> bytes:
-        """Ask a peer; an answer of more than `largest` bytes is refused."""
+        """Send a request and return the reply; refuse a reply of more than `largest` bytes."""
         if peer not in self._peers:
             raise PeerError(f"{peer} is no peer of this host")
         number = next(self._calls)
         joiner = Joiner(number, largest)
         frames = list(cut(content, number))
 
-        async def speak() -> AsyncIterator[bytes]:
+        async def send() -> AsyncIterator[bytes]:
             for frame in frames:
                 yield frame
 
         try:
             method = self._channel(peer).stream_stream(f"/{SERVICE}/{kind}")
-            call = method(speak(), timeout=self._deadline)
+            call = method(send(), timeout=self._deadline)
             try:
                 async for frame in call:
                     joiner.add(frame)
@@ -120,13 +120,13 @@ class RpcTransport:
             if task is not None and task.cancelling():
                 raise
             raise PeerError(f"the connection to {peer} was replaced") from error
-        found = joiner.content
+        reply = joiner.content
         self._traffic.sent[peer] += len(content)
-        self._traffic.received[peer] += len(found)
-        return found
+        self._traffic.received[peer] += len(reply)
+        return reply
 
     async def ping(self, peer: str) -> None:
-        """See whether a peer answers, and lets this host in."""
+        """Raise unless a peer answers and accepts this host."""
         if peer not in self._peers:
             raise PeerError(f"{peer} is no peer of this host")
         health: Any = import_extra("grpc_health.v1.health_pb2", "agents", "a host")
@@ -144,7 +144,7 @@ class RpcTransport:
             raise ours from error
 
     def _describe_certificate(self, error: PeerError, peer: Peer | None) -> PeerError:
-        """The same error, with the certificate that is shown and those that are expected."""
+        """Return the error with the fingerprints of the certificate that was shown and of those that are pinned."""
         if peer is None:
             return error
         try:
@@ -155,11 +155,11 @@ class RpcTransport:
             shown = fingerprint(certificate)
         except ManelaError as trouble:
             return PeerError(f"{error}: {trouble}")
-        expected = " or ".join(fingerprint(one) for one in peer.certificates) or "none"
+        expected = " or ".join(fingerprint(pem) for pem in peer.certificates) or "none"
         return PeerError(f"{error}: it shows {shown}, and pinned is {expected}")
 
     async def change(self, keys: Keys, peers: Mapping[str, Peer]) -> None:
-        """From now on use these; connections to peers that are as before stay."""
+        """Use these keys and peers from now on; connections to unchanged peers stay open."""
         stale = [name for name in self._channels if keys != self._keys or peers.get(name) != self._peers.get(name)]
         self._keys, self._peers = keys, dict(peers)
         for name in stale:
@@ -193,12 +193,12 @@ Serve = Callable[[str, str, bytes], Awaitable[bytes]]
 
 
 class RpcServer:
-    """Listens, and hands to `serve` what known peers ask; begun by `start`, ended by `stop`.
+    """Listens, and passes the requests of known peers to `serve`; call `start` and `stop`.
 
     Attributes
     ----------
     port : int
-        Where it listens.
+        The port that it listens on.
     shown : dict of str
         The certificate that each peer has shown last.
     """
@@ -227,7 +227,7 @@ class RpcServer:
         self.port = 0
 
     def change(self, keys: Keys, peers: Mapping[str, Peer]) -> None:
-        """From now on use these, for connections that begin from here on; requests of others are refused at once."""
+        """Use these keys and peers for new connections; requests of hosts that are no peers are refused at once."""
         self._names = {pem: peer.name for peer in peers.values() for pem in peer.certificates}
         roots = "".join(self._names) or keys.certificate.decode()
         self._changed = grpc.ssl_server_certificate_configuration(
@@ -235,7 +235,7 @@ class RpcServer:
         )
 
     async def start(self) -> None:
-        """Listen."""
+        """Start listening."""
         health: Any = import_extra("grpc_health.v1.health", "agents", "a host")
         pb: Any = import_extra("grpc_health.v1.health_pb2", "agents", "a host")
         added: Any = import_extra("grpc_health.v1.health_pb2_grpc", "agents", "a host")
@@ -276,13 +276,13 @@ class RpcServer:
         await self._server.start()
 
     async def stop(self, grace: float) -> None:
-        """Stop listening; requests that are being answered have this many seconds."""
+        """Stop listening; open requests have `grace` seconds to finish."""
         if self._server is not None:
             await self._health.enter_graceful_shutdown()
             await self._server.stop(grace)
 
     def sweep(self) -> None:
-        """Hang up connections that show no certificate, and count those that never showed one that is known."""
+        """Close unidentified connections, and report those that have never shown a known certificate."""
         self._connections.sweep(self.port)
         late = 0
         while self._opened and self._opened[0] < time.monotonic() - self._deadline:
@@ -293,9 +293,9 @@ class RpcServer:
             self._refuse(_UNKNOWN, UnknownPeerError(words, times=late))
 
     def _begin_handshake(self) -> Any:
-        """Called by gRPC, in a thread of its own, for each connection."""
+        """Return a changed TLS configuration, or None; gRPC calls this for each connection, in a thread of its own."""
         self._opened.append(time.monotonic())
-        # None for no change: gRPC builds everything anew for what it is given, and that must not happen often
+        # gRPC rebuilds its TLS state for every configuration it gets, so return each only once
         changed, self._changed = self._changed, None
         return changed
 
@@ -305,10 +305,10 @@ class RpcServer:
             try:
                 peer = self._identify(context)
                 if self._open[peer] >= _MOST_OPEN:
-                    raise self._told(peer, TooOftenError(f"{peer} has {_MOST_OPEN} requests open"))
+                    raise self._report(peer, TooOftenError(f"{peer} has {_MOST_OPEN} requests open"))
                 self._open[peer] += 1
                 try:
-                    await self._hear_and_answer(peer, kind, frames, context)
+                    await self._read_and_answer(peer, kind, frames, context)
                 finally:
                     self._open[peer] -= 1
             except RefusedError as refusal:
@@ -320,7 +320,7 @@ class RpcServer:
 
         return handle
 
-    async def _hear_and_answer(self, peer: str, kind: str, frames: AsyncIterator[bytes], context: Any) -> None:
+    async def _read_and_answer(self, peer: str, kind: str, frames: AsyncIterator[bytes], context: Any) -> None:
         joiner = Joiner(largest=self._bound(peer, kind))
         try:
             async with asyncio.timeout(self._deadline):
@@ -330,9 +330,9 @@ class RpcServer:
                         break
             content = joiner.content
         except TimeoutError:
-            raise self._told(peer, TooSlowError("the request did not come in time")) from None
+            raise self._report(peer, TooSlowError("the request did not come in time")) from None
         except RefusedError as refusal:
-            raise self._told(peer, refusal) from None
+            raise self._report(peer, refusal) from None
         answer = await self._serve(peer, kind, content)
         self._traffic.received[peer] += len(content)
         self._traffic.sent[peer] += len(answer)
@@ -341,18 +341,19 @@ class RpcServer:
                 for frame in cut(answer, joiner.call or 0):
                     await context.write(frame)
         except TimeoutError:
-            raise self._told(peer, TooSlowError("the answer was not taken in time")) from None
+            raise self._report(peer, TooSlowError("the answer was not taken in time")) from None
 
-    def _told(self, peer: str, refusal: RefusedError) -> RefusedError:
+    def _report(self, peer: str, refusal: RefusedError) -> RefusedError:
+        """Report a refusal, and return it to be raised."""
         self._refuse(peer, refusal)
         return refusal
 
     def _identify(self, context: Any) -> str:
-        """The peer whose certificate this is."""
+        """Return the peer whose certificate the caller has shown; refuse an unknown certificate."""
         shown = context.auth_context().get("x509_pem_cert", [b""])[0].decode("ascii", "replace")
         name = self._names.get(shown)
         if name is None:
-            raise self._told(_UNKNOWN, UnknownPeerError("this certificate is not known here"))
+            raise self._report(_UNKNOWN, UnknownPeerError("this certificate is not known here"))
         self.shown[name] = shown
         if self._connections.identify(context.peer(), name) and self._opened:
             self._opened.popleft()
@@ -360,11 +361,11 @@ class RpcServer:
 
 
 _HUNG_UP = ("Socket closed", "Connection reset", "Broken pipe", "recvmsg:", "handshake")
-"""Signs of a peer that has hung up, as one does that does not know our certificate."""
+"""Words in gRPC's errors when a peer has closed the connection, as it does if it does not know our certificate."""
 
 
 class WrongCertificateError(PeerError):
-    """What answers for a peer shows a certificate that is not pinned."""
+    """The server at a peer's address shows a certificate that is not pinned."""
 
 
 _CODES: dict[type[RefusedError], Any] = {
@@ -381,7 +382,7 @@ _CODES: dict[type[RefusedError], Any] = {
 
 
 def _as_word(kind: type[RefusedError]) -> str:
-    """A type of refusal, as it goes over the wire."""
+    """Return the word that stands for a type of refusal in metadata."""
     return kind.reason.replace(" ", "-").replace("'", "")
 
 
@@ -389,10 +390,10 @@ _KINDS = {_as_word(kind): kind for kind in REFUSALS.values()}
 
 
 def _as_ours(peer: str, error: Any) -> PeerError | RefusedError:
-    """A foreign error as one of ours; the peer's words are kept short and printable."""
+    """Return a gRPC error as one of ours; text from the network is cut and made printable."""
     words = error.details() or ""
-    told = {key: value for key, value in (error.trailing_metadata() or ()) if isinstance(value, str)}
-    kind = _KINDS.get(told.get(_REASON, ""))
+    metadata = {key: value for key, value in (error.trailing_metadata() or ()) if isinstance(value, str)}
+    kind = _KINDS.get(metadata.get(_REASON, ""))
     if kind is not None:
         return kind(f"{peer} says: {words}", remote=True)
     if "larger than max" in words:
