@@ -1,1 +1,1 @@
-"""Answers from vectors: who is near, groups, odd edges, missing edges."""
+"""Answers from vectors: similar nodes, groups, odd edges and missing edges."""

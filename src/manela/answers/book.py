@@ -1,4 +1,4 @@
-"""AnswerBook: who is near, who is missing, and which edges are odd, from the vectors of some nodes."""
+"""AnswerBook: finds similar nodes, missing edges and odd edges from vectors."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Vectors = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.integer]
 
 MOST = 1000
-"""Nodes that one question may ask for."""
+"""Most nodes or edges that one answer may list; more make answers longer."""
 _RANDOM_PAIRS = 20_000
-"""Pairs of nodes that an edge is compared with; with more, small differences are told apart."""
+"""Pairs of nodes that an edge is compared with; more make the oddness finer and take longer."""
 _PAIRS = 201
-"""What the random pairs are drawn for."""
+"""Purpose of the random draws of pairs."""
 
 
 class Near(NamedTuple):
-    """A node and the cosine of its vector with that of the node asked for."""
+    """A node, and the cosine between its vector and that of the node in question."""
 
     node: str
     similarity: float
@@ -40,10 +40,10 @@ class Oddness:
     similarity : float
         The cosine of the vectors of its ends.
     oddness : float
-        The share of random pairs of nodes that are at least as similar: near 0 for an edge as one would expect, 0.5 for
-        one that is no likelier than any pair.
+        The share of random pairs of nodes that are at least as similar: near 0 for an expected edge, 0.5 for an edge
+        that is no more likely than a random pair.
     is_edge : bool
-        Whether it is there.
+        Whether the edge exists.
     """
 
     similarity: float
@@ -53,19 +53,19 @@ class Oddness:
 
 @dataclass(frozen=True, eq=False)
 class AnswerBook:
-    """The vectors of some nodes, with their edges, ready to be asked.
+    """Nodes with their vectors and edges, prepared for questions.
 
     Parameters
     ----------
     names : list of str
-        Own nodes first.
+        Names of the nodes, own nodes first.
     vectors : array of float32, shape (n, m)
     own : int
-        How many nodes are one's own; only these can be asked for.
+        The number of own nodes; questions are about own nodes only.
     indptr, indices : arrays, or None
-        The neighbours of each own node, as rows; None where edges are not known.
+        Rows of the neighbours of each own node, in CSR form; None if edges are not known.
     own_vectors : array of float32, shape (own, m), or None
-        Better vectors of own nodes alone, which cannot be compared with those of others.
+        Better vectors of own nodes, which cannot be compared with `vectors` of other nodes.
 
     Examples
     --------
@@ -83,15 +83,15 @@ class AnswerBook:
     own_vectors: Vectors | None = None
 
     def find_near(self, node: str, count: int = 10) -> list[Near]:
-        """The own nodes that are most similar to an own node."""
+        """Return the own nodes that are most similar to an own node."""
         row = self.find_row(node)
         similarities = self._own_directions @ self._own_directions[row]
         return self._take_best(similarities, self._own_directions, row, np.array([row]), count)
 
     def recommend(self, node: str, count: int = 10) -> list[Near]:
-        """The nodes whose vectors have the largest products with that of an own node, and that are not its neighbours.
+        """Return the nodes whose vectors have the largest dot product with that of an own node, without its neighbours.
 
-        Products rather than cosines, as they find more of the edges that are hidden for a trial.
+        Dot products find more hidden edges in tests than cosines do.
         """
         row = self.find_row(node)
         known = np.append(self._find_neighbours(row), row)
@@ -102,7 +102,7 @@ class AnswerBook:
         return self._take_best(vectors @ vectors[row], directions, row, known, count)
 
     def judge_edge(self, node: str, other: str) -> Oddness:
-        """How odd an edge is, or would be, between an own node and another one."""
+        """Return how odd an edge between an own node and another node is, or would be."""
         row = self.find_row(node)
         target = self._rows.get(other)
         if target is None or target in self._unseen:
@@ -115,7 +115,7 @@ class AnswerBook:
         return Oddness(similarity, share, bool(np.isin(target, self._find_neighbours(row))))
 
     def find_odd_edges(self, count: int = 10) -> list[tuple[str, str, float]]:
-        """The edges of own nodes whose ends are least similar, with the cosine, the oddest first."""
+        """Return the edges of own nodes whose ends are least similar, with their cosine, the oddest first."""
         if self.indptr is None or self.indices is None:
             return []
         sources = np.repeat(np.arange(self.own), np.diff(self.indptr))
@@ -127,40 +127,40 @@ class AnswerBook:
             similarities[part] = np.einsum("ij,ij->i", self._directions[sources[part]], self._directions[targets[part]])
         odd = np.argsort(similarities, kind="stable")[: _check_count(count)]
         return [
-            (self.names[one], self.names[other], float(similarity))
-            for one, other, similarity in zip(sources[odd], targets[odd], similarities[odd], strict=True)
+            (self.names[source], self.names[target], float(similarity))
+            for source, target, similarity in zip(sources[odd], targets[odd], similarities[odd], strict=True)
         ]
 
     def find_row(self, node: str) -> int:
-        """The row of an own node."""
+        """Return the row of an own node."""
         row = self._rows.get(node)
         if row is None or row >= self.own:
             raise UnknownNodeError(f"no node here has the name {node!r}")
         return row
 
     def find_names(self, start: str, count: int = 10) -> list[str]:
-        """Own nodes whose names begin with a text, or hold it, in order."""
+        """Return the own nodes whose names start with a text, then those whose names contain it."""
         wanted = start.casefold()
-        begin: list[str] = []
-        hold: list[str] = []
+        starting: list[str] = []
+        containing: list[str] = []
         for name in self.names[: self.own]:
             text = name.casefold()
             if text.startswith(wanted):
-                begin.append(name)
-                if len(begin) >= count:
+                starting.append(name)
+                if len(starting) >= count:
                     break
-            elif len(hold) < count and wanted in text:
-                hold.append(name)
-        return (begin + hold)[:count]
+            elif len(containing) < count and wanted in text:
+                containing.append(name)
+        return (starting + containing)[:count]
 
     def _find_neighbours(self, row: int) -> Integers:
         if self.indptr is None or self.indices is None:
             return np.empty(0, dtype=np.int64)
         return self.indices[self.indptr[row] : self.indptr[row + 1]]
 
-    def _take_best(self, scores: Vectors, directions: Vectors, row: int, leave_out: Integers, count: int) -> list[Near]:
-        """The nodes with the best scores, with their cosines."""
-        scores[leave_out[leave_out < len(scores)]] = -np.inf
+    def _take_best(self, scores: Vectors, directions: Vectors, row: int, excluded: Integers, count: int) -> list[Near]:
+        """Return the nodes with the best scores, with their cosines."""
+        scores[excluded[excluded < len(scores)]] = -np.inf
         if len(scores) > self.own:
             scores[self._unseen] = -np.inf
         count = min(_check_count(count), len(scores))
@@ -184,12 +184,12 @@ class AnswerBook:
 
     @cached_property
     def _unseen(self) -> Integers:
-        """Rows without a vector: of nodes elsewhere that have not been shown yet."""
+        """Rows of nodes at other hosts whose vectors have not been shown yet."""
         return np.flatnonzero(~self.vectors[self.own :].any(axis=1)) + self.own
 
     @cached_property
     def _random_similarities(self) -> Vectors:
-        """Cosines of random pairs of an own node and any, in order."""
+        """Sorted cosines of random pairs of an own node and any node."""
         random = np.random.default_rng(derive_key(0, _PAIRS))
         seen = np.setdiff1d(np.arange(len(self.names)), self._unseen)
         own, others = random.integers(self.own, size=_RANDOM_PAIRS), random.choice(seen, size=_RANDOM_PAIRS)
@@ -200,7 +200,7 @@ class AnswerBook:
 
 
 def find_directions(vectors: Vectors) -> Vectors:
-    """Vectors, each of length 1; one that is zero stays so."""
+    """Return the vectors scaled to length 1; a zero vector stays zero."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     directions: Vectors = (vectors / np.maximum(norms, np.finfo(np.float32).tiny)).astype(np.float32)
     return directions

@@ -1,4 +1,4 @@
-"""Groups of nodes whose vectors point the same way, with a score on nodes that had no part in finding them."""
+"""Groups: clusters nodes by the directions of their vectors, and scores the groups on hidden nodes."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ Numbers = npt.NDArray[np.int64]
 
 METHODS = ("kmeans", "hdbscan")
 _SAMPLE, _SEARCHED = 10_000, 5_000
-"""Nodes from which groups are first found, and their number; more find smaller groups and take longer."""
+"""Sample sizes for finding groups and for finding their number; larger ones find smaller groups but take longer."""
 _MOST_SCORED = 20_000
-"""Hidden nodes that are scored; more take longer, and change the score in the third digit."""
+"""Hidden nodes that are scored; more take longer, and change only the third digit of the score."""
 _FEWEST_TO_HIDE = 50
-"""Nodes from which on a fifth can be hidden; of fewer, a fifth says nothing."""
+"""With fewer nodes none is hidden, as a fifth would be too few for a score; if larger, fewer networks get a score."""
 _MOST_GROUPS = 400
-"""The largest number of groups that is tried where none is given."""
+"""The largest number of groups that is tried by default; larger values take longer."""
 _STEPS = 3
-"""Times that the search for the number of groups narrows; each divides the numbers that are left by about four."""
+"""How often the search for the number of groups narrows, each time about fourfold; more take longer."""
 _RESTARTS = 3
-"""Beginnings of k-means of which the best is taken; more take longer."""
+"""Starts of k-means, of which the best is used; more take longer."""
 _ROUNDS, _LAST_ROUNDS = 20, 5
-"""Times that centres are moved at most, by a sample and then by all nodes; more only polish."""
+"""Most iterations of k-means on a sample, and then on all nodes; more take longer and change little."""
 _RESTLESS = 1000
-"""Centres come to rest when fewer than one in this many nodes changes its group."""
+"""k-means has converged when at most one in this many nodes changes its group; larger values take longer."""
 _BLOCK = 8192
 """Nodes that are compared with all centres at once; more take more memory."""
 _AXES = 32
-"""Principal axes that HDBSCAN sees; distances along more of them are all alike."""
+"""Principal axes for HDBSCAN; with more of them all distances become alike."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,17 +46,17 @@ class Groups:
     labels : array of int64, shape (n,)
         The group of each node: 0 for the largest group, 1 for the next, and −1 for nodes in no group.
     count : int
-        How many groups there are.
+        The number of groups.
     sizes : array of int64, shape (count,)
-        Nodes of each group, largest first.
+        The number of nodes in each group, largest first.
     silhouette : float
         The mean silhouette by cosine, −1 to 1, of nodes that were hidden while groups were found: how much nearer a
-        hidden node is to the known nodes of its own group than to those of the next. NaN where there were too few.
+        hidden node is to the known nodes of its own group than to those of the next. NaN if there were too few nodes.
     stability : float
-        The adjusted Rand index, 0 for chance and 1 for the same, of two groupings of the hidden nodes, each found from
-        another half of the known ones. NaN where there were too few.
+        The adjusted Rand index, 0 for chance and 1 for identical, between two groupings of the hidden nodes, each found
+        from one half of the known nodes. NaN if there were too few nodes.
     hidden : int
-        How many nodes were hidden and scored.
+        The number of nodes that were hidden and scored.
     method : str
         "kmeans" or "hdbscan".
     """
@@ -75,9 +75,9 @@ def find_groups(
 ) -> Groups:
     """Find groups of nodes from the directions of their vectors.
 
-    A fifth of the nodes is hidden. Groups are found from the others, and every node, hidden or not, then joins the
-    group that it is nearest to, so that the scores are those of the very groups that are returned. Nodes with a vector
-    of zeros have no direction and are in no group.
+    A fifth of the nodes is hidden, and groups are found from the others. Then every node, hidden or not, joins the
+    nearest group, so the scores are those of the returned groups. Nodes with a zero vector have no direction and are in
+    no group.
 
     Parameters
     ----------
@@ -85,9 +85,9 @@ def find_groups(
     count : int, optional
         How many groups k-means finds; by default the number up to about √n with the largest silhouette.
     method : {"kmeans", "hdbscan"}, default="kmeans"
-        k-means puts each node in a group; HDBSCAN finds dense regions, their number too, and leaves out the rest.
+        k-means puts each node in a group; HDBSCAN finds dense regions and their number, and leaves out other nodes.
     random_state : int, optional
-        The same one gives the same groups.
+        The seed; the same seed gives the same groups.
 
     Returns
     -------
@@ -123,9 +123,9 @@ def find_groups(
 
 
 def compare_with_labels(groups: Groups, truth: npt.NDArray[np.bool_]) -> tuple[float, int]:
-    """The adjusted mutual information of groups and labels, 0 for chance and 1 for the same, and of how many nodes.
+    """Return the adjusted mutual information of groups and labels, 0 for chance and 1 for identical.
 
-    Nodes with exactly one label count; those in no group count as a group of their own.
+    Only nodes with exactly one label count, and their number is returned too. Those in no group count as one group.
 
     Parameters
     ----------
@@ -143,15 +143,15 @@ def compare_with_labels(groups: Groups, truth: npt.NDArray[np.bool_]) -> tuple[f
 
 
 class _Grouping(Protocol):
-    """What nodes can be put in groups by."""
+    """Assigns nodes to groups."""
 
     def assign(self, directions: Directions) -> Numbers:
-        """The group of each, −1 for none."""
+        """Return the group of each node, −1 for none."""
 
 
 @dataclass(frozen=True)
 class _Centres:
-    """Groups of k-means: each node is in that of the nearest centre."""
+    """Groups of k-means: each node is in the group of the nearest centre."""
 
     centres: Directions
 
@@ -161,7 +161,7 @@ class _Centres:
 
 @dataclass(frozen=True)
 class _Regions:
-    """Groups of HDBSCAN: each node is where the nearest node is that was searched."""
+    """Groups of HDBSCAN: each node is in the group of the nearest node in the sample that was clustered."""
 
     searched: Directions
     groups: Numbers
@@ -175,7 +175,7 @@ class _Regions:
 
 
 def _find_directions(vectors: npt.ArrayLike) -> tuple[Directions, Numbers, int]:
-    """Unit vectors of the nodes that have a direction, their rows, and how many nodes there are."""
+    """Return the unit vectors of the nodes that have a direction, their rows, and the number of all nodes."""
     try:
         given = np.asarray(vectors, dtype=np.float32)
     except (TypeError, ValueError) as error:
@@ -188,7 +188,7 @@ def _find_directions(vectors: npt.ArrayLike) -> tuple[Directions, Numbers, int]:
         raise ParameterError(f"groups need at least 2 nodes, got {len(given)}.")
     if not np.isfinite(given).all():
         raise ParameterError("vectors must be finite numbers, got nan or infinity.")
-    # by the largest number first, so that the square of none is too small or too large
+    # divide by the largest number first, so that squares neither underflow nor overflow
     largest = np.abs(given).max(axis=1)
     rows = np.flatnonzero(largest > 0)
     if len(rows) < 2:
@@ -199,7 +199,7 @@ def _find_directions(vectors: npt.ArrayLike) -> tuple[Directions, Numbers, int]:
 
 
 def _check_count(count: Any, method: str, directions: Directions) -> None:
-    """That as many groups can be made as are wanted."""
+    """Raise unless this many groups can be made."""
     if count is None:
         return
     if method != "kmeans":
@@ -210,17 +210,17 @@ def _check_count(count: Any, method: str, directions: Directions) -> None:
         raise ParameterError(
             f"count must be at most the number of nodes with a direction, {len(directions):,}, got {count:,}."
         )
-    different = _count_different(directions)
-    if count > different:
-        raise ParameterError(f"count must be at most the number of different directions, {different:,}, got {count:,}.")
+    distinct = _count_distinct(directions)
+    if count > distinct:
+        raise ParameterError(f"count must be at most the number of different directions, {distinct:,}, got {count:,}.")
 
 
-def _count_different(directions: Directions) -> int:
+def _count_distinct(directions: Directions) -> int:
     return len({direction.tobytes() for direction in directions})
 
 
 def _split(order: Numbers, count: int | None) -> tuple[Numbers, Numbers]:
-    """Hidden and known nodes; none is hidden where there are too few to learn groups from the rest."""
+    """Return hidden and known nodes; none is hidden if too few would be left to find groups from."""
     size = len(order) // 5
     if len(order) < _FEWEST_TO_HIDE or (count is not None and count > (len(order) - size) // 2):
         size = 0
@@ -228,14 +228,14 @@ def _split(order: Numbers, count: int | None) -> tuple[Numbers, Numbers]:
 
 
 def _group(known: Directions, count: int | None, rng: np.random.Generator) -> _Grouping:
-    """Groups of these nodes: as many by k-means as are wanted, or by HDBSCAN if no number is."""
+    """Find groups of these nodes: `count` groups by k-means, or by HDBSCAN if `count` is None."""
     return _find_regions(known) if count is None else _Centres(_find_centres(known, count, _RESTARTS, rng))
 
 
 def _choose_count(known: Directions, rng: np.random.Generator) -> int:
-    """The number of groups with the largest silhouette, on a sample: first in wide steps, then about the best."""
+    """Return the number of groups with the largest silhouette on a sample, searched coarsely and then more finely."""
     sample = known[:_SEARCHED]
-    most = int(min(_MOST_GROUPS, max(2, np.sqrt(len(known))), _count_different(sample)))
+    most = int(min(_MOST_GROUPS, max(2, np.sqrt(len(known))), _count_distinct(sample)))
     if most < 2:
         return 1
     scores: dict[int, float] = {}
@@ -253,33 +253,33 @@ def _choose_count(known: Directions, rng: np.random.Generator) -> int:
 
 
 def _find_centres(known: Directions, count: int, restarts: int, rng: np.random.Generator) -> Directions:
-    """Centres of k-means on the sphere: the best of several beginnings on a sample, then moved by all."""
+    """Return centres of spherical k-means: the best of several starts on a sample, then refined on all nodes."""
     sample = known[: max(_SAMPLE, 10 * count)]
-    beginnings = [_move(sample, _spread_centres(sample, count, rng), _ROUNDS) for _ in range(restarts)]
-    centres, _ = max(beginnings, key=lambda moved: moved[1])
+    results = [_move(sample, _spread_centres(sample, count, rng), _ROUNDS) for _ in range(restarts)]
+    centres, _ = max(results, key=lambda result: result[1])
     return centres if len(sample) == len(known) else _move(known, centres, _LAST_ROUNDS)[0]
 
 
 def _spread_centres(sample: Directions, count: int, rng: np.random.Generator) -> Directions:
-    """First centres that are far apart: the greedy k-means++, which takes the best of some random nodes each time."""
+    """Return initial centres that are far apart, by greedy k-means++: the best of several random nodes each time."""
     tries = 2 + int(np.log(count))
     chosen = [int(rng.integers(len(sample)))]
     distances = np.maximum(1.0 - sample @ sample[chosen[0]], 0.0)
     while len(chosen) < count:
         total = np.cumsum(distances, dtype=np.float64)
-        if total[-1] <= 0.0:  # the other nodes are where a centre is
+        if total[-1] <= 0.0:  # every node coincides with a centre
             chosen += rng.choice(len(sample), count - len(chosen), replace=False).tolist()
             break
         drawn = np.minimum(np.searchsorted(total, rng.random(tries) * total[-1], side="right"), len(sample) - 1)
-        left = np.minimum(distances, np.maximum(1.0 - sample[drawn] @ sample.T, 0.0))
-        best = int(left.sum(axis=1).argmin())
+        reduced = np.minimum(distances, np.maximum(1.0 - sample[drawn] @ sample.T, 0.0))
+        best = int(reduced.sum(axis=1).argmin())
         chosen.append(int(drawn[best]))
-        distances = left[best]
+        distances = reduced[best]
     return sample[chosen]
 
 
 def _move(directions: Directions, centres: Directions, rounds: int) -> tuple[Directions, float]:
-    """Move centres to the mean directions of their nodes until they come to rest; and the mean cosine."""
+    """Move centres to the mean directions of their nodes until they converge; return them and the mean cosine."""
     before: Numbers | None = None
     for _ in range(rounds):
         labels, cosines = _find_nearest_centre(directions, centres)
@@ -290,14 +290,14 @@ def _move(directions: Directions, centres: Directions, rounds: int) -> tuple[Dir
         norms = np.linalg.norm(sums, axis=1, keepdims=True)
         moved = np.where(norms > 1e-6, sums / np.maximum(norms, 1e-6), centres)
         empty = np.flatnonzero(np.bincount(labels, minlength=len(centres)) == 0)
-        if len(empty):  # begins anew at the nodes that are worst off
+        if len(empty):  # restart empty groups at the nodes that are farthest from their centres
             moved[empty] = directions[np.argsort(cosines, kind="stable")[: len(empty)]]
         centres = moved.astype(np.float32)
     return centres, float(cosines.mean())
 
 
 def _find_nearest_centre(directions: Directions, centres: Directions) -> tuple[Numbers, Directions]:
-    """The centre with the largest cosine for each, and that cosine."""
+    """Return the centre with the largest cosine for each node, and that cosine."""
     labels = np.empty(len(directions), dtype=np.int64)
     cosines = np.empty(len(directions), dtype=np.float32)
     for first in range(0, len(directions), _BLOCK):
@@ -309,7 +309,7 @@ def _find_nearest_centre(directions: Directions, centres: Directions) -> tuple[N
 
 
 def _add_up(directions: Directions, labels: Numbers, count: int) -> npt.NDArray[np.float64]:
-    """The sum of the directions of each group, always added in the same order."""
+    """Return the sum of the directions of each group, always added in the same order."""
     import scipy.sparse as sp
 
     size = len(labels)
@@ -319,7 +319,7 @@ def _add_up(directions: Directions, labels: Numbers, count: int) -> npt.NDArray[
 
 
 def _find_regions(known: Directions) -> _Regions:
-    """Dense regions of a sample, by HDBSCAN, along the principal axes."""
+    """Find dense regions of a sample by HDBSCAN, along the principal axes."""
     from sklearn.cluster import HDBSCAN
 
     sample = known[:_SAMPLE]
@@ -335,9 +335,9 @@ def _find_regions(known: Directions) -> _Regions:
 def _measure_silhouette(
     directions: Directions, labels: Numbers, known: Directions | None = None, known_labels: Numbers | None = None
 ) -> float:
-    """The mean silhouette by cosine of nodes against known ones, or against each other where none are given.
+    """Return the mean silhouette by cosine of nodes against known nodes, or against each other by default.
 
-    The mean cosine with a group is the product with the group's mean, so no pair of nodes is ever compared. NaN where
+    The mean cosine with a group is the product with the group's mean, so pairs of nodes need not be compared. NaN if
     there are fewer than two groups.
     """
     among, among_labels = (directions, labels) if known is None or known_labels is None else (known, known_labels)
@@ -356,14 +356,14 @@ def _measure_silhouette(
     distances = np.where(sizes > 0, 1.0 - products / np.maximum(sizes, 1), np.inf)
     distances[at] = np.inf
     own, nearest = np.maximum(own, 0.0), np.maximum(distances.min(axis=1), 0.0)
-    each = np.where(others > 0, (nearest - own) / np.maximum(np.maximum(nearest, own), 1e-12), 0.0)
-    return float(each.mean())
+    silhouettes = np.where(others > 0, (nearest - own) / np.maximum(np.maximum(nearest, own), 1e-12), 0.0)
+    return float(silhouettes.mean())
 
 
 def _measure_stability(
     directions: Directions, scored: Numbers, halves: list[Numbers], count: int | None, rng: np.random.Generator
 ) -> float:
-    """How well two groupings of the same hidden nodes agree that were found from nodes that no two of them share."""
+    """Return how well two groupings of the hidden nodes agree that were found from disjoint halves of known nodes."""
     from sklearn.metrics import adjusted_rand_score
 
     first, second = (_group(directions[half], count, rng).assign(directions[scored]) for half in halves)
@@ -371,10 +371,10 @@ def _measure_stability(
 
 
 def _number_by_size(labels: Numbers) -> tuple[Numbers, Numbers]:
-    """Numbers by size, largest first, without those that nobody has; and the sizes."""
+    """Renumber groups by size, largest first, without empty groups; return the labels and the sizes."""
     sizes = np.bincount(labels[labels >= 0])
     order = np.argsort(-sizes, kind="stable")
     order = order[sizes[order] > 0]
-    numbers = np.full(len(sizes) + 1, -1, dtype=np.int64)  # the last one, too: −1 stays −1
+    numbers = np.full(len(sizes) + 1, -1, dtype=np.int64)  # one more, so that the label −1 stays −1
     numbers[order] = np.arange(len(order))
     return numbers[labels], sizes[order].astype(np.int64)

@@ -1,4 +1,4 @@
-"""Questions over HTTP: paths and queries to answers in JSON, a page to ask them on, and their description."""
+"""Questions: answers HTTP requests about an AnswerBook in JSON."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from manela.local_server import Query, Reply
 
 PAGE = "/answers"
 _MOST_SHOWN = 50
-"""Names of a group that are told."""
+"""Names listed for each group; more make answers longer."""
 
 
 class Questions:
-    """Finds the reply to a path and a query, from the book that is there at the time.
+    """Replies to requests from the current AnswerBook.
 
     Parameters
     ----------
     title : str
-        Whose nodes they are.
+        The owner of the nodes.
     find_book : callable
-        The book as it is now, None where there is none yet.
+        Returns the current book, or None if there is none yet.
     """
 
     def __init__(self, title: str, find_book: Callable[[], AnswerBook | None]) -> None:
@@ -41,11 +41,11 @@ class Questions:
             "/api/recommend": self._recommend,
             "/api/edge": self._edge,
             "/api/odd": self._odd,
-            "/api/groups": self._tell_groups,
+            "/api/groups": self._list_groups,
         }
 
     def find(self, path: str, query: Query) -> Reply | None:
-        """The reply; None for a path that is none of these."""
+        """Return the reply to a request, or None for an unknown path."""
         if path == PAGE:
             return Reply("text/html", files("manela.answers").joinpath("answers.html").read_text(encoding="utf-8"))
         if path == "/openapi.json":
@@ -60,10 +60,10 @@ class Questions:
             )
         try:
             return Reply("application/json", json.dumps(answer(book, query), ensure_ascii=False))
-        except KeyError as error:  # which UnknownNodeError is, too
-            known = isinstance(error, ManelaError)
-            words = str(error) if known else f"the query needs {error}"
-            return _fail(words, HTTPStatus.NOT_FOUND if known else HTTPStatus.BAD_REQUEST)
+        except KeyError as error:  # an unknown node, or a missing field of the query
+            is_unknown_node = isinstance(error, ManelaError)
+            message = str(error) if is_unknown_node else f"the query needs {error}"
+            return _fail(message, HTTPStatus.NOT_FOUND if is_unknown_node else HTTPStatus.BAD_REQUEST)
         except ManelaError as error:
             return _fail(str(error), HTTPStatus.BAD_REQUEST)
 
@@ -71,22 +71,22 @@ class Questions:
         return {"of": self._title, "nodes": book.own, "names": book.find_names(query.get("start", ""), _count(query))}
 
     def _near(self, book: AnswerBook, query: Query) -> dict[str, Any]:
-        found = book.find_near(query["node"], _count(query))
-        return {"node": query["node"], "near": [near._asdict() for near in found]}
+        nodes = book.find_near(query["node"], _count(query))
+        return {"node": query["node"], "near": [near._asdict() for near in nodes]}
 
     def _recommend(self, book: AnswerBook, query: Query) -> dict[str, Any]:
-        found = book.recommend(query["node"], _count(query))
-        return {"node": query["node"], "recommended": [near._asdict() for near in found]}
+        nodes = book.recommend(query["node"], _count(query))
+        return {"node": query["node"], "recommended": [near._asdict() for near in nodes]}
 
     def _edge(self, book: AnswerBook, query: Query) -> dict[str, Any]:
-        found = book.judge_edge(query["node"], query["other"])
-        return {"node": query["node"], "other": query["other"], **vars(found)}
+        oddness = book.judge_edge(query["node"], query["other"])
+        return {"node": query["node"], "other": query["other"], **vars(oddness)}
 
     def _odd(self, book: AnswerBook, query: Query) -> dict[str, Any]:
-        rows = book.find_odd_edges(_count(query))
-        return {"odd": [{"node": one, "other": other, "similarity": cosine} for one, other, cosine in rows]}
+        edges = book.find_odd_edges(_count(query))
+        return {"odd": [{"node": node, "other": other, "similarity": cosine} for node, other, cosine in edges]}
 
-    def _tell_groups(self, book: AnswerBook, query: Query) -> dict[str, Any]:
+    def _list_groups(self, book: AnswerBook, query: Query) -> dict[str, Any]:
         labels = self._groups.find(book)
         if labels is None:
             return {"state": "working", "groups": []}
@@ -107,22 +107,22 @@ class Questions:
 
 
 class _Groups:
-    """The groups of a book, found in a thread of their own since that takes longer than anybody waits."""
+    """A cache of the groups of a book, which are found in a thread, as that takes too long for a request."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._book: AnswerBook | None = None
-        self._found: tuple[AnswerBook, Any] | None = None
+        self._cached: tuple[AnswerBook, Any] | None = None
 
     def find(self, book: AnswerBook) -> Any:
-        """A group for each own node; those found last while new ones are made, None if there are none."""
+        """Return a group for each own node: the last ones while new ones are being found, None if there are none."""
         with self._lock:
-            if (self._found is None or self._found[0] is not book) and self._book is None:
+            if (self._cached is None or self._cached[0] is not book) and self._book is None:
                 self._book = book
                 threading.Thread(target=self._work, name="groups", daemon=True).start()
-            found = self._found
-        # those of another book are of other nodes, unless nothing but the vectors has changed
-        return found[1] if found is not None and found[0].names == book.names else None
+            cached = self._cached
+        # groups of an earlier book can be used only if it has the same nodes
+        return cached[1] if cached is not None and cached[0].names == book.names else None
 
     def _work(self) -> None:
         from manela.answers.groups import find_groups
@@ -134,12 +134,12 @@ class _Groups:
                 vectors = book.vectors[: book.own] if book.own_vectors is None else book.own_vectors
                 labels = find_groups(vectors).labels
         except ManelaError:
-            pass  # too few nodes for groups: nobody is in one
+            pass  # there are too few nodes, so none is in a group
         finally:
             with self._lock:
                 self._book = None
                 if book is not None:
-                    self._found = (book, labels)
+                    self._cached = (book, labels)
 
 
 def _count(query: Query) -> int:
@@ -149,12 +149,12 @@ def _count(query: Query) -> int:
     return int(text)
 
 
-def _fail(words: str, status: HTTPStatus) -> Reply:
-    return Reply("application/json", json.dumps({"error": words}), status)
+def _fail(message: str, status: HTTPStatus) -> Reply:
+    return Reply("application/json", json.dumps({"error": message}), status)
 
 
 def describe_api() -> dict[str, Any]:
-    """What can be asked, in the form of OpenAPI 3.1."""
+    """Return the description of all requests in OpenAPI 3.1."""
     text, number = {"type": "string"}, {"type": "number"}
     near = {"type": "array", "items": _object(node=text, similarity=number)}
     node = _field("node", "The name of an own node.", True)
@@ -198,14 +198,14 @@ def _object(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
-def _field(name: str, words: str, required: bool, schema: Any = None) -> dict[str, Any]:
-    return {"name": name, "in": "query", "description": words, "required": required,
+def _field(name: str, description: str, required: bool, schema: Any = None) -> dict[str, Any]:
+    return {"name": name, "in": "query", "description": description, "required": required,
             "schema": schema or {"type": "string"}}  # fmt: skip
 
 
-def _path(words: str, fields: list[dict[str, Any]], schema: Any) -> dict[str, Any]:
+def _path(summary: str, fields: list[dict[str, Any]], schema: Any) -> dict[str, Any]:
     error = {"description": "What is wrong.",
              "content": {"application/json": {"schema": _object(error={"type": "string"})}}}  # fmt: skip
     answer = {"description": "The answer.", "content": {"application/json": {"schema": schema}}}
     codes = {"200": answer, "400": error, "404": error, "503": error}
-    return {"get": {"summary": words, "parameters": fields, "responses": codes}}
+    return {"get": {"summary": summary, "parameters": fields, "responses": codes}}
