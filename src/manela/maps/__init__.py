@@ -1,1 +1,1 @@
-"""Maps: vectors on a plane, as one page that works without a network."""
+"""Maps of vectors on a plane, as one HTML page that works offline."""

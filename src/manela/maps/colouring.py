@@ -1,4 +1,4 @@
-"""The group that each node of a map is shown in: that of its label, or one that is found from the vectors."""
+"""Colouring: assigns each node of a map to a group, by its label or by its vector."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from manela.errors import ParameterError
 from manela.formats.labels import Labels
 
 _MOST_GROUPS = 250
-"""Groups with a colour of their own; a page has numbers for 256."""
+"""Groups with a colour of their own; a page stores group numbers in one byte, so at most 256 fit."""
 _FEWEST = 8
-"""Nodes from which on groups are looked for."""
+"""With fewer nodes no groups are searched for; if larger, more small maps have no groups."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,15 +27,15 @@ class Colouring:
     Attributes
     ----------
     names : list of str
-        Of the groups, largest first; then those that are not groups, such as "no label".
+        Names of the groups, largest first, followed by entries that are not groups, such as "no label".
     groups : array of uint8, shape (n,)
-        The group of each node, as a place in `names`.
+        The group of each node, as an index into `names`.
     grey : int
-        How many of the last names are not groups, and shown in grey.
+        The number of last names that are not groups; they are shown in grey.
     title : str
         What the groups are: "Labels" or "Groups".
     words : str
-        A sentence about them.
+        A text that describes them.
     """
 
     names: list[str]
@@ -52,8 +52,8 @@ def colour_nodes(embedding: Embedding, labels: Any = None, random_state: int = 0
     ----------
     embedding : Embedding
     labels : Labels, dict by node, or array of shape (n,), optional
-        Of a node with several labels the first counts, and None or an empty text is no label. Without labels, groups
-        are found from the vectors.
+        The first label of a node counts; None or an empty text is no label. By default groups are found from the
+        vectors.
     random_state : int
 
     Examples
@@ -67,16 +67,18 @@ def colour_nodes(embedding: Embedding, labels: Any = None, random_state: int = 0
         return _by_labels(_list_labels(embedding.nodes, labels))
     if len(embedding) < _FEWEST:
         return Colouring(["nodes"], np.zeros(len(embedding), dtype=np.uint8), 0, "Groups", "too few for groups")
-    found = find_groups(embedding.vectors, random_state=random_state)
-    words = f"coloured by {found.count:,} groups found from the vectors"
-    if found.hidden:
-        words += f" (silhouette of hidden nodes {found.silhouette:.2f}, agreement of two halves {found.stability:.2f})"
-    names = [f"group {number}" for number in range(found.count)]
-    return _merge(names, found.labels, "no group", "Groups", words)
+    groups = find_groups(embedding.vectors, random_state=random_state)
+    words = f"coloured by {groups.count:,} groups found from the vectors"
+    if groups.hidden:
+        words += (
+            f" (silhouette of hidden nodes {groups.silhouette:.2f}, agreement of two halves {groups.stability:.2f})"
+        )
+    names = [f"group {number}" for number in range(groups.count)]
+    return _merge(names, groups.labels, "no group", "Groups", words)
 
 
 def _list_labels(nodes: npt.NDArray[Any], labels: Any) -> list[str]:
-    """A label for each node, empty for none."""
+    """Return a label for each node, "" for none."""
     if isinstance(labels, Labels):
         matrix = labels.of(nodes)
         first = np.where(matrix.any(axis=1), matrix.argmax(axis=1), -1).tolist()
@@ -103,7 +105,7 @@ def _by_labels(labels: list[str]) -> Colouring:
 
 
 def _merge(names: list[str], numbers: npt.NDArray[np.int64], none: str, title: str, words: str) -> Colouring:
-    """The largest groups as they are, those that are too many as one, and nodes without any as another."""
+    """Keep the largest groups, merge all others into one, and put nodes without a group into another."""
     shown, grey = names[:_MOST_GROUPS], []
     groups = numbers.copy()
     if len(names) > _MOST_GROUPS:

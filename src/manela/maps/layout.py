@@ -1,4 +1,4 @@
-"""Vectors on a plane, so that nodes with similar ones lie together: by t-SNE, UMAP or principal components."""
+"""Layout: places vectors on a plane by t-SNE, UMAP or principal components."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Neighbours = tuple[npt.NDArray[np.int64], Vectors]
 
 METHODS = ("auto", "umap", "tsne", "pca")
 NEIGHBOURS = 15
-"""Neighbours that UMAP keeps together; more show the large and blur the small."""
+"""Neighbours that UMAP keeps together; more show large structures better and small ones worse."""
 _MOST_BY_DEFAULT = 2_000
-"""Nodes up to which t-SNE is chosen; it takes seconds for so many."""
+"""Most nodes for which t-SNE is the default; it takes seconds for this many, and longer for more."""
 _MOST_BY_TSNE = 20_000
-"""Nodes beyond which t-SNE would take a quarter of an hour and more."""
+"""Most nodes that t-SNE is allowed for; with more it would take a quarter of an hour or longer."""
 _FEWEST = 8
-"""Nodes from which on there is something to spread; of fewer the principal components are taken."""
+"""With fewer nodes principal components are used, as there is little to spread."""
 
 
 def choose_method(method: str, nodes: int) -> str:
-    """The method that "auto" stands for with so many nodes; others are themselves, if they can be had."""
+    """Return the method to use for this many nodes; raise if the requested one is not available."""
     if method not in METHODS:
         raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
     if method == "umap":
@@ -58,11 +58,11 @@ def lay_out(vectors: Vectors, method: str, random_state: int = 0, neighbours: Ne
     ----------
     vectors : array of float32, shape (n, m)
     method : {"umap", "tsne", "pca"}
-        As `choose_method` gives it.
+        The result of `choose_method`.
     random_state : int
-        The same one gives the same points.
+        The seed; the same seed gives the same points.
     neighbours : pair of arrays, shape (n, k), optional
-        The nearest other nodes and their cosines, for UMAP, which would search them itself.
+        The nearest other nodes and their cosines, for UMAP; by default UMAP searches for them.
 
     Returns
     -------
@@ -86,14 +86,14 @@ def lay_out(vectors: Vectors, method: str, random_state: int = 0, neighbours: Ne
 
 
 def _normalise(vectors: Vectors) -> Vectors:
-    """Vectors of length 1, for cosines; zeros stay."""
+    """Return the vectors scaled to length 1; a zero vector stays zero."""
     directions: Vectors = vectors / np.maximum(np.abs(vectors).max(axis=1, keepdims=True), np.float32(1e-30))
     directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), np.float32(1e-12))
     return directions
 
 
 def _find_components(directions: Vectors) -> Points:
-    """The first two principal components, each with the sign that makes its largest weight positive."""
+    """Return the first two principal components, each with the sign that makes its largest weight positive."""
     centred = directions - directions.mean(axis=0)
     _, axes = np.linalg.eigh(centred.T.astype(np.float64) @ centred)
     axes = axes[:, ::-1][:, :2]
@@ -107,29 +107,29 @@ def _by_tsne(directions: Vectors, random_state: int) -> Points:
     from sklearn.manifold import TSNE
 
     perplexity = min(30.0, max(1.0, (len(directions) - 1) / 3))
-    # on the sphere, squared Euclidean distances are twice the cosine ones
+    # for unit vectors, squared Euclidean distances are twice the cosine distances
     points: Points = TSNE(init="pca", perplexity=perplexity, random_state=random_state).fit_transform(directions)
     return points
 
 
 def _by_umap(flat: Points, random_state: int, neighbours: Neighbours | None, vectors: Vectors) -> Points:
-    """UMAP that begins at the principal components, which keeps what is far apart where it is."""
+    """Run UMAP from the principal components, which preserves large distances."""
     library = import_extra("umap", "map", "a map by UMAP")
     nodes = len(vectors)
     known: tuple[object, ...] = (None, None, None)
     if neighbours is not None and neighbours[0].shape[1] >= 2:
-        # each node is its own first neighbour, as UMAP has it
+        # UMAP expects each node as its own first neighbour
         rows = np.column_stack((np.arange(nodes), neighbours[0]))
         distances = np.column_stack((np.zeros(nodes), 1.0 - neighbours[1])).astype(np.float32)
         known = (rows, np.maximum(distances, 0.0), None)
     width = known[0].shape[1] if isinstance(known[0], np.ndarray) else min(NEIGHBOURS, nodes - 1)
     rng = np.random.default_rng(random_state)
-    begin = 10.0 * flat / max(float(np.abs(flat).max()), 1e-12) + rng.normal(scale=1e-4, size=flat.shape)
+    start = 10.0 * flat / max(float(np.abs(flat).max()), 1e-12) + rng.normal(scale=1e-4, size=flat.shape)
     model = library.UMAP(
-        metric="cosine", n_neighbors=width, init=begin.astype(np.float32), random_state=random_state, n_jobs=1,
+        metric="cosine", n_neighbors=width, init=start.astype(np.float32), random_state=random_state, n_jobs=1,
         precomputed_knn=known, force_approximation_algorithm=known[0] is not None,
     )  # fmt: skip
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what it does without, and of nodes that lie apart
+        warnings.simplefilter("ignore")  # about optional packages and disconnected nodes
         points: Points = np.asarray(model.fit_transform(vectors), dtype=np.float32)
     return points

@@ -1,4 +1,4 @@
-"""The links that a map draws: edges of the network as pairs of rows, as many as can still be told apart."""
+"""Links: chooses the edges that a map draws, as pairs of rows."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from manela.graph import Graph
 Pairs = npt.NDArray[np.uint32]
 
 _MOST_LINKS = 30_000
-"""Links that are drawn; more make the page larger and cover the points."""
+"""Most links that are drawn; more make the page larger and cover the points."""
 
 
 def choose_links(nodes: npt.NDArray[Any], edges: Any, random_state: int = 0) -> tuple[Pairs, int]:
-    """The links to draw, and how many edges there are between the nodes.
+    """Return the links to draw, and the number of edges between the nodes.
 
     Parameters
     ----------
     nodes : array, shape (n,)
-        Ids of the map, which are compared with those of the edges as text.
-    edges : Graph, or whatever `Graph.of` takes
+        Ids of the map's nodes, which are compared with those of the edges as text.
+    edges : Graph, or anything that `Graph.of` accepts
     random_state : int
-        Where there are too many, a random sample is drawn; the same one for the same number.
+        The seed of the random sample that is drawn if there are too many edges.
 
     Returns
     -------
@@ -46,8 +46,8 @@ def choose_links(nodes: npt.NDArray[Any], edges: Any, random_state: int = 0) -> 
     pairs = np.column_stack((sources, places[graph.indices]))
     known = (pairs >= 0).all(axis=1)
     low, high = pairs[known].min(axis=1), pairs[known].max(axis=1)
-    each = np.unique(low * len(nodes) + high)  # an edge stands twice in a graph, and is drawn once
-    pairs = np.column_stack(np.divmod(each, len(nodes)))
+    codes = np.unique(low * len(nodes) + high)  # a graph has each edge in both directions; draw it once
+    pairs = np.column_stack(np.divmod(codes, len(nodes)))
     if not len(pairs):
         raise GraphError("no edge joins two nodes of the map; the edges and the vectors must be of the same network")
     if not known.all():

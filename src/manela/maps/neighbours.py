@@ -1,4 +1,4 @@
-"""The nearest nodes of every node by cosine: by an index where there are many, and exactly where there are few."""
+"""Finds the nearest nodes of every node by cosine, exactly for few nodes and with an index for many."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Vectors = npt.NDArray[np.float32]
 RowNumbers = npt.NDArray[np.int64]
 
 _EXACT = 20_000
-"""Nodes up to which the exact search is used; it takes four times as long for twice as many."""
+"""Most nodes for which the exact search is the default; its time grows with the square of their number."""
 _MOST_EXACT = 200_000
-"""Nodes beyond which the exact search would take hours, so that an index is needed."""
+"""Most nodes for which the exact search is allowed without an index; with more it would take hours."""
 
 
 def find_all_neighbours(vectors: Vectors, count: int) -> tuple[RowNumbers, Vectors]:
-    """The nearest other nodes of every node, and the cosines, nearest first.
+    """Return the nearest other nodes of every node, and the cosines, nearest first.
 
     Parameters
     ----------
     vectors : array, shape (n, m)
     count : int
-        How many for each; one less than there are nodes at most.
+        Neighbours per node; at most n − 1 are returned.
 
     Returns
     -------
@@ -47,9 +47,9 @@ def find_all_neighbours(vectors: Vectors, count: int) -> tuple[RowNumbers, Vecto
     if nodes <= _EXACT or find_spec("usearch") is None:
         return find_nearest(vectors, vectors, count, exclude=itself)
     rows, cosines = VectorIndex(vectors).find_nearest(vectors, count + 1)
-    # a node is found for itself, mostly first; where it is not, the last one found is left out in its place
+    # a node usually finds itself, which is dropped; if it does not, its last neighbour is dropped instead
     is_itself = rows == itself
     is_itself[~is_itself.any(axis=1), -1] = True
     kept = ~is_itself
-    # a node is found once only, so that each row loses exactly one
+    # the neighbours of a node are distinct, so exactly one is dropped from each row
     return rows[kept].reshape(nodes, count), np.clip(cosines[kept].reshape(nodes, count), -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""A map as one page of HTML that holds all that it needs and asks the network for nothing."""
+"""Writes a map as one self-contained HTML page that works offline."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from manela.maps.neighbours import find_all_neighbours
 from manela.randomness import seed_of
 
 _SHOWN_NEIGHBOURS = 5
-"""Neighbours that the page shows of a node; each takes about 4 bytes of it."""
+"""Neighbours that the page shows for a node; more make the page larger, by about 4 bytes each."""
 _NOBODY = 0xFFFFFFFF
-"""In the place of a neighbour that is not there."""
+"""Stands for a missing neighbour."""
 _RANGE = 65535
-"""Places on the page are whole numbers from 0 to this."""
+"""Coordinates on the page are integers from 0 to this, the largest that fits into 16 bits."""
 _WORDS = {"tsne": "t-SNE", "umap": "UMAP", "pca": "principal components"}
 
 Report = Callable[[str], None]
@@ -48,26 +48,27 @@ def write_map(
     title: str = "",
     report: Report | None = None,
 ) -> None:
-    """Write a map of vectors as one page of HTML, which works without a network.
+    """Write a map of vectors as one HTML page, which works offline.
 
     Parameters
     ----------
     embedding : Embedding
     path : str or Path
-        Of the page, which appears whole or not at all.
+        The file of the page; it is complete or does not appear at all.
     labels : Labels, dict by node, or array of shape (n,), optional
-        What nodes are coloured by; groups that are found from the vectors by default.
-    edges : Graph, or whatever `Graph.of` takes, optional
-        Links to draw between the points, a random sample of them if they are many.
+        Labels to colour nodes by; by default groups are found from the vectors.
+    edges : Graph, or anything that `Graph.of` accepts, optional
+        Links to draw between the points; if there are many, a random sample is drawn.
     method : {"auto", "umap", "tsne", "pca"}, default="auto"
         How vectors are placed on the plane: t-SNE for up to 2,000 nodes, UMAP for more if it is installed, and
         principal components if it is not.
     random_state : int, optional
-        The same one gives the same page, unless an index finds the neighbours, as of more than 20,000 nodes.
+        The seed. The same seed gives the same page, unless an index finds the neighbours, as for more than 20,000
+        nodes.
     title : str, optional
-        The page's title; says how many nodes there are by default.
+        The page's title; by default it gives the number of nodes.
     report : callable, optional
-        Called with a few words before each step that may take long.
+        Called with a short message before each step that may take long.
 
     Examples
     --------
@@ -80,7 +81,7 @@ def write_map(
     '<!doctype html>'
     """
     path, seed = Path(path), seed_of(random_state) % 2**32
-    say: Report = report or (lambda _: None)
+    notify: Report = report or (lambda _: None)
     _check(embedding)
     check_writable(path)
     chosen = choose_method(method, len(embedding))
@@ -88,11 +89,11 @@ def write_map(
         (np.empty((0, 2), dtype=np.uint32), 0) if edges is None else choose_links(embedding.nodes, edges, seed)
     )
     if labels is None:
-        say("finding groups")
+        notify("finding groups")
     colouring = colour_nodes(embedding, labels, seed)
-    say("finding the nearest of each node")
+    notify("finding the nearest of each node")
     rows, cosines = find_all_neighbours(embedding.vectors, NEIGHBOURS - 1)
-    say(f"placing nodes by {_WORDS[chosen]}")
+    notify(f"placing nodes by {_WORDS[chosen]}")
     points = lay_out(embedding.vectors, chosen, seed, (rows, cosines))
     content = MapContent(
         names=[str(node) for node in embedding.nodes.tolist()],
@@ -106,33 +107,33 @@ def write_map(
         title=title or f"Map of {len(embedding):,} nodes",
         file=path.stem or "map",
     )
-    say("writing the page")
+    notify("writing the page")
     with replace_file(path) as file:
         file.write(build_page(content).encode())
 
 
 @dataclass(frozen=True, eq=False)
 class MapContent:
-    """What a page shows.
+    """The content of a page.
 
     Attributes
     ----------
     names : list of str
-        Of the nodes.
+        Names of the nodes.
     points : array, shape (n, 2)
-        Their places.
+        Positions of the nodes.
     colouring : Colouring
-        Their groups.
+        Groups of the nodes.
     neighbours, cosines : arrays, shape (n, k)
-        The nearest nodes of each, −1 for none.
+        The nearest nodes of each node, −1 for none, and their cosines.
     links : array of uint32, shape (links, 2)
-        Pairs of nodes that lines are drawn between.
+        Pairs of nodes that are joined by a line.
     edges : int
-        How many edges there are, drawn or not.
+        The number of edges, drawn or not.
     method : str
-        How nodes were placed.
+        The layout method.
     title, file : str
-        Of the page, and of the pictures that it saves.
+        The title of the page, and the name of the image files that it saves.
     """
 
     names: list[str]
@@ -148,14 +149,14 @@ class MapContent:
 
 
 def build_page(content: MapContent) -> str:
-    """The page: the template with its data, and a policy that lets only its own script and style be used.
+    """Return the page: the template filled with data, and a policy that admits only its own script and style.
 
-    All data is base64 of zlib, of which nothing can be taken for HTML; the title alone is written as text, escaped.
+    Data is zlib-compressed and base64-encoded, so it cannot be read as HTML; title, summary and legend are escaped.
     """
     template = files("manela.maps").joinpath("map.html").read_text(encoding="utf-8")
-    shown = content.colouring
+    colouring = content.colouring
     links = f", {len(content.links):,} of {content.edges:,} links drawn" if len(content.links) < content.edges else ""
-    summary = f"{len(content.names):,} nodes by {_WORDS[content.method]}, {shown.words}{links}."
+    summary = f"{len(content.names):,} nodes by {_WORDS[content.method]}, {colouring.words}{links}."
     places = _quantise(content.points)
     missing = content.neighbours < 0
     neighbours = np.where(missing, _NOBODY, content.neighbours).astype("<u4")
@@ -164,19 +165,19 @@ def build_page(content: MapContent) -> str:
         "policy": _write_policy(template),
         "title": escape(content.title),
         "summary": escape(summary),
-        "legend": escape(shown.title),
+        "legend": escape(colouring.title),
         "facts": _pack_json(_list_facts(content)),
-        "picture": _pack(places.T.astype("<u2").tobytes() + shown.groups.tobytes()),
+        "picture": _pack(places.T.astype("<u2").tobytes() + colouring.groups.tobytes()),
         "links": _pack(content.links.astype("<u4").tobytes()),
         "names": _pack_json(content.names),
         "neighbours": _pack(neighbours.tobytes() + cosines.tobytes()),
     }
-    # in one pass, so that a title cannot stand for something else
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], template)
+    # substitute in one pass, so that a placeholder in the title is not filled in
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], template)
 
 
 def _check(embedding: Embedding) -> None:
-    """That there is something to draw."""
+    """Raise unless the vectors can be drawn."""
     if len(embedding) < 2:
         raise ParameterError(f"a map needs at least 2 nodes, got {len(embedding)}.")
     if not np.isfinite(embedding.vectors).all():
@@ -184,7 +185,7 @@ def _check(embedding: Embedding) -> None:
 
 
 def _list_facts(content: MapContent) -> dict[str, Any]:
-    """What the page needs to know before it can draw."""
+    """Return what the page needs to know before it can draw."""
     names, grey = content.colouring.names, content.colouring.grey
     sizes = np.bincount(content.colouring.groups, minlength=len(names)).tolist()
     return {
@@ -200,7 +201,7 @@ def _list_facts(content: MapContent) -> dict[str, Any]:
 
 
 def _quantise(points: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
-    """Places as whole numbers, the same scale along both axes, the smaller one in the middle."""
+    """Return positions as integers, with the same scale on both axes, centred on the page."""
     low, high = points.min(axis=0).astype(np.float64), points.max(axis=0).astype(np.float64)
     span = max(float((high - low).max()), 1e-30)
     places: npt.NDArray[np.int64] = np.rint((points - (low + high) / 2) / span * _RANGE + _RANGE / 2).astype(np.int64)
@@ -208,7 +209,7 @@ def _quantise(points: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
 
 
 def _write_policy(template: str) -> str:
-    """Nothing may be loaded, and only the script and the style of the template, known by their hashes, are used."""
+    """Return a content security policy: load nothing, and use only the template's script and style, by their hashes."""
     script = _hash(re.findall(r"<script>(.*?)</script>", template, re.DOTALL)[0])
     style = _hash(re.findall(r"<style>(.*?)</style>", template, re.DOTALL)[0])
     return (
