@@ -1,1 +1,1 @@
-"""Where networks live: each file reads one kind of place, and yields edges."""
+"""Sources of networks: each module reads edges from one kind of place."""

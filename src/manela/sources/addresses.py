@@ -1,4 +1,4 @@
-"""Addresses: which mail addresses count, what they are called as nodes, and a number for each."""
+"""Addresses: parses mail addresses, and gives each one that counts a node name and a number."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from email.utils import getaddresses
 from manela.errors import ParameterError
 
 _MOST_KEPT, _LONGEST_KEPT = 50_000, 300
-"""Texts of which the addresses are remembered, and how long; with more, more memory is used, less is parsed twice."""
+"""Texts in the cache of parsed headers, and their longest length; more take memory, fewer are parsed repeatedly."""
 _LONGEST = 64 * 1024
-"""Characters of a header that are read; a longer one is cut."""
+"""Most characters of a header to parse; longer headers are cut."""
 _ONE = re.compile(
     r"""\s*+(?:(?:"(?:[^"\\]|\\.)*+"|[^"<>(),:;@\[\]\\]*+)\s*+<\s*+)?+"""
     r"""([^\s<>(),:;@"\[\]\\]++@[^\s<>(),:;@"\[\]\\]++)\s*+>?+\s*+(?:,|\Z)"""
 )
-"""An address as nearly all are written, alone or behind a name, and the comma behind it."""
+"""An address in the usual form, alone or after a name, and the comma that follows it."""
 _LOCAL = re.compile(r"[^\s<>(),:;@\"\[\]\\\x00-\x1f\x7f]{1,64}")
 _DOMAIN = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+")
 _MACHINES = re.compile(
@@ -25,21 +25,21 @@ _MACHINES = re.compile(
     r"bounces?|bounces?[._+-].*|.*[._+-]bounces?|owner-.*|.*-owner|.*-request|.*-(un)?subscribe|majordomo|listserv|"
     r"(list|auto|news)[._-]?(admin|master|letter|confirm|reply|responder).*|notifications?|alerts?|daemon|cron"
 )
-"""Local parts behind which there is no person."""
+"""Local parts that do not belong to a person."""
 
 MACHINE = -1
-"""The number of an address that is left out: of a machine, or no address."""
+"""The number of an address that is left out because it belongs to a machine or is invalid."""
 
 
 class Addresses:
-    """Numbers for the addresses that count, in the order in which they are first seen.
+    """Numbers the addresses that count, in order of first appearance.
 
     Parameters
     ----------
     domains : iterable of str
-        The domains whose users are one's own.
+        The own domains, whose users are own nodes.
     key : bytes or None
-        With a key, users are called by keyed hashes; their domains stay, since they are names of hosts.
+        With a key, users are named by keyed hashes; domains are not hashed, as they are names of hosts.
 
     Examples
     --------
@@ -65,30 +65,30 @@ class Addresses:
         self._parsed: dict[str, tuple[int, ...]] = {}
 
     def number(self, text: str) -> tuple[int, ...]:
-        """The numbers of the addresses in a header; those that do not count are left out."""
-        found = self._parsed.get(text)
-        if found is None:
+        """Return the distinct numbers of the addresses in a header, without those that do not count."""
+        numbers = self._parsed.get(text)
+        if numbers is None:
             if len(self._parsed) >= _MOST_KEPT:
                 self._parsed.clear()
-            found = tuple(dict.fromkeys(n for n in map(self.number_one, split_addresses(text)) if n != MACHINE))
+            numbers = tuple(dict.fromkeys(n for n in map(self.number_one, split_addresses(text)) if n != MACHINE))
             if len(text) <= _LONGEST_KEPT:
-                self._parsed[text] = found
-        return found
+                self._parsed[text] = numbers
+        return numbers
 
     def number_one(self, address: str) -> int:
-        """The number of an address, MACHINE if it does not count."""
+        """Return the number of an address, MACHINE if it does not count."""
         number = self._numbers.get(address)
         if number is None:
             number = self._numbers[address] = self._add(address)
         return number
 
     def number_name(self, name: str) -> int:
-        """The number of an address that has its name as a node already."""
+        """Return the number of a node name, which must already be normalised, and hashed if there is a key."""
         number = self._by_name.get(name)
         return self._append(name, name.rpartition("@")[2]) if number is None else number
 
     def is_own(self, number: int) -> bool:
-        """Whether an address is in an own domain."""
+        """Return whether an address is in an own domain."""
         return bool(self._own[number])
 
     def _add(self, address: str) -> int:
@@ -120,7 +120,7 @@ class Addresses:
 
 
 def split_addresses(text: str) -> list[str]:
-    """The addresses in a header.
+    """Return the addresses in a header.
 
     Examples
     --------
@@ -128,21 +128,21 @@ def split_addresses(text: str) -> list[str]:
     ['a@x.org', 'b@y.org']
     """
     text = text[:_LONGEST].rstrip(", \t")
-    found, place = [], 0
+    addresses, place = [], 0
     while place < len(text):
-        one = _ONE.match(text, place)
-        if one is None:
+        match = _ONE.match(text, place)
+        if match is None:
             try:
                 return [address for _, address in getaddresses([text]) if "@" in address]
-            except RecursionError:  # of brackets in brackets in brackets
+            except RecursionError:  # from deeply nested brackets
                 return []
-        found.append(one[1])
-        place = one.end()
-    return found
+        addresses.append(match[1])
+        place = match.end()
+    return addresses
 
 
 def _as_ascii(domain: str) -> str:
-    """A domain as it is asked for by computers; empty if it cannot be."""
+    """Return a domain in ASCII (IDNA), or "" if that is impossible."""
     if domain.isascii():
         return domain
     try:

@@ -1,4 +1,4 @@
-"""Archive: files of a folder, a .zip or a .tar.gz by their names, read in place and never unpacked to disk."""
+"""Archive: opens the files of a folder, a .zip or a .tar.gz by name, without unpacking them to disk."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from manela.errors import SourceError
 from manela.sources.json_items import Readable
 
 _MOST_RATIO = 200
-"""How much longer a file may be unpacked than packed; texts are packed to a tenth, bombs to a thousandth."""
+"""Largest ratio of unpacked to packed size; texts have 10, bombs 1000. If larger, bombs are refused later."""
 _FREE_BYTES = 1 << 24
-"""Bytes up to which that does not matter."""
+"""Unpacked bytes that are allowed at any ratio; if larger, bombs are refused later."""
 _MOST_MEMBERS = 5_000_000
 _DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError,
             lzma.LZMAError)  # fmt: skip
@@ -30,7 +30,7 @@ class Archive:
     Parameters
     ----------
     path : Path
-        Where it is.
+        The path of the folder or archive.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class Archive:
 
     @contextmanager
     def open_member(self, name: str) -> Iterator[Readable | None]:
-        """The file of that name, in the archive's top folder or one folder below; None if there is none."""
+        """Open the file of this name in the archive's top folder or one folder below; None if there is none."""
         try:
             if self.path.is_dir():
                 opened = self._open_in_folder(name)
@@ -73,11 +73,11 @@ class Archive:
         with zipfile.ZipFile(self.path) as packed:
             members = packed.infolist()
             self._check_members(len(members))
-            found = [member for member in members if _is_called(member.filename, name)]
-            if not found:
+            matches = [member for member in members if _has_name(member.filename, name)]
+            if not matches:
                 yield None
                 return
-            member = min(found, key=lambda one: one.filename.count("/"))
+            member = min(matches, key=lambda match: match.filename.count("/"))
             with packed.open(member) as file:
                 yield _Bounded(file, member.compress_size, f"{self.path}: {name}")
 
@@ -91,8 +91,8 @@ class Archive:
             with tarfile.open(fileobj=bounded, mode="r|", errorlevel=2) as packed:  # type: ignore[call-overload]
                 for number, member in enumerate(packed):
                     self._check_members(number)
-                    packed.members.clear()  # it would keep all of them
-                    if member.isreg() and _is_called(member.name, name):
+                    packed.members.clear()  # otherwise tarfile keeps all members in memory
+                    if member.isreg() and _has_name(member.name, name):
                         yield packed.extractfile(member)
                         return
             yield None
@@ -103,7 +103,7 @@ class Archive:
 
 
 class _Bounded:
-    """A file that is unpacked as it is read, and refused once it is far longer than it was packed."""
+    """Reads a file that is unpacked on the fly, and refuses it once it is far longer than it was packed."""
 
     def __init__(self, file: IO[bytes], packed: int, label: str) -> None:
         self._file, self._label = file, label
@@ -120,7 +120,7 @@ class _Bounded:
         return data
 
 
-def _is_called(path: str, name: str) -> bool:
-    """Whether a file of an archive has this name, at most one folder deep."""
+def _has_name(path: str, name: str) -> bool:
+    """Return whether a file of an archive has this name, at most one folder deep."""
     parts = path.removeprefix("./").split("/")
     return parts[-1] == name and len(parts) <= 2

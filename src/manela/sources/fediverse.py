@@ -1,4 +1,4 @@
-"""Account names of the fediverse: whatever they are written as becomes name@host, in lower case."""
+"""Account names of the fediverse: parses their various forms to name@host in lower case."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PATH = re.compile(r"/(?:users/|@)([^/@?#]{1,255})(?:/|$)")
 
 
 def as_account(text: object, host: str) -> str | None:
-    """`@User@Server` or `user`, which is of this host, as `user@server`; None if it is no account name.
+    """Return `@User@Server`, or a `user` of this host, as `user@server`; None if it is no account name.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def as_account(text: object, host: str) -> str | None:
 
 
 def account_of_url(url: object) -> str | None:
-    """The account that a URL is of, as Mastodon and those that follow it write them; None if it does not say.
+    """Return the account that a URL of Mastodon or compatible software belongs to; None if the URL does not say.
 
     Examples
     --------
@@ -41,15 +41,15 @@ def account_of_url(url: object) -> str | None:
         return None
     try:
         parts = urlsplit(url)
-        found = _PATH.match(parts.path)
+        match = _PATH.match(parts.path)
         host = parts.netloc.rpartition("@")[2]
     except ValueError:
         return None
-    return as_account(found[1], host) if found and host else None
+    return as_account(match[1], host) if match and host else None
 
 
 def check_host(host: str) -> str:
-    """A host's name in lower case; raises SourceError if it is none.
+    """Return a host's name in lower case; raise SourceError if it is invalid.
 
     Examples
     --------

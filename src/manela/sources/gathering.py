@@ -1,4 +1,4 @@
-"""gather_graph: all edges of a source as a network, in little more memory than its arrays take."""
+"""gather_graph: builds a Graph from a source, in little more memory than its arrays take."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from manela.sources.ties import BATCH, Ties
 
 _LEAST_ROOM = 1 << 16
 _GROWTH = 8
-"""A column that is full grows by this part of its length; with a larger one it is moved more often."""
+"""A full column grows by 1 / this of its length; larger values take less memory, and copy the column more often."""
 
 
 def gather_graph(source: Source, directed: bool = False, duplicates: str = "sum") -> Graph:
-    """All edges of a source, as a network.
+    """Read all edges of a source as a network.
 
     Parameters
     ----------
     source : Source
-        What is read, as if for the first time.
+        The source, which is read from its start.
     directed : bool
         Whether edges lead from `own` to `other` only.
     duplicates : {"sum", "first", "error"}
-        What edges do that come several times, as for `Graph.of`.
+        How repeated edges are handled, as for `Graph.of`.
 
     Returns
     -------
     Graph
-        Ids are integers, in order, if all ends are; otherwise texts, in the order in which they came.
+        Ids are sorted integers if all ends are integers; otherwise texts in order of first appearance.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def gather_graph(source: Source, directed: bool = False, duplicates: str = "sum"
 
 
 class _Columns:
-    """The ends of edges and their weights, as they come: whole numbers until the first text, from then on texts."""
+    """The collected ends and weights of edges; once the first end that is no integer arrives, all ends become texts."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -77,17 +77,17 @@ class _Columns:
         return None if self._weights is None else self._weights.take()
 
     def take_ends(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-        """The ends as positions in the ids, and the ids; what they were made of is given up on the way."""
+        """Return the ends as positions in the ids, and the ids; this empties the columns, to save memory."""
         if self._numbers is None:
             return number_pairs(self._own.take(), self._other.take())
         nodes = np.empty(len(self._numbers), dtype=object)
         nodes[:] = list(self._numbers)
-        nodes.flags.writeable = False  # so that the network keeps this array, and not a copy
+        nodes.flags.writeable = False  # so that the graph keeps this array instead of a copy
         self._numbers.clear()
         return self._own.take(), self._other.take(), nodes
 
     def _append_integers(self, ties: Ties) -> bool:
-        """Append ends that are whole numbers; returns whether they are."""
+        """Append the ends if all are integers; return whether they are."""
         ends = [_as_integers(column) for column in (ties.own, ties.other)]
         if ends[0] is None or ends[1] is None:
             return False
@@ -102,15 +102,15 @@ class _Columns:
         self._other.append(codes[1::2])
 
     def _turn_into_texts(self) -> None:
-        """Number what came so far by its text."""
+        """Convert the ends collected so far to texts."""
         own, other = self._own.take(), self._other.take()
         self._own, self._other, self._numbers = _Column(np.int32), _Column(np.int32), _Numbers()
         for first in range(0, len(own), BATCH):
-            some = slice(first, first + BATCH)
-            self._append_texts(self._numbers, own[some].tolist(), other[some].tolist())
+            batch = slice(first, first + BATCH)
+            self._append_texts(self._numbers, own[batch].tolist(), other[batch].tolist())
 
     def _append_weights(self, ties: Ties) -> None:
-        """Append weights; as long as all are 1 there is no column of them."""
+        """Append weights; there is no column of weights while all of them are 1."""
         is_plain = ties.weights is None or bool(np.all(ties.weights == 1.0))
         if self._weights is None:
             if is_plain:
@@ -122,7 +122,7 @@ class _Columns:
 
 
 class _Numbers(dict[str, int]):
-    """The number of each text; one that is new gets the next."""
+    """The number of each text; a new text gets the next number."""
 
     def __missing__(self, text: str) -> int:
         self[text] = number = len(self)
@@ -143,7 +143,7 @@ class _Column:
         self._size = end
 
     def take(self) -> npt.NDArray[Any]:
-        """All values; the column is empty after that."""
+        """Return all values and empty the column."""
         values, size = self._values, self._size
         self._values, self._size = np.empty(0, dtype=values.dtype), 0
         values.resize(size, refcheck=False)
@@ -151,7 +151,7 @@ class _Column:
 
 
 def _as_integers(column: Sequence[Any]) -> npt.NDArray[np.int64] | None:
-    """Whole numbers as an array; None if some are something else, or too large."""
+    """Return integers as an array, or None if any value is of another type or too large."""
     if isinstance(column, np.ndarray):
         return column.astype(np.int64) if np.issubdtype(column.dtype, np.signedinteger) else None
     if set(map(type, column)) != {int}:

@@ -1,4 +1,4 @@
-"""GnupgSource: who certified whose key, in a GnuPG key ring."""
+"""GnupgSource: reads who certified whose key from a GnuPG key ring."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LEVELS = {"10": 1.0, "11": 0.5, "12": 2.0, "13": 3.0}
 """Weights of certifications by their class: generic, persona (not checked), casual, positive (checked with care)."""
 
 _MOST_DEPTH = 3
-"""What a trust signature adds to the weight is its depth, up to this."""
+"""A trust signature adds its depth to the weight, at most this; if larger, deep trust weighs more."""
 _LONGEST_LINE = 1 << 16
-"""Bytes of a line of gpg's output; longer ones are left out."""
+"""Most bytes of a line of gpg's output; longer lines are skipped."""
 _MOST_KEYS = 10_000_000
 _RINGS = ("pubring.kbx", "pubring.gpg", "public-keys.d")
-"""What a ring can be in."""
+"""Files or folders that can hold a key ring."""
 _LEFT_OUT = frozenset("reid")
 """Validities of keys and user ids that do not count: revoked, expired, invalid, disabled."""
 _ADDRESS = re.compile(r"(?:^|<)([^\s<>@\"(),:;\\]{1,64}@[^\s<>@\"(),:;\\]{1,255})>?$")
@@ -36,25 +36,24 @@ _ESCAPE = re.compile(r"\\x[0-9a-fA-F]{2}")
 class GnupgSource:
     """The certifications between the keys of a ring: an edge leads from the key that signed to the one it signed.
 
-    An edge weighs 1 for a generic certification (0x10), 0.5 for one that says nothing was checked (0x11), 2 for a
-    casual check (0x12) and 3 for a careful one (0x13); a trust signature adds its depth, up to 3. Of several user ids
-    the certification that weighs most counts. Left out are a key's own signatures, certifications that were revoked
-    or have expired, those of user ids that were revoked, and keys that are revoked, expired, disabled or not in the
-    ring.
+    The weight is 1 for a generic certification (0x10), 0.5 for one without a check (0x11), 2 for a casual check (0x12)
+    and 3 for a careful one (0x13); a trust signature adds its depth, up to 3. If several user ids are certified, the
+    largest weight counts. Self-signatures are left out, as are certifications that were revoked or have expired,
+    those of revoked user ids, and keys that are revoked, expired, disabled or not in the ring.
 
     Parameters
     ----------
     homedir : Path, optional
-        GnuPG's folder; by default the one that gpg finds.
+        GnuPG's folder; by default the one that gpg uses.
     verify : bool
-        Whether each certification is checked (`gpg --check-sigs`), which takes longer.
+        Whether to verify each certification (`gpg --check-sigs`), which takes longer.
     names : {"email", "key"}
-        Whether a node is the address of the key's primary user id, in lower case, or the key's fingerprint. A key
-        without an address is its fingerprint in any case.
+        Whether a node is named by the address of the key's primary user id, in lower case, or by the key's fingerprint.
+        A key without an address is always named by its fingerprint.
     deadline : float
-        Seconds after which gpg is stopped.
+        Seconds after which gpg is killed.
     clock : callable
-        Seconds since 1970, by which certifications expire.
+        Returns the seconds since 1970, to tell which certifications have expired.
 
     Examples
     --------
@@ -79,12 +78,12 @@ class GnupgSource:
 
     @property
     def key(self) -> str:
-        """The folder, and how nodes are named."""
-        where = "default" if self.homedir is None else str(self.homedir.absolute())
-        return f"gpg {where} {self.names} {'verified' if self.verify else 'listed'}"
+        """The key: the folder, how nodes are named, and whether certifications are verified."""
+        folder = "default" if self.homedir is None else str(self.homedir.absolute())
+        return f"gpg {folder} {self.names} {'verified' if self.verify else 'listed'}"
 
     def describe(self) -> str:
-        """How many keys and certifications there are, and how many certifications were left out."""
+        """Return how many keys and edges there are, and how many certifications were left out."""
         counts = self._counts
         return (
             f"{counts.keys:,} keys that can be used, {counts.edges:,} edges; {counts.unknown:,} certifications by keys "
@@ -93,7 +92,7 @@ class GnupgSource:
         )
 
     def read(self, state: ImportState) -> Iterator[Ties]:  # noqa: ARG002
-        """The edges, in batches; each reading yields all of them."""
+        """Yield all edges in batches."""
         if self.names not in ("email", "key"):
             raise SourceError(f"names must be email or key, got {self.names!r}")
         self._counts = _Counts()
@@ -102,7 +101,7 @@ class GnupgSource:
         yield from cut_into_batches(self._read_edges(names))
 
     def _read_names(self) -> dict[str, str]:
-        """The name of each key that can be used, by its fingerprint and by its key id."""
+        """Return the name of each usable key, by its fingerprint and by its key id."""
         names: dict[str, str] = {}
         for key in _cut_keys(self._run("--list-keys")):
             if not key.is_usable:
@@ -132,12 +131,12 @@ class GnupgSource:
                     yield names[issuer], names[key.fingerprint], weight
 
     def _run(self, command: str) -> Iterator[list[str]]:
-        """The fields of the lines that gpg prints."""
+        """Run gpg, and yield the fields of each line that it prints."""
         options = ["--batch", "--no-tty", "--with-colons", "--fixed-list-mode", "--with-fingerprint"]
-        # what is only looked at must not be written to, and must not start daemons
+        # reading must not write to the folder, and must not start daemons
         options += ["--lock-never", "--no-auto-check-trustdb", "--trust-model=always", "--no-autostart"]
         folder = self.homedir or _find_homedir()
-        if not any((folder / ring).exists() for ring in _RINGS):  # gpg would make an empty one
+        if not any((folder / ring).exists() for ring in _RINGS):  # gpg would create an empty ring
             raise SourceError(f"{folder}: holds no key ring; give GnuPG's folder, such as ~/.gnupg, by --homedir")
         with tempfile.TemporaryFile() as errors:
             try:
@@ -172,15 +171,15 @@ class GnupgSource:
                 raise SourceError(f"gpg must end within {self.deadline:g} s, and did not; give it more by --deadline")
             if status:
                 errors.seek(0)
-                said = errors.read(4096).decode(errors="replace").strip().splitlines()
-                reason = "".join(c if c.isprintable() else "?" for c in (said or ["no reason"])[-1][:200])
+                messages = errors.read(4096).decode(errors="replace").strip().splitlines()
+                reason = "".join(c if c.isprintable() else "?" for c in (messages or ["no reason"])[-1][:200])
                 raise SourceError(f"gpg {command} ended with status {status}: {reason}")
 
 
 def _find_homedir() -> Path:
-    """The folder that gpg uses where none is given."""
+    """Return the folder that gpg uses by default."""
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             ["gpgconf", "--list-dirs", "homedir"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -191,7 +190,7 @@ def _find_homedir() -> Path:
         raise _explain_missing(error) from error
     except subprocess.SubprocessError as error:
         raise SourceError(f"gpgconf does not say where GnuPG's folder is: give it by --homedir ({error})") from error
-    return Path(unquote(done.stdout.decode(errors="surrogateescape").strip()))
+    return Path(unquote(result.stdout.decode(errors="surrogateescape").strip()))
 
 
 def _explain_missing(error: OSError) -> SourceError:
@@ -199,14 +198,18 @@ def _explain_missing(error: OSError) -> SourceError:
 
 
 class _Counts:
-    """What a reading found and left out."""
+    """Counts of what a reading has found and left out."""
 
     def __init__(self) -> None:
         self.keys = self.edges = self.unknown = self.invalid = 0
 
 
 class _Key(NamedTuple):
-    """A key of the ring; `certifications` has the time and weight of the last by user id and issuer, 0 if revoked."""
+    """A key of the ring.
+
+    `certifications` holds, by user id and issuer, the time and weight of the last certification; the weight is 0 if it
+    was revoked or has expired.
+    """
 
     key_id: str
     fingerprint: str
@@ -218,10 +221,10 @@ class _Key(NamedTuple):
 def _cut_keys(
     lines: Iterator[list[str]], names: dict[str, str] | None = None, counts: _Counts | None = None, now: float = 0.0
 ) -> Iterator[_Key]:
-    """The keys that lines describe, one at a time; certifications only where there are names of keys."""
+    """Yield the keys that the lines describe; with certifications only if `names` and `counts` are given."""
     key: _Key | None = None
-    in_subkey = counts_here = False
-    number = 0  # of the user id
+    in_subkey = user_id_counts = False
+    user_id = 0
     for fields in lines:
         kind = fields[0]
         if kind == "pub":
@@ -229,7 +232,7 @@ def _cut_keys(
                 yield key
             is_usable = fields[1][:1] not in _LEFT_OUT and "D" not in fields[11]
             key = _Key(fields[4].upper(), "", is_usable, [], {})
-            in_subkey = counts_here = False
+            in_subkey = user_id_counts = False
         elif key is None:
             continue
         elif kind == "fpr" and not key.fingerprint:
@@ -237,21 +240,21 @@ def _cut_keys(
         elif kind == "sub":
             in_subkey = True
         elif kind in ("uid", "uat"):
-            number += 1
+            user_id += 1
             in_subkey = False
-            counts_here = fields[1][:1] not in _LEFT_OUT
-            if counts_here and kind == "uid" and not key.user_ids:
+            user_id_counts = fields[1][:1] not in _LEFT_OUT
+            if user_id_counts and kind == "uid" and not key.user_ids:
                 key.user_ids.append(_unescape(fields[9]))
-        elif kind in ("sig", "rev") and names is not None and counts is not None and not in_subkey and counts_here:
-            _note_certification(key, number, fields, names, counts, now)
+        elif kind in ("sig", "rev") and names is not None and counts is not None and not in_subkey and user_id_counts:
+            _record_certification(key, user_id, fields, names, counts, now)
     if key is not None and key.fingerprint:
         yield key
 
 
-def _note_certification(
+def _record_certification(
     key: _Key, user_id: int, fields: list[str], names: dict[str, str], counts: _Counts, now: float
 ) -> None:
-    """Keep a certification or its revocation, if it is later than what there is of the same issuer."""
+    """Record a certification or a revocation, unless a later one of the same issuer is recorded."""
     issuer = fields[12].upper() or fields[4].upper()
     if issuer in (key.fingerprint, key.key_id):
         return
@@ -264,7 +267,7 @@ def _note_certification(
     issued, expires = _as_time(fields[5]), _as_time(fields[6])
     is_good = fields[0] == "sig" and (expires == 0 or expires > now)
     if fields[1][:1] in ("-", "%", "?") and fields[1]:
-        counts.invalid += 1  # a forged one cancels nothing
+        counts.invalid += 1  # a forged signature must not replace an earlier one
         return
     known = key.certifications.get((user_id, issuer))
     if known is None or issued > known[0] or (issued == known[0] and fields[0] == "rev"):
@@ -273,7 +276,7 @@ def _note_certification(
 
 
 def _read_lines(file: IO[bytes]) -> Iterator[list[str]]:
-    """The fields of each line, as many as are needed; overlong lines are left out."""
+    """Yield the fields of each line, padded to at least 13; overlong lines are skipped."""
     while line := file.readline(_LONGEST_LINE):
         if not line.endswith(b"\n") and len(line) == _LONGEST_LINE:
             while line and not line.endswith(b"\n"):
@@ -284,14 +287,14 @@ def _read_lines(file: IO[bytes]) -> Iterator[list[str]]:
 
 
 def _unescape(text: str) -> str:
-    """A user id as it is, of how gpg writes it: \\x3a is a colon."""
-    return _ESCAPE.sub(lambda found: codecs.decode(found[0][2:], "hex").decode("latin-1"), text)
+    """Return a user id without gpg's escapes, such as \\x3a for a colon."""
+    return _ESCAPE.sub(lambda match: codecs.decode(match[0][2:], "hex").decode("latin-1"), text)
 
 
 def _find_address(user_id: str) -> str | None:
-    """The address in a user id, in lower case."""
-    found = _ADDRESS.search(user_id.strip())
-    return found[1].lower() if found and found[1].isprintable() else None
+    """Return the address in a user id, in lower case, or None."""
+    match = _ADDRESS.search(user_id.strip())
+    return match[1].lower() if match and match[1].isprintable() else None
 
 
 def _as_time(field: str) -> int:
@@ -299,6 +302,6 @@ def _as_time(field: str) -> int:
 
 
 def _read_depth(field: str) -> float:
-    """The depth of a trust signature, `depth value`."""
+    """Return the depth in the field `depth value` of a trust signature, limited to `_MOST_DEPTH`."""
     depth = field.split(" ")[0]
     return float(min(int(depth), _MOST_DEPTH)) if depth.isdecimal() and len(depth) < 4 else 0.0

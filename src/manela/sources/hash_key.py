@@ -1,4 +1,4 @@
-"""The key by which people are called by hashes: a file for its owner alone."""
+"""The secret key with which people's names are hashed, in a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BYTES = 32
 
 
 def read_or_make_key(path: Path) -> bytes:
-    """The key in a file, in hexadecimal digits; one is made if there is no file."""
+    """Return the key in a file of hexadecimal digits; create the file with a new key if it does not exist."""
     if not path.exists():
         with open_private(path, "w") as file:
             file.write(secrets.token_hex(_BYTES) + "\n")

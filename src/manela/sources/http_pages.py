@@ -1,4 +1,4 @@
-"""Pages: JSON from one HTTP server, page by page, no faster than the server allows."""
+"""Pages: fetches JSON pages from an HTTP server, within its rate limits."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from manela.sources.secret import hide_secret
 
 _LOCAL = {"localhost", "127.0.0.1", "::1"}
 _MOST_BYTES = 1 << 23
-"""Bytes of an answer; a longer one is refused before it is parsed."""
+"""Most bytes of an answer; longer ones are refused before they are parsed."""
 _MOST_TRIES = 8
-"""How often a request is made that fails for a reason that may pass."""
+"""Attempts at a request that fails for a reason that may pass; more wait longer for a server that is down."""
 _LONGEST_WAIT = 3600.0
-"""Seconds of a wait, however long a server asks for."""
+"""Longest wait in seconds, even if the server asks for more."""
 _FIRST_WAIT = 1.0
+"""Seconds before the first retry; each further retry waits twice as long."""
 _LIMITED_WAIT = 60.0
+"""Seconds to wait if the server limits requests but does not say for how long."""
 _LINK = re.compile(r"<([^<>]*)>((?:\s*;[^,]*)*)")
 _WAITING = (429, 500, 502, 503, 504)
 
 
 class Page(NamedTuple):
-    """What a server answered: the status, the JSON, and the path of the next page, None on the last."""
+    """The answer of a server: the status, the JSON, and the path of the next page, None on the last."""
 
     status: int
     data: Any
@@ -36,18 +38,18 @@ class Page(NamedTuple):
 
 
 class Pages:
-    """One server; every request has the token, and none goes anywhere else.
+    """Requests to one server; the token is sent with each, and never to another server.
 
     Parameters
     ----------
     url : str
-        Such as `https://example.org`; http only where the server is this machine.
+        The server, such as `https://example.org`; http is allowed only for this machine.
     token : str or None
         An access token.
     clock, sleep : callable
-        Seconds since 1970, and how to wait for some.
+        Return the seconds since 1970, and wait for a number of seconds.
     timeout : float
-        Seconds for which the server may be silent.
+        Seconds to wait for data from the server.
 
     Examples
     --------
@@ -73,23 +75,23 @@ class Pages:
     def origin(self) -> str:
         """Scheme, host and port."""
         host = f"[{self._host}]" if ":" in self._host else self._host
-        is_usual = self._port == (443 if self._scheme == "https" else 80)
-        return f"{self._scheme}://{host}" + ("" if is_usual else f":{self._port}")
+        is_default_port = self._port == (443 if self._scheme == "https" else 80)
+        return f"{self._scheme}://{host}" + ("" if is_default_port else f":{self._port}")
 
     def get(self, path: str) -> Page:
-        """Ask for a path; waits where the server says so, and tries again what may pass."""
+        """Fetch a path; wait if the server asks for it, and retry failures that may pass."""
         wait = _FIRST_WAIT
-        for left in range(_MOST_TRIES - 1, -1, -1):
+        for retries_left in range(_MOST_TRIES - 1, -1, -1):
             try:
                 status, headers, body = self._ask(path)
             except (OSError, http.client.HTTPException) as error:
-                if left == 0:
+                if retries_left == 0:
                     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
                     raise SourceError(f"{self.origin}: does not answer: {hide_secret(reason, self._token)}") from error
                 self._sleep(wait)
                 wait *= 2
                 continue
-            if status in _WAITING and left > 0:
+            if status in _WAITING and retries_left > 0:
                 self._sleep(self._limit_wait(headers) if status == 429 else wait)
                 wait *= 2
                 continue
@@ -116,7 +118,7 @@ class Pages:
         return response.status, response.headers, body
 
     def _check_status(self, status: int, path: str, headers: http.client.HTTPMessage) -> None:
-        """Raise SourceError unless it is an answer, or says that there is no such thing."""
+        """Raise SourceError unless the status is 200 or 404."""
         where = f"{self.origin}{path.partition('?')[0]}"
         if status in (200, 404):
             return
@@ -137,7 +139,7 @@ class Pages:
             raise SourceError(f"{self.origin}{path.partition('?')[0]}: did not answer with JSON") from None
 
     def _limit_wait(self, headers: http.client.HTTPMessage) -> float:
-        """Seconds until the server answers again."""
+        """Return how many seconds the server asks to wait."""
         after, reset = headers.get("Retry-After", "").strip(), headers.get("X-RateLimit-Reset", "").strip()
         seconds = _LIMITED_WAIT
         try:
@@ -153,16 +155,16 @@ class Pages:
         return min(max(seconds, 0.0), _LONGEST_WAIT)
 
     def _find_next(self, headers: http.client.HTTPMessage) -> str | None:
-        """The path of the next page, which must be on the same server."""
-        for found in _LINK.finditer(headers.get("Link", "")[:8192]):
-            if re.search(r'rel\s*=\s*"?next"?(?:\s|;|$)', found[2]):
+        """Return the path of the next page, or None; refuse one on another server."""
+        for link in _LINK.finditer(headers.get("Link", "")[:8192]):
+            if re.search(r'rel\s*=\s*"?next"?(?:\s|;|$)', link[2]):
                 try:
-                    if _check_url(found[1]) != (self._scheme, self._host, self._port):
+                    if _check_url(link[1]) != (self._scheme, self._host, self._port):
                         raise SourceError("another origin")
-                    parts = urlsplit(found[1])
+                    parts = urlsplit(link[1])
                 except (SourceError, ValueError):
                     raise SourceError(
-                        f"{self.origin}: the next page must be on the same server, got {found[1][:80]!r}"
+                        f"{self.origin}: the next page must be on the same server, got {link[1][:80]!r}"
                     ) from None
                 path = f"{parts.path or '/'}?{parts.query}"
                 if not re.fullmatch(r"[\x21-\x7e]{1,2048}", path):
@@ -172,7 +174,7 @@ class Pages:
 
 
 def _check_url(url: str) -> tuple[str, str, int]:
-    """Scheme, host and port of a server."""
+    """Return scheme, host and port of a server; refuse plain http to other machines."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port

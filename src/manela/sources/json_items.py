@@ -1,4 +1,4 @@
-"""Items of a long JSON list, one at a time, so that memory does not grow with the list."""
+"""Reads the items of a long JSON list one at a time, so that memory does not grow with the list."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from manela.errors import SourceError
 
 _BLOCK = 1 << 20
 _MOST_LETTERS = 1 << 22
-"""Letters of an item, and of what comes before the list; with more of them, more memory is needed at once."""
+"""Most characters of an item, and of the text before the list; more take more memory."""
 _SPACE = re.compile(r"\s*")
 _GAP = re.compile(r"[\s,]*")
 
 
 class Readable(Protocol):
-    """What bytes are read from."""
+    """A source of bytes."""
 
     def read(self, size: int, /) -> bytes:
-        """At most so many bytes, none at the end."""
+        """Return at most `size` bytes, none at the end."""
 
 
 def read_items(file: Readable, name: str, label: str) -> Iterator[Any]:
-    """The items of the list that the member `name` of a JSON object holds; `label` names the file in errors.
+    """Yield the items of the list under the key `name` of a JSON object; `label` names the file in errors.
 
     Examples
     --------
@@ -34,11 +34,11 @@ def read_items(file: Readable, name: str, label: str) -> Iterator[Any]:
     [1, {'a': 2}]
     """
     decoder, text, at = json.JSONDecoder(), _Text(file, label), 0
-    begin = re.compile(rf'"{re.escape(name)}"\s*:\s*\[')
-    while (found := begin.search(text.letters)) is None:
+    list_start = re.compile(rf'"{re.escape(name)}"\s*:\s*\[')
+    while (match := list_start.search(text.letters)) is None:
         if not text.read_more(0):
             raise SourceError(f"{label}: must be JSON with a list {name!r}, and has none")
-    at = found.end()
+    at = match.end()
     while True:
         at = _GAP.match(text.letters, at).end()  # type: ignore[union-attr]
         if at < len(text.letters) and text.letters[at] == "]":
@@ -51,7 +51,7 @@ def read_items(file: Readable, name: str, label: str) -> Iterator[Any]:
             at = 0
             continue
         after = _SPACE.match(text.letters, end).end()  # type: ignore[union-attr]
-        if text.letters[after : after + 1] not in (",", "]"):  # a number may go on: what is read of it is one, too
+        if text.letters[after : after + 1] not in (",", "]"):  # a number may continue in the next block
             if not text.read_more(at):
                 raise SourceError(f"{label}: is not JSON, or ends too early: an item must end with , or ]")
             at = 0
@@ -61,7 +61,7 @@ def read_items(file: Readable, name: str, label: str) -> Iterator[Any]:
 
 
 class _Text:
-    """What was read and is not used up."""
+    """The text that was read and not yet parsed."""
 
     def __init__(self, file: Readable, label: str) -> None:
         self.letters = ""
@@ -69,7 +69,7 @@ class _Text:
         self._decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
 
     def read_more(self, used: int) -> bool:
-        """Forget what is used up, and read on; returns whether there was more."""
+        """Drop the first `used` characters and append the next block; return whether there was one."""
         if len(self.letters) - used > _MOST_LETTERS:
             raise SourceError(f"{self._label}: an item must have at most {_MOST_LETTERS:,} letters, got more")
         block = self._file.read(_BLOCK)

@@ -1,4 +1,4 @@
-"""The headers of letters, in mbox files and in Maildir folders; bodies are skipped as they are read."""
+"""Reads the headers of mail messages from mbox files and Maildir folders."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import BinaryIO, NamedTuple
 from manela.errors import SourceError
 
 _BLOCK = 1 << 20
-"""Bytes that are read at once."""
+"""Bytes of an mbox to read at once; more take more memory."""
 _FIRST_BLOCK = 8192
-"""Bytes that are read at once of a letter in a file of its own, of which the header alone matters."""
+"""Bytes of a Maildir message to read at once; more read parts of the body, which is not needed."""
 _LONGEST_HEADER = 256 * 1024
-"""Bytes of a letter's header; what is longer is no letter, and is skipped."""
+"""Most bytes of a message's header; a message with a longer one is skipped."""
 _BEGIN = b"From "
 
 
 class Letter(NamedTuple):
-    """The header of a letter, and the line before it in an mbox file, which may hold a date."""
+    """The header of a mail message, and in an mbox the `From ` line before it, which may hold a date."""
 
     header: bytes
     envelope: bytes = b""
@@ -29,7 +29,7 @@ class Letter(NamedTuple):
 
 @contextmanager
 def open_letters(path: Path) -> Iterator[BinaryIO]:
-    """A file to read, unpacked if it is packed by gzip; if it cannot be read in the block, that is a SourceError."""
+    """Open a file, decompressed if it is gzip; errors while reading in the block become SourceError."""
     try:
         with path.open("rb") as file:
             is_packed = file.read(2) == b"\x1f\x8b"
@@ -45,20 +45,20 @@ def open_letters(path: Path) -> Iterator[BinaryIO]:
 
 
 def is_mbox(start: bytes) -> bool:
-    """Whether a file that begins like this is an mbox."""
+    """Return whether a file that starts with these bytes is an mbox."""
     return start.startswith(_BEGIN) and b":" in start.partition(b"\n")[2].partition(b"\n")[0]
 
 
 class Mbox:
-    r"""The letters of an mbox, from where the file stands, which must be the begin of one.
+    r"""The messages of an mbox, from the current position of the file, where a message must start.
 
-    A letter begins with a line `From …` behind an empty line, or at the begin, with a header behind it. One whose
-    header is not whole at the end of the file is still being written, and is left for the next time.
+    A message starts with a line `From …`, which follows an empty line or starts the file, and is followed by a header.
+    A message whose header is incomplete at the end of the file is still being written; it is left for the next time.
 
     Attributes
     ----------
     end : int
-        Where the next reading should begin, in bytes from the begin of the file.
+        The position in bytes at which the next reading should start.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class Mbox:
 
     def __iter__(self) -> Iterator[Letter]:
         while True:
-            # here a letter begins
+            # a message starts at this position
             self.end = self._file.tell() - len(self._buffer) + self._place
             while (end := _find_end(self._buffer, self._place)) < 0:
                 if self._is_end or len(self._buffer) - self._place >= _LONGEST_HEADER:
@@ -97,43 +97,43 @@ class Mbox:
             self._place = begin
 
     def _read_more(self) -> None:
-        """Forget what was used, and read on."""
+        """Drop the used part of the buffer, and append the next block."""
         block = self._file.read(_BLOCK)
         self._buffer, self._place, self._is_end = self._buffer[self._place :] + block, 0, not block
 
 
 _LOOK_BACK = 4096
-"""Bytes that stay while a letter's begin is looked for, so that one that lies across two blocks is found."""
+"""Bytes kept while searching for the start of a message, so that one across two blocks is found; more search longer."""
 
 
 def _find_end(buffer: bytes, place: int) -> int:
-    """Where the header of the letter that begins here ends, −1 if that is not in the buffer yet."""
+    """Return where the header of the message at this position ends, −1 if the end is not in the buffer yet."""
     first = buffer.find(b"\n", place)
-    # a look for both kinds of line ends would search all of the buffer for the kind that is not there
+    # searching for both kinds of line ends would scan the whole buffer for the kind that is not used
     blank = b"\n\r\n" if first > 0 and buffer[first - 1 : first] == b"\r" else b"\n\n"
     return buffer.find(blank, max(first, place))
 
 
 def _find_begin(buffer: bytes, place: int) -> int:
-    """Where the next letter begins, −1 if there is none in the buffer, or its first lines are not all there yet."""
-    while (found := buffer.find(b"\nFrom ", place)) >= 0:
-        is_behind_empty_line = (
-            buffer[max(found - 1, 0) : found] == b"\n" or buffer[max(found - 2, 0) : found] == b"\n\r"
+    """Return where the next message starts, −1 if there is none in the buffer or its first lines are incomplete."""
+    while (line_end := buffer.find(b"\nFrom ", place)) >= 0:
+        follows_empty_line = (
+            buffer[max(line_end - 1, 0) : line_end] == b"\n" or buffer[max(line_end - 2, 0) : line_end] == b"\n\r"
         )
-        if is_behind_empty_line:
-            first = buffer.find(b"\n", found + 1)
+        if follows_empty_line:
+            first = buffer.find(b"\n", line_end + 1)
             second = buffer.find(b"\n", first + 1) if first >= 0 else -1
             if second < 0:
-                return found + 1 if first >= 0 and b":" in buffer[first:] else -1
+                return line_end + 1 if first >= 0 and b":" in buffer[first:] else -1
             name, colon, _ = buffer[first + 1 : second].partition(b":")
             if colon and name and b" " not in name:
-                return found + 1
-        place = found + 1
+                return line_end + 1
+        place = line_end + 1
     return -1
 
 
 def find_mailboxes(path: Path) -> Iterator[tuple[Path, bool]]:
-    """The mailboxes in a place, and whether each is a Maildir: the place itself, or all in it and below."""
+    """Yield the mailboxes at a path and below it, each with whether it is a Maildir."""
     if not path.exists():
         raise SourceError(f"{path}: is not there")
     if path.is_dir():
@@ -152,24 +152,24 @@ _PARTS = ("cur", "new", "tmp")
 
 
 def is_maildir(folder: Path) -> bool:
-    """Whether a folder is a Maildir."""
+    """Return whether a folder is a Maildir."""
     return all((folder / name).is_dir() for name in ("cur", "new"))
 
 
 def list_maildir(folder: Path, since: float) -> Iterator[Path]:
-    """The letters of a Maildir that came, or were moved, after a time."""
+    """Yield the messages of a Maildir that arrived, or were moved, after a time."""
     for name in ("cur", "new"):
         for path in (folder / name).iterdir():
             try:
-                found = path.lstat()
-            except OSError:  # it was moved just now
+                status = path.lstat()
+            except OSError:  # the message was moved meanwhile
                 continue
-            if path.is_file() and not path.is_symlink() and found.st_ctime >= since:
+            if path.is_file() and not path.is_symlink() and status.st_ctime >= since:
                 yield path
 
 
 def read_header(path: Path) -> Letter | None:
-    """The header of a letter in a file of its own; None if it is gone, or none."""
+    """Return the header of a message in a file of its own; None if the file is gone or holds no message."""
     start = b""
     try:
         with path.open("rb") as file:

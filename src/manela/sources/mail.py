@@ -1,4 +1,4 @@
-"""MailSource: who writes to whom, from the headers of mbox files and Maildir folders."""
+"""MailSource: reads who writes to whom from the headers of mbox files and Maildir folders."""
 
 from __future__ import annotations
 

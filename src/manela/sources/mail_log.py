@@ -1,4 +1,4 @@
-"""MailLogSource: who writes to whom, from the log of a Postfix or an Exim."""
+"""MailLogSource: reads who writes to whom from the log of Postfix or Exim."""
 
 from __future__ import annotations
 

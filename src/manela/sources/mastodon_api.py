@@ -1,4 +1,4 @@
-"""MastodonApiSource: who follows whom, as a Mastodon server tells it to the holder of a token."""
+"""MastodonApiSource: reads who follows whom from the API of a Mastodon server."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from manela.sources.ties import Ties
 
 _MARK = "mastodon"
 _LIMIT = 80
-"""Accounts of a page; Mastodon gives no more."""
+"""Accounts per page; Mastodon allows no more."""
 _ADMIN_LIMIT = 100
 _ADMIN_PATHS = (
     f"/api/v2/admin/accounts?origin=local&status=active&limit={_ADMIN_LIMIT}",
     f"/api/v1/admin/accounts?local=true&active=true&limit={_ADMIN_LIMIT}",
 )
-"""The list of a server's own accounts, in its present form and in the one before."""
+"""Paths of the list of a server's own accounts, in the current API and in the one before."""
 _ID_LENGTH = 64
 
 
 class MastodonApiSource:
     """The follows of the token's owner, in both directions, or those of all accounts of the server.
 
-    An edge leads from the one who follows. After each page what came is kept in the state, with where it goes on: a
-    reading that was interrupted goes on there the next time, and edges that are gone are forgotten only when a reading
-    has come to its end. For that the edges of a batch must have been added to the state before the next is asked for.
+    An edge leads from the follower to the followed account. After each page its edges and the current position are
+    committed to the state, so that an interrupted reading resumes there. Edges that no longer exist are deleted only
+    when a reading is complete. The caller must add each batch to the state before it asks for the next one.
 
     Parameters
     ----------
@@ -39,11 +39,11 @@ class MastodonApiSource:
     token : str
         An access token with the scope `read:accounts` and `read:follows`, or also `admin:read:accounts` for `local`.
     local : bool
-        Whether all accounts of the server are read, whom each of them follows, rather than the token's owner alone.
+        Whether to read whom each account of the server follows, instead of the follows of the token's owner.
     domain : str, optional
-        The host in the addresses of the server's own accounts; by default the server says.
+        The host in the addresses of the server's own accounts; by default the server is asked.
     clock, sleep : callable
-        Seconds since 1970, and how to wait for some.
+        Return the seconds since 1970, and wait for a number of seconds.
 
     Examples
     --------
@@ -66,25 +66,25 @@ class MastodonApiSource:
     ) -> None:
         self.local = local
         self._pages = Pages(url, token, clock, sleep, timeout)
-        self._whose = hashlib.blake2b(token.encode(), digest_size=4).hexdigest()
+        self._token_hash = hashlib.blake2b(token.encode(), digest_size=4).hexdigest()
         self._domain = None if domain is None else check_host(domain)
         self.own_hosts = frozenset() if self._domain is None else frozenset({self._domain})
         self._follows = self._accounts = self._left_out = 0
 
     @property
     def key(self) -> str:
-        """The server, and whose follows are read."""
-        # whose token it is matters where only its owner's follows are read
-        whose = "local" if self.local else f"owner {self._whose}"
-        return f"mastodon-api {self._pages.origin} {whose}"
+        """The key: the server, and whose follows are read."""
+        # the token matters only if its owner's follows are read
+        scope = "local" if self.local else f"owner {self._token_hash}"
+        return f"mastodon-api {self._pages.origin} {scope}"
 
     def describe(self) -> str:
-        """How many follows of how many accounts were read this time, and how many were left out."""
+        """Return how many follows of how many accounts were read this time, and how many were left out."""
         left_out = f"; {self._left_out:,} of suspended or unreadable accounts were left out" if self._left_out else ""
         return f"{self._follows:,} follows, {self._accounts:,} accounts read to the end{left_out}"
 
     def read(self, state: ImportState) -> Iterator[Ties]:
-        """The edges, a page at a time; goes on where a reading that was not finished ended."""
+        """Yield the edges of one page at a time, resuming a reading that was not finished."""
         self._follows = self._accounts = self._left_out = 0
         mark = state.get(_MARK)
         if mark is None:
@@ -107,24 +107,24 @@ class MastodonApiSource:
                 yield ties
             state.put(_MARK, mark)
             state.commit()
-        # not committed here: with what is removed at the end it is kept whole, or not at all
+        # not committed here, so that it is one transaction with the removal of old edges
         state.put(_MARK, None)
 
     def _begin(self) -> dict[str, Any]:
-        """Where a reading begins: what is still to be read, and the page of the list of accounts that comes next."""
+        """Return the position at the start: pages still to read, and the next page of the list of accounts."""
         domain = self._domain or self._find_domain()
         if self.local:
             return {"domain": domain, "pending": [], "listing": _ADMIN_PATHS[0]}
-        found = self._pages.get("/api/v1/accounts/verify_credentials").data
-        name = as_account(_get(found, "acct"), domain)
-        number = _check_id(_get(found, "id"))
+        owner = self._pages.get("/api/v1/accounts/verify_credentials").data
+        name = as_account(_get(owner, "acct"), domain)
+        number = _check_id(_get(owner, "id"))
         if name is None or number is None:
             raise SourceError(f"{self._pages.origin}: does not say whose the token is; is this a Mastodon server?")
         pending = [_plan(number, name, "following"), _plan(number, name, "followers")]
         return {"domain": domain, "pending": pending, "listing": None}
 
     def _find_domain(self) -> str:
-        """The host of the server's own accounts, which need not be where it is reached."""
+        """Return the host in the addresses of the server's accounts, which may differ from the host of its URL."""
         page = self._pages.get("/api/v2/instance")
         domain = _get(page.data, "domain") if page.status == 200 else None
         if not isinstance(domain, str):
@@ -133,7 +133,7 @@ class MastodonApiSource:
         return check_host(domain if isinstance(domain, str) else self._pages.origin.partition("://")[2])
 
     def _list_accounts(self, path: str, domain: str) -> tuple[list[dict[str, str]], str | None]:
-        """The accounts on a page of the list, as what is to be read, and the path of the next page."""
+        """Return the accounts on a page of the list, as entries still to read, and the path of the next page."""
         page = self._pages.get(path)
         if page.status == 404 and path == _ADMIN_PATHS[0]:
             return [], _ADMIN_PATHS[1]
@@ -149,7 +149,7 @@ class MastodonApiSource:
         return pending, None if page.next_path == path else page.next_path
 
     def _read_page(self, page: Page, account: str, kind: str, domain: str) -> Ties:
-        """The edges of a page of those whom an account follows, or of those who follow it."""
+        """Return the edges of a page of accounts that an account follows, or of its followers."""
         if page.status == 404:  # the account was deleted since it was listed
             return Ties([], [])
         if not isinstance(page.data, list):
@@ -169,14 +169,14 @@ class MastodonApiSource:
 
 
 def _plan(number: str, name: str, kind: str) -> dict[str, str]:
-    """What is to be read of an account: where its first page is."""
+    """Return an entry to read: an account, the kind of its list, and the path of the first page."""
     return {"name": name, "kind": kind, "path": f"/api/v1/accounts/{number}/{kind}?limit={_LIMIT}"}
 
 
 def _turn_page(entry: dict[str, Any], path: str, origin: str) -> None:
-    """Go on with the next page of an account; refuse pages that lead in a circle.
+    """Move an entry to its next page; refuse pages that form a cycle.
 
-    By Brent's rule: the page after 1, 2, 4, 8, … steps is kept, and coming back to it is a circle.
+    By Brent's algorithm: the page after 1, 2, 4, 8, … steps is remembered, and reaching it again is a cycle.
     """
     if path == entry.get("kept"):
         raise SourceError(f"{origin}: its pages lead in a circle, at {path[:100]}")
@@ -190,6 +190,6 @@ def _get(entry: Any, name: str) -> Any:
 
 
 def _check_id(number: Any) -> str | None:
-    """An id of Mastodon, a text of digits; anything else would change the address that is asked."""
+    """Return a Mastodon id if it is alphanumeric, otherwise None, as other characters could change the path."""
     is_id = isinstance(number, str) and number.isascii() and number.isalnum() and len(number) <= _ID_LENGTH
     return number if is_id else None

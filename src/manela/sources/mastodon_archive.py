@@ -1,4 +1,4 @@
-"""MastodonArchiveSource: whom a person follows, mentions and boosts, in what Mastodon exports for them."""
+"""MastodonArchiveSource: reads whom a person follows, mentions and boosts from the archive that Mastodon exports."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ FOLLOWING, OUTBOX, ACTOR = "following_accounts.csv", "outbox.json", "actor.json"
 _MOST_ACTOR_BYTES = 1 << 22
 _LONGEST_LINE = 1 << 16
 _MOST_ACCOUNTS = 5_000_000
-"""Accounts that one person can be tied to; more are refused, as each takes memory."""
+"""Most accounts that one person can be tied to; if larger, a made-up archive could take more memory."""
 
 
 class MastodonArchiveSource:
     """A person's ties: 1 for an account that they follow, and 1 more for each mention and each boost.
 
-    Edges lead from the person to the others. Nothing is unpacked to disk, and files that are made to fill memory are
-    refused.
+    Edges lead from the person to the other accounts. Nothing is unpacked to disk, and files that would exhaust memory
+    are refused.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class MastodonArchiveSource:
         A folder, .zip or .tar.gz with any of `following_accounts.csv`, `outbox.json` and `actor.json`; or one of the
         first two.
     owner : str, optional
-        Whose it is, as name@host; by default the archive says.
+        The person, as name@host; by default it is read from the archive.
 
     Examples
     --------
@@ -56,37 +56,37 @@ class MastodonArchiveSource:
 
     @property
     def key(self) -> str:
-        """The place, and whose it is where that is given."""
+        """The key: the path, and the owner if given."""
         return f"mastodon-archive {self.path.absolute()}" + (f" {self.owner}" if self.owner else "")
 
     def describe(self) -> str:
-        """How many follows, mentions and boosts there are, and how many were left out."""
+        """Return how many follows, mentions and boosts there are, and how many were left out."""
         counts = ", ".join(f"{count:,} {name}" for name, count in self._counts.items())
         return f"{counts}; {self._left_out:,} of accounts whose name cannot be read were left out"
 
     def read(self, state: ImportState) -> Iterator[Ties]:  # noqa: ARG002
-        """The edges, in batches; each reading yields all of them."""
+        """Yield all edges in batches."""
         self._counts, self._left_out = dict.fromkeys(self._counts, 0), 0
         if not self.path.exists():
             raise SourceError(f"{self.path}: there is no such file or folder")
         owner = self._find_owner()
         weights: dict[str, int] = {}
-        found = 0
+        has_files = False
         with self._open(FOLLOWING) as file:
             if file is not None:
-                found += 1
+                has_files = True
                 self._count(weights, "follows", _read_follows(file, owner, str(self.path)))
         with self._open(OUTBOX) as file:
             if file is not None:
-                found += 1
+                has_files = True
                 for activity in read_items(file, "orderedItems", f"{self.path}: {OUTBOX}"):
                     kind, others = _read_activity(activity, owner)
                     self._count(weights, kind, iter(others))
-        if not found:
+        if not has_files:
             raise SourceError(
                 f"{self.path}: must hold {FOLLOWING} or {OUTBOX}, as Mastodon exports them, and has neither"
             )
-        weights.pop(owner, None)  # threads of one's own are no ties
+        weights.pop(owner, None)  # replies to oneself are no ties
         yield from cut_into_batches((owner, other, float(weight)) for other, weight in weights.items())
 
     def _count(self, weights: dict[str, int], kind: str, others: Iterator[str | None]) -> None:
@@ -102,14 +102,14 @@ class MastodonArchiveSource:
                 )
 
     def _open(self, name: str) -> AbstractContextManager[Readable | None]:
-        """A file of the archive; where the archive is a single file, only that one."""
+        """Open a file of the archive; if the path is a single file, only that one can be opened."""
         if self.path.is_dir() or self.path.suffix not in (".csv", ".json"):
             return Archive(self.path).open_member(name)
-        is_it = self.path.suffix == Path(name).suffix and name != ACTOR
-        return Archive(self.path.parent).open_member(self.path.name) if is_it else nullcontext()
+        is_this_file = self.path.suffix == Path(name).suffix and name != ACTOR
+        return Archive(self.path.parent).open_member(self.path.name) if is_this_file else nullcontext()
 
     def _find_owner(self) -> str:
-        """Whose archive it is: as given, or as actor.json says, or as the first activity says."""
+        """Return the owner of the archive: as given, or from actor.json, or from the first activity."""
         if self.owner is not None:
             owner = as_account(self.owner, "")
             if owner is None:
@@ -128,7 +128,7 @@ class MastodonArchiveSource:
 
 
 def _read_actor(file: Readable, label: str) -> str | None:
-    """The account that an actor.json is of."""
+    """Return the account that an actor.json describes."""
     data = file.read(_MOST_ACTOR_BYTES + 1)
     if len(data) > _MOST_ACTOR_BYTES:
         raise SourceError(f"{label}: must have at most {_MOST_ACTOR_BYTES:,} bytes, got more")
@@ -148,7 +148,7 @@ def _read_actor(file: Readable, label: str) -> str | None:
 
 
 def _read_follows(file: Readable, owner: str, label: str) -> Iterator[str | None]:
-    """The accounts of a following_accounts.csv, with a line of names of columns or without."""
+    """Yield the accounts of a following_accounts.csv, with or without a header."""
     host = owner.partition("@")[2]
     text = io.TextIOWrapper(io.BufferedReader(_Raw(file)), encoding="utf-8-sig", errors="replace", newline="")
     try:
@@ -171,7 +171,7 @@ def _bound_lines(text: io.TextIOWrapper, label: str) -> Iterator[str]:
 
 
 class _Raw(io.RawIOBase):
-    """A file that can only be read, for a text reader."""
+    """Adapts a Readable to io.RawIOBase, for a text reader."""
 
     def __init__(self, file: Readable) -> None:
         self._file = file
@@ -186,7 +186,7 @@ class _Raw(io.RawIOBase):
 
 
 def _read_activity(activity: Any, owner: str) -> tuple[str, list[str | None]]:
-    """What an activity of an outbox is, and the accounts that it is about."""
+    """Return the kind of an activity, "mentions" or "boosts", and the accounts that it is about."""
     if not isinstance(activity, dict):
         return "mentions", []
     about = activity.get("object")
@@ -199,7 +199,7 @@ def _read_activity(activity: Any, owner: str) -> tuple[str, list[str | None]]:
 
 
 def _read_mention(tag: dict[str, Any], owner: str) -> str | None:
-    """The account of a mention; on the server itself it has no host."""
+    """Return the account of a mention; accounts of the same server have no host."""
     name = tag.get("name")
     if isinstance(name, str) and "@" not in name.removeprefix("@"):
         return account_of_url(tag.get("href")) or as_account(name, owner.partition("@")[2])

@@ -1,4 +1,4 @@
-"""MastodonDatabaseSource: who follows whom, in the database of a Mastodon server."""
+"""MastodonDatabaseSource: reads who follows whom from the database of a Mastodon server."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ WHERE follower.suspended_at IS NULL AND followed.suspended_at IS NULL
 
 
 class MastodonDatabaseSource:
-    """The follows that a Mastodon server knows of; an edge leads from the one who follows.
+    """The follows that a Mastodon server knows; an edge leads from the follower to the followed account.
 
-    The tables `follows` and `accounts` are read, in a transaction that cannot write. Suspended accounts are left out.
+    The tables `follows` and `accounts` are read in a read-only transaction. Suspended accounts are left out.
 
     Parameters
     ----------
     url : str
-        The database, as `SqlSource` takes it, as in `postgresql://mastodon@/mastodon_production`.
+        The database, as for `SqlSource`, as in `postgresql://mastodon@/mastodon_production`.
     domain : str
-        The server's own, as in its users' addresses; in the database they have none.
+        The server's domain in its users' addresses; the database does not store it.
     secret : str, optional
         The password.
 
@@ -48,13 +48,13 @@ class MastodonDatabaseSource:
 
     @property
     def key(self) -> str:
-        """The address of the database and the server's domain."""
+        """The key: the URL of the database and the server's domain."""
         return f"mastodon-database {self._source.url} {self.domain}"
 
     def read(self, state: ImportState) -> Iterator[Ties]:
-        """The edges, in batches; each reading yields all of them."""
+        """Yield all edges in batches."""
         yield from self._source.read(state)
 
     def describe(self) -> str:
-        """How many follows there are."""
+        """Return how many follows there are."""
         return self._source.describe()

@@ -1,4 +1,4 @@
-"""Neo4jSource: the edges that a Cypher query of a Neo4j database gives."""
+"""Neo4jSource: reads edges from a Neo4j database with a Cypher query."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ QUERY = (
     "MATCH (a)-[r]->(b) RETURN coalesce(a.name, elementId(a)) AS own, coalesce(b.name, elementId(b)) AS other, "
     "coalesce(r.weight, 1.0) AS weight"
 )
-"""All relationships; nodes by their property `name`, where they have one."""
+"""All relationships; a node is named by its property `name`, or by its element id if it has none."""
 _SCHEMES = ("neo4j://", "neo4j+s://", "neo4j+ssc://", "bolt://", "bolt+s://", "bolt+ssc://")
 
 
 class Neo4jSource:
     """The records of a Cypher query, each of which is an edge: `own, other[, weight]`, by position.
 
-    Records are fetched in batches, from a member of the cluster that only reads. One in which a value is null, or an
-    end is empty, is left out and counted.
+    Records are fetched in batches in a session for reading. A record in which a value is null, or an end is empty, is
+    left out and counted.
 
     Parameters
     ----------
     url : str
-        As Neo4j's driver takes it, without a password, as in `neo4j+s://db.example.org`.
+        A URL of Neo4j's driver without a password, as in `neo4j+s://db.example.org`.
     query : str
-        Cypher; by default all relationships.
+        A Cypher query; by default all relationships.
     user : str
-        Who asks.
+        The user name.
     secret : str, optional
-        The password; without one the server is asked without logging in.
+        The password; without one there is no authentication.
     database : str, optional
-        By default the server's own.
+        The database; by default that of the server.
 
     Examples
     --------
@@ -63,23 +63,23 @@ class Neo4jSource:
 
     @property
     def key(self) -> str:
-        """The address and the query."""
+        """The key: the URL, the database and the query."""
         where = self.url if self.database is None else f"{self.url} {self.database}"
         return f"neo4j {where} {' '.join(self.query.split())}"
 
     def describe(self) -> str:
-        """How many records there were, and how many of them were left out."""
+        """Return how many records there were, and how many of them were left out."""
         return self._rows.describe()
 
     def read(self, state: ImportState) -> Iterator[Ties]:  # noqa: ARG002
-        """The edges, in batches; each reading yields all of them."""
+        """Yield all edges in batches."""
         self._rows = Rows()
         neo4j: Any = import_extra("neo4j", "sources", "reading Neo4j")
-        log_in = None if self.secret is None else (self.user, self.secret)
+        credentials = None if self.secret is None else (self.user, self.secret)
         try:
             with (
                 neo4j.GraphDatabase.driver(
-                    self.url, auth=log_in, user_agent="manela", telemetry_disabled=True
+                    self.url, auth=credentials, user_agent="manela", telemetry_disabled=True
                 ) as driver,
                 driver.session(
                     database=self.database, default_access_mode=neo4j.READ_ACCESS, fetch_size=FETCHED

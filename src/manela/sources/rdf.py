@@ -1,4 +1,4 @@
-"""RdfSource: the triples of RDF files whose object is a thing, and not a value."""
+"""RdfSource: reads edges from the triples of RDF files."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 _LINES, _TURTLE = (".nt", ".nq"), (".ttl",)
 _LONGEST_LINE = 1 << 20
-"""Bytes of a line of N-Triples; longer ones are refused."""
+"""Lines of N-Triples must have fewer bytes; if larger, a file could take more memory."""
 _IRI = r"<([^\x00-\x20<>\"{}|^`]*)>"
 _BLANK = r"(_:[^\s<>\"]*[^\s<>\".])"
 _TRIPLE = re.compile(
     rf"\s*(?:{_IRI}|{_BLANK})\s*{_IRI}\s*(?:(?:{_IRI}|{_BLANK})(?=\s*(?:<[^<>]*>|_:\S*?)?\s*\.)|(\"))", re.ASCII
 )
 _BASE = "http://relative.invalid/"
-"""What relative IRIs are relative to; the name of a local file would tell of this machine."""
+"""The base of relative IRIs; the path of a local file would disclose something about this machine."""
 _ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 
 
 class RdfSource:
     """The triples of N-Triples, N-Quads and Turtle files as edges from subject to object.
 
-    Triples whose object is a literal are left out, as are those that say of what type something is (`rdf:type`). Names
-    are whole IRIs; a blank node is `_:` and its label, and from the second file on the file's number comes first, as
-    labels hold within their file only. N-Triples and N-Quads are read line by line; Turtle is read into memory first.
+    Triples whose object is a literal and those with the predicate `rdf:type` are left out. Names are full IRIs. A blank
+    node is named `_:` and its label; from the second file on the file's number precedes the label, as labels are valid
+    only within their file. N-Triples and N-Quads are read line by line; Turtle is read into memory first.
 
     Parameters
     ----------
     paths : sequence of Path
         Files that end in .nt, .nq or .ttl.
     predicates : sequence of str
-        The predicates that count, as whole IRIs; by default all but `rdf:type`.
+        The predicates to read, as full IRIs; by default all but `rdf:type`.
 
     Examples
     --------
@@ -56,15 +56,15 @@ class RdfSource:
 
     @property
     def key(self) -> str:
-        """The files and the predicates."""
+        """The key: the files and the predicates."""
         return " ".join(["rdf", *(str(path.absolute()) for path in self.paths), *sorted(self.predicates)])
 
     def describe(self) -> str:
-        """How many triples are edges, and how many are not."""
+        """Return how many triples are edges, and how many were left out."""
         return f"{self._edges:,} edges, and {self._left_out:,} triples of literals, types or other predicates left out"
 
     def read(self, state: ImportState) -> Iterator[Ties]:  # noqa: ARG002
-        """The edges, in batches; each reading yields all of them."""
+        """Yield all edges in batches."""
         self._edges = self._left_out = 0
         if not self.paths:
             raise SourceError("at least one file must be given, got none")
@@ -72,19 +72,19 @@ class RdfSource:
 
     def _read_edges(self) -> Iterator[tuple[str, str, float]]:
         for number, path in enumerate(self.paths, 1):
-            mark = "_:" if number == 1 else f"_:{number}."
+            prefix = "_:" if number == 1 else f"_:{number}."
             for own, predicate, other in self._read_file(path):
                 if other is None or not self._counts(predicate):
                     self._left_out += 1
                     continue
                 self._edges += 1
-                yield _name(own, mark), _name(other, mark), 1.0
+                yield _name(own, prefix), _name(other, prefix), 1.0
 
     def _counts(self, predicate: str) -> bool:
         return predicate in self.predicates if self.predicates else predicate != TYPE
 
     def _read_file(self, path: Path) -> Iterator[tuple[str, str, str | None]]:
-        """Subject, predicate and object of each triple; the object is None where it is a literal."""
+        """Yield subject, predicate and object of each triple; the object is None if it is a literal."""
         if path.suffix not in _LINES + _TURTLE:
             raise SourceError(f"{path}: an RDF file must end in {', '.join(_LINES + _TURTLE)}, got {path.suffix!r}")
         try:
@@ -103,29 +103,28 @@ def _read_lines(path: Path) -> Iterator[tuple[str, str, str | None]]:
             text = line.decode(errors="replace")
             if not text.strip() or text.lstrip().startswith("#"):
                 continue
-            found = _TRIPLE.match(text)
-            if found is None:
+            match = _TRIPLE.match(text)
+            if match is None:
                 raise SourceError(f"{path}:{number}: a line must be `subject predicate object .`, got {text[:80]!r}")
-            own, own_blank, predicate, other, other_blank, literal = found.groups()
-            thing = None if literal else other_blank if other is None else _unescape(other)
-            yield own_blank if own is None else _unescape(own), _unescape(predicate), thing
+            own, own_blank, predicate, other, other_blank, literal = match.groups()
+            target = None if literal else other_blank if other is None else _unescape(other)
+            yield own_blank if own is None else _unescape(own), _unescape(predicate), target
 
 
 def _read_turtle(path: Path) -> Iterator[tuple[str, str, str | None]]:
     rdflib: Any = import_extra("rdflib", "sources", "reading Turtle")
-    logging.getLogger("rdflib.term").setLevel(
-        logging.CRITICAL
-    )  # it tells of literals that are none, which do not matter
-    graph = rdflib.Graph(store="SimpleMemory")  # in which triples stay in order
+    # it warns of malformed literals, which are left out anyway
+    logging.getLogger("rdflib.term").setLevel(logging.CRITICAL)
+    graph = rdflib.Graph(store="SimpleMemory")  # this store keeps the order of triples
     try:
         with path.open("rb") as file:
             graph.parse(file=file, format="turtle", publicID=_BASE)
     except OSError:
         raise
-    except Exception as error:  # its parser raises whatever comes to it on damaged files
+    except Exception as error:  # on damaged files the parser raises errors of many types
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise SourceError(f"{path}: is not Turtle: {reason[:200]}") from None
-    blanks: dict[Any, str] = {}  # rdflib gives them other labels each time
+    blanks: dict[Any, str] = {}  # rdflib labels blank nodes differently each time, so number them
 
     def name(term: Any) -> str:
         return blanks.setdefault(term, f"_:b{len(blanks)}") if isinstance(term, rdflib.BNode) else str(term)
@@ -134,17 +133,17 @@ def _read_turtle(path: Path) -> Iterator[tuple[str, str, str | None]]:
         yield name(own), str(predicate), None if isinstance(other, rdflib.Literal) else name(other)
 
 
-def _name(term: str, mark: str) -> str:
-    text = mark + term[2:] if term.startswith("_:") else term
-    return text.encode(errors="replace").decode()  # halves of letters, which nothing can be written with
+def _name(term: str, prefix: str) -> str:
+    text = prefix + term[2:] if term.startswith("_:") else term
+    return text.encode(errors="replace").decode()  # replaces lone surrogates, which cannot be written
 
 
 def _unescape(iri: str) -> str:
-    """An IRI with its \\u escapes as letters."""
+    """Return an IRI with its \\u escapes replaced by characters."""
     if "\\" not in iri:
         return iri
-    return _ESCAPE.sub(lambda found: _letter(int(found[1] or found[2], 16)), iri)
+    return _ESCAPE.sub(lambda match: _decode(int(match[1] or match[2], 16)), iri)
 
 
-def _letter(code: int) -> str:
+def _decode(code: int) -> str:
     return chr(code) if code < 0xD800 or 0xE000 <= code <= 0x10FFFF else "\ufffd"

@@ -1,4 +1,4 @@
-"""Rows: what a query gives, as edges: two ends, and possibly a weight."""
+"""Rows: turns the rows of a query into edges."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 from manela.sources.ties import Ties
 
 FETCHED = 1_000
-"""Rows that are fetched at a time; with many more they do not fit into a processor's cache, and take twice the time."""
+"""Rows to fetch at a time; many more do not fit into the CPU cache, and take twice the time."""
 
 
 def check_columns(names: Sequence[str]) -> None:
-    """Raise SourceError unless a query gives two columns or three.
+    """Raise SourceError unless a query returns two or three columns.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def check_columns(names: Sequence[str]) -> None:
 
 
 class Rows:
-    """The rows of one reading: turns them into edges, and counts those that it leaves out.
+    """Turns the rows of one reading into edges, and counts those that are left out.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Rows:
         self._count = self._left_out = 0
 
     def take(self, rows: Sequence[Sequence[Any]]) -> Iterator[Ties]:
-        """The edges of some rows: one batch, or none if all are left out."""
+        """Yield the edges of these rows as one batch, or nothing if all rows are left out."""
         if not rows:
             return
         first, columns = self._count, _without_gaps(list(zip(*rows, strict=True)))
@@ -57,13 +57,13 @@ class Rows:
             yield Ties(_as_names(own), _as_names(other), _as_weights(weights[0], first) if weights else None)
 
     def describe(self) -> str:
-        """How many rows there were, and how many of them were left out."""
+        """Return how many rows there were, and how many of them were left out."""
         left_out = f", of which {self._left_out:,} were left out as an end or the weight is NULL or empty"
         return f"{self._count:,} rows{left_out if self._left_out else ''}"
 
 
 def _without_gaps(columns: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The columns of the rows without NULL, and without an empty end."""
+    """Return the columns without rows that have NULL or an empty end."""
     if not any(None in column or "" in column for column in columns):
         return columns
     kept = [row for row in zip(*columns, strict=True) if None not in row and "" not in row[:2]]
@@ -71,7 +71,7 @@ def _without_gaps(columns: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def _as_names(column: Sequence[Any]) -> Sequence[Any]:
-    """Whole numbers and texts as they are, anything else as its text."""
+    """Return a column of names: integers and texts unchanged, integral floats as integers, everything else as text."""
     if set(map(type, column)) <= {int, str}:
         return column
     return [value if type(value) in (int, str) else _as_name(value) for value in column]
@@ -84,7 +84,7 @@ def _as_name(value: Any) -> int | str:
 
 
 def _as_weights(column: Sequence[Any], first: int) -> npt.NDArray[np.float64]:
-    """Weights as numbers; `first` is how many rows came before."""
+    """Return the weights as floats; `first` is the number of earlier rows, for error messages."""
     try:
         weights = np.array(column, dtype=np.float64)
         if weights.ndim != 1:

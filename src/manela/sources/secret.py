@@ -1,4 +1,4 @@
-"""Passwords and tokens: out of a file that only its owner can read, or as the environment gave them."""
+"""Passwords and tokens: reads them, and keeps them out of URLs and error messages."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ SECRET_VARIABLE = "MANELA_SECRET"
 """The environment variable that the command line reads."""
 
 _MOST_BYTES = 1 << 16
-"""Bytes of a secret; a larger file is hardly one."""
+"""Most bytes of a file with a secret; a larger file is probably the wrong one."""
 _PASSWORD_NAMES = {"password", "passwd", "pwd", "sslpassword", "token", "access_token"}
 
 
 def read_secret(path: Path | None, value: str | None) -> str | None:
-    """The secret in a file that only its owner can read, or else the value that was given.
+    """Return the secret in a file that only its owner can read, or the given value if there is no file.
 
     Parameters
     ----------
     path : Path or None
         A file of mode 0600 whose first line is the secret.
     value : str or None
-        What the environment variable `MANELA_SECRET` holds; counts where there is no file.
+        The value of the environment variable `MANELA_SECRET`, used if `path` is None.
 
     Returns
     -------
     str or None
-        None where neither is given.
+        None if neither is given.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def read_secret(path: Path | None, value: str | None) -> str | None:
 
 
 def refuse_password(url: str) -> None:
-    """Raise SourceError if a URL holds a password, which everybody on the machine can see while a command runs.
+    """Raise SourceError if a URL holds a password, which other users could see in the list of processes.
 
     Examples
     --------
@@ -63,11 +63,11 @@ def refuse_password(url: str) -> None:
     """
     try:
         parts = urlsplit(url)
-        given = parts.password is not None
+        has_password = parts.password is not None
         names = {name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
     except ValueError as error:
         raise SourceError(f"a URL must be like driver://user@host/database: {error}") from None
-    if given or names & _PASSWORD_NAMES:
+    if has_password or names & _PASSWORD_NAMES:
         raise SourceError(
             "a URL must not hold a password, which others could see in the list of processes: leave it out, and put "
             f"it into the environment variable {SECRET_VARIABLE}, or into a file of mode 0600 that --secret-file names"
@@ -75,7 +75,7 @@ def refuse_password(url: str) -> None:
 
 
 def hide_secret(text: str, secret: str | None) -> str:
-    """The first line of a text from elsewhere, without the secret, printable and of bounded length."""
+    """Return the first line of a foreign text without the secret, made printable and cut to 300 characters."""
     line = next((line for line in text.splitlines() if line.strip()), "")
     if secret:
         line = line.replace(secret, "…")

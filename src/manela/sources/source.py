@@ -1,4 +1,4 @@
-"""What every source does: it reads a place where a network lives, and yields edges in batches."""
+"""Source: the interface of all sources, which yield edges in batches."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from manela.sources.ties import Ties
 
 
 class Source(Protocol):
-    """A place where a network lives.
+    """A place from which a network can be read.
 
     Attributes
     ----------
     key : str
-        What it is and how it is read; the state of one key cannot be used for another.
+        Identifies the place and how it is read; a state can be used only with the key it was made for.
     adds : bool
-        Whether each reading yields only what is new, to be added to what came before. If not, each yields all there is.
+        Whether each call of `read` yields only new edges, to be added to earlier ones. If not, it yields all edges.
     own_hosts : frozenset of str
-        The hosts behind the @ of one's own nodes; empty where the source does not know.
+        The hosts after the @ in names of own nodes; empty if the source does not know them.
     """
 
     @property
     def key(self) -> str:
-        """What it is and how it is read."""
+        """Identifies the place and how it is read."""
 
     @property
     def adds(self) -> bool:
-        """Whether each reading yields only what is new."""
+        """Whether each call of `read` yields only new edges."""
 
     @property
     def own_hosts(self) -> frozenset[str]:
-        """The hosts behind the @ of one's own nodes."""
+        """The hosts after the @ in names of own nodes."""
 
     def read(self, state: ImportState) -> Iterator[Ties]:
-        """The edges, in batches; where the source can be read on from where it ended, `state` says and keeps where."""
+        """Yield edges in batches; a source that can resume keeps its position in `state`."""
 
     def describe(self) -> str:
-        """What the last reading found and what it left out, in a line."""
+        """Return one line about what the last reading found and left out."""

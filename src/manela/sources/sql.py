@@ -1,4 +1,4 @@
-"""SqlSource: the edges that a query of a database gives."""
+"""SqlSource: reads edges with an SQL query."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from manela.sources.state import ImportState
 from manela.sources.ties import Ties
 
 _DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
-"""Drivers for URLs that name none."""
+"""Default drivers of URLs that name none."""
 
 
 class SqlSource:
     """The rows of a query, each of which is an edge: `own, other[, weight]`, by position.
 
-    The query runs in a transaction that cannot write (PostgreSQL, SQLite), and rows are fetched in batches, so that
-    memory does not grow with their number. A row in which an end or the weight is NULL, or an end is empty, is left out
-    and counted. Whole numbers stay numbers; ends of any other type become their text.
+    The query runs in a read-only transaction (PostgreSQL, SQLite), and rows are fetched in batches, so that memory does
+    not grow with their number. A row in which an end or the weight is NULL, or an end is empty, is left out and
+    counted. Integer ends stay integers; ends of any other type become text.
 
     Parameters
     ----------
     url : str
-        As SQLAlchemy takes it, without a password, as in `postgresql://reader@db.example.org/social`.
+        An SQLAlchemy URL without a password, as in `postgresql://reader@db.example.org/social`.
     query : str
         A single SELECT.
     secret : str, optional
@@ -50,15 +50,15 @@ class SqlSource:
 
     @property
     def key(self) -> str:
-        """The address and the query."""
+        """The key: the URL and the query."""
         return f"sql {self.url} {' '.join(self.query.split())}"
 
     def describe(self) -> str:
-        """How many rows there were, and how many of them were left out."""
+        """Return how many rows there were, and how many of them were left out."""
         return self._rows.describe()
 
     def read(self, state: ImportState) -> Iterator[Ties]:  # noqa: ARG002
-        """The edges, in batches; each reading yields all of them."""
+        """Yield all edges in batches."""
         self._rows = Rows()
         sqlalchemy: Any = import_extra("sqlalchemy", "sources", "reading a database")
         engine = self._make_engine(sqlalchemy)
@@ -75,7 +75,7 @@ class SqlSource:
             engine.dispose()
 
     def _make_engine(self, sqlalchemy: Any) -> Any:
-        """An engine that opens SQLite files read-only, and knows the password."""
+        """Create an engine that has the password, and opens SQLite files read-only."""
         try:
             url = sqlalchemy.engine.make_url(self.url)
             url = url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
@@ -83,8 +83,8 @@ class SqlSource:
                 url = url.set(password=self.secret)
             options: dict[str, Any] = {"poolclass": sqlalchemy.pool.NullPool}
             if url.get_backend_name() == "sqlite":
-                place = _as_read_only(url.database)
-                options["creator"] = lambda: sqlite3.connect(place, uri=True, timeout=10.0)
+                uri = _as_read_only(url.database)
+                options["creator"] = lambda: sqlite3.connect(uri, uri=True, timeout=10.0)
             return sqlalchemy.create_engine(url, **options)
         except ModuleNotFoundError as error:
             raise SourceError(
@@ -94,15 +94,15 @@ class SqlSource:
             raise self._explain(error) from None
 
     def _explain(self, error: Exception) -> SourceError:
-        """What a driver says, in a line without the password."""
+        """Return a driver's error as one line without the password."""
         cause = getattr(error, "orig", None) or error
         return SourceError(f"{self.url}: cannot be read: {hide_secret(str(cause), self.secret)}")
 
 
 def _fetch(connection: Any, query: str) -> Iterator[Sequence[Any]]:
-    """The rows of a query, in batches."""
+    """Yield the rows of a query in batches."""
     if connection.dialect.driver == "psycopg":
-        # the driver's own tuples, as making SQLAlchemy's rows of them takes longer than all the rest
+        # use the driver's tuples: converting them to SQLAlchemy rows would take most of the time
         connection.begin()
         with connection.connection.cursor(name="manela") as cursor:
             cursor.execute(query)
@@ -118,7 +118,7 @@ def _fetch(connection: Any, query: str) -> Iterator[Sequence[Any]]:
 
 
 def _as_read_only(database: str | None) -> str:
-    """The address by which SQLite opens a file that is there, and does not write to it."""
+    """Return the URI that opens an existing SQLite file read-only."""
     if not database or database == ":memory:":
         raise SourceError("a SQLite URL must name a file, as in sqlite:///social.db, got none")
     if not Path(database).is_file():

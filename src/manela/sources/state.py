@@ -1,4 +1,4 @@
-"""ImportState: how far a source was read, and what came of it, in SQLite; an import is kept whole or not at all."""
+"""ImportState: keeps the progress and the edges of a source in SQLite, one transaction for each import."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from manela.sources.ties import BATCH, Ties
 Numbers = npt.NDArray[np.uint64]
 
 PATIENCE = 10.0
-"""Seconds for which another import with the same state is waited for."""
+"""Seconds to wait for another import with the same state; more wait longer before the error."""
 _VERSION = 1
 _SCHEMA = f"""
 CREATE TABLE marks (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
@@ -31,15 +31,15 @@ _KEY, _TURN, _SEEN = "key", "turn", "seen"
 
 
 class ImportState:
-    """What earlier imports of a source left; use it in a `with` block.
+    """The state that earlier imports of a source have left; use it in a `with` block.
 
-    Without a path it begins empty and is forgotten at the end, and edges are not kept in it. Without a key it is one of
-    whatever source, to be looked at only.
+    Without a path it starts empty, is discarded at the end, and callers do not keep edges in it. Without a key it may
+    belong to any source, and should only be read.
 
     Attributes
     ----------
     keeps : bool
-        Whether edges are kept, so that a source may yield only what is new.
+        Whether edges are kept between imports, so that a source may yield only new ones.
     """
 
     def __init__(self, path: Path | None, key: str | None) -> None:
@@ -79,7 +79,7 @@ class ImportState:
         version = self._execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, _VERSION):
             raise SourceError(f"{self.path}: must be of version {_VERSION}, got {version}: update manela")
-        self._execute("BEGIN IMMEDIATE")  # whoever imports at the same time waits, and then gives up
+        self._execute("BEGIN IMMEDIATE")  # another import at the same time waits, and then fails
         if version == 0:
             if self._execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 raise SourceError(f"{self.path}: is a database of another kind; name another file for the state")
@@ -98,50 +98,50 @@ class ImportState:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Forget what was not committed."""
+        """Roll back what was not committed."""
         if self._database.in_transaction:
             self._execute("ROLLBACK")
         self._database.close()
 
     def commit(self) -> None:
-        """Keep all that was put, seen and added since the last time, whole."""
+        """Commit all changes since the last commit as one transaction."""
         self._execute("COMMIT")
         self._execute("BEGIN IMMEDIATE")
 
     def get(self, name: str, default: Any = None) -> Any:
-        """A mark that a source left."""
-        found = self._execute("SELECT value FROM marks WHERE name = ?", (name,)).fetchone()
-        return default if found is None else json.loads(found[0])
+        """Return a named value that a source has stored."""
+        row = self._execute("SELECT value FROM marks WHERE name = ?", (name,)).fetchone()
+        return default if row is None else json.loads(row[0])
 
     def put(self, name: str, value: Any) -> None:
-        """Leave a mark: whatever JSON can hold."""
+        """Store a named value, which must be serialisable as JSON."""
         self._execute("INSERT OR REPLACE INTO marks VALUES (?, ?)", (name, json.dumps(value)))
 
     def read_seen(self) -> Numbers:
-        """Digests of the messages that were counted, in order."""
-        found = self._execute("SELECT value FROM marks WHERE name = ?", (_SEEN,)).fetchone()
-        return np.frombuffer(b"" if found is None else found[0], dtype=np.uint64)
+        """Return the sorted digests of the messages that were counted."""
+        row = self._execute("SELECT value FROM marks WHERE name = ?", (_SEEN,)).fetchone()
+        return np.frombuffer(b"" if row is None else row[0], dtype=np.uint64)
 
     def keep_seen(self, digests: Numbers) -> None:
-        """Keep the digests of all messages that were counted, in order."""
+        """Store the sorted digests of all messages that were counted."""
         self._execute("INSERT OR REPLACE INTO marks VALUES (?, ?)", (_SEEN, digests.tobytes()))
 
     def continue_turn(self) -> None:
-        """Go on with the reading before this one, which was not finished: the edges that it kept count as new.
+        """Continue the last reading, which was not finished, so that the edges it has stored count as current.
 
-        For a source that commits on its way, because it takes hours.
+        For a source that commits while reading, because it takes hours.
         """
         self._turn -= 1
         self.put(_TURN, self._turn)
 
     def fade(self, factor: float) -> None:
-        """Multiply the weights of all edges that are kept."""
+        """Multiply the weights of all stored edges by a factor."""
         self._execute("UPDATE ties SET weight = weight * ?", (factor,))
 
     def add(self, ties: Ties, adds: bool) -> None:
-        """Keep edges; `adds` is whether weights add to those that are there, or take their place.
+        """Store edges; with `adds`, weights are added to those of earlier turns, otherwise they replace them.
 
-        Edges that come twice in one turn add up in any case.
+        The weights of an edge that comes twice in one turn are always added.
         """
         weights = np.ones(len(ties.own)) if ties.weights is None else ties.weights
         old = "weight" if adds else "CASE turn WHEN excluded.turn THEN weight ELSE 0 END"
@@ -155,15 +155,12 @@ class ImportState:
         )
 
     def remove_old(self, adds: bool, least: float) -> list[tuple[str, str]]:
-        """Forget edges below a weight and, unless what is read `adds`, those that are not there any more.
-
-        Returns them.
-        """
+        """Delete edges below a weight and, unless `adds`, those that this turn has not seen; return them."""
         condition = "weight < ?" + ("" if adds else f" OR turn < {self._turn}")
         return self._execute(f"DELETE FROM ties WHERE {condition} RETURNING own, other", (least,)).fetchall()
 
     def read_ties(self) -> Iterator[Ties]:
-        """All edges that are kept."""
+        """Yield all stored edges in batches."""
         cursor = self._execute("SELECT own, other, weight FROM ties ORDER BY own, other")
         while rows := cursor.fetchmany(BATCH):
             own, other, weights = zip(*rows, strict=True)

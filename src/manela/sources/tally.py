@@ -1,4 +1,4 @@
-"""Tally: how often pairs wrote to each other, each message once, older ones counting less."""
+"""Tally: counts the messages between pairs of addresses, each message once and older ones for less."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ from manela.sources.state import ImportState
 from manela.sources.ties import BATCH, Ties
 
 _MOST_WAITING = 500_000
-"""Pairs that are counted at once; more of them need more memory, and fewer are slower."""
+"""Pairs and messages that are counted at once; more take more memory, fewer are slower."""
 _BITS = 32
 _DAY = "day"
 _LONGEST_PAUSE = 2000
-"""Days between two imports; a clock that is wrong by more would make all weights vanish."""
+"""Most days between two imports; a clock that is wrong by more would make all weights vanish."""
 
 
 def digest(text: bytes) -> int:
-    """A number by which a text is known again."""
+    """Return a 64-bit hash of a text."""
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
 class Tally:
-    """Counts pairs of addresses, of which one at least is an own one.
+    """Counts messages between pairs of addresses, at least one of which is an own address.
 
     Parameters
     ----------
     addresses : Addresses
     state : ImportState
-        Which messages were counted before, and when.
+        Holds the digests of messages that were counted before, and the day of the last import.
     half_life : float
         Days after which a message counts half; 0 if all count alike.
     today : int
-        The day from which ages are counted, since 1970.
+        The current day, in days since 1970, from which the age of messages is computed.
 
     Attributes
     ----------
     messages, repeated : int
-        Messages that were counted, and that had been counted before.
+        The number of messages that were counted, and of those skipped as they had been counted before.
     """
 
     def __init__(self, addresses: Addresses, state: ImportState, half_life: float, today: int) -> None:
         self.messages = self.repeated = 0
         self._addresses, self._state, self._half_life = addresses, state, half_life
-        self._today = max(today, state.get(_DAY, today))  # a clock that went back makes nothing heavier
+        self._today = max(today, state.get(_DAY, today))  # a clock that went back must not increase weights
         if self._today - state.get(_DAY, self._today) > _LONGEST_PAUSE:
             raise SourceError(
                 f"the clock is {self._today - state.get(_DAY):,} days ahead of the last import; if it is right, begin "
@@ -65,8 +65,8 @@ class Tally:
         self._digests, self._days, self._sizes, self._waiting = array("Q"), array("l"), array("l"), array("q")
 
     def add(self, message: int, day: int, sender: int, recipients: tuple[int, ...]) -> None:
-        """Count a message, by the numbers of addresses; `message` is the digest by which it is known."""
-        addresses, before = self._addresses, len(self._waiting)
+        """Add a message by its digest, day, and the numbers of its addresses."""
+        addresses, first = self._addresses, len(self._waiting)
         sender_is_own = addresses.is_own(sender)
         for recipient in recipients:
             if recipient == sender:
@@ -78,12 +78,12 @@ class Tally:
                 self._waiting.append(recipient << _BITS | sender)
         self._digests.append(message)
         self._days.append(day)
-        self._sizes.append(len(self._waiting) - before)
+        self._sizes.append(len(self._waiting) - first)
         if len(self._waiting) + len(self._digests) >= _MOST_WAITING:
             self._count()
 
     def _count(self) -> None:
-        """Take what waits into the sums."""
+        """Add the waiting messages to the sums."""
         digests = np.frombuffer(self._digests, dtype=np.uint64)
         unique, first = np.unique(digests, return_index=True)
         is_new = np.isin(unique, self._seen, assume_unique=True, invert=True)
@@ -104,7 +104,7 @@ class Tally:
         self._clear()
 
     def finish(self) -> Iterator[Ties]:
-        """What was counted, each pair once; the state keeps that it was."""
+        """Yield the weight of each pair, after recording in the state what was counted."""
         self._count()
         before = self._state.get(_DAY)
         if before is not None and self._half_life and before < self._today:
@@ -118,7 +118,7 @@ class Tally:
             own, other = zip(*pairs, strict=True)
             yield Ties(own, other, self._weights[rows])
 
-    def _name_pair(self, one: int, other: int) -> tuple[str, str]:
-        """The names of two addresses, an own one first; of two own ones that which comes first in the alphabet."""
-        names = self._addresses.names[one], self._addresses.names[other]
+    def _name_pair(self, own: int, other: int) -> tuple[str, str]:
+        """Return the names of an own address and another; two own addresses are sorted."""
+        names = self._addresses.names[own], self._addresses.names[other]
         return (names[1], names[0]) if self._addresses.is_own(other) and names[1] < names[0] else names

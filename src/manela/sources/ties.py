@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 BATCH = 50_000
-"""Edges of a batch; with more of them, more memory is needed at once."""
+"""Most edges of a batch; more take more memory."""
 
 
 class Ties(NamedTuple):
@@ -20,7 +20,7 @@ class Ties(NamedTuple):
     own, other : sequence of str or int
         The ends of each edge. A name with a host is written `name@host`.
     weights : array of float64, or None
-        None where every edge has the weight 1.
+        None if every edge has the weight 1.
     """
 
     own: Sequence[Any]
@@ -29,7 +29,7 @@ class Ties(NamedTuple):
 
 
 def cut_into_batches(edges: Iterable[tuple[Any, Any, float]]) -> Iterator[Ties]:
-    """Single edges as batches.
+    """Yield single edges in batches.
 
     Examples
     --------
@@ -39,9 +39,9 @@ def cut_into_batches(edges: Iterable[tuple[Any, Any, float]]) -> Iterator[Ties]:
     own: list[Any] = []
     other: list[Any] = []
     weights: list[float] = []
-    for one_end, other_end, weight in edges:
-        own.append(one_end)
-        other.append(other_end)
+    for source, target, weight in edges:
+        own.append(source)
+        other.append(target)
         weights.append(weight)
         if len(own) == BATCH:
             yield Ties(own, other, np.array(weights))

@@ -1,4 +1,4 @@
-"""What comes of a source, as a file of edges."""
+"""Writes the edges of a source to a CSV file."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ STDOUT = Path("-")
 
 
 def import_to_file(source: Source, output: Path, state_file: Path | None = None) -> int:
-    """Read a source and write its edges as CSV; returns how many.
+    """Read a source, write its edges as CSV, and return their number.
 
-    With a file of state, a source that was read before is read on from where it ended, and the output has all edges,
-    those of before too. If this is interrupted, the next run begins where the last whole one ended.
+    With a state file, reading continues where the last import ended, and the output has all edges, old and new. If an
+    import is interrupted, the next one continues where the last complete import ended.
     """
     with ImportState(state_file, source.key) as state:
         if not state.keeps:
@@ -39,7 +39,7 @@ def import_to_file(source: Source, output: Path, state_file: Path | None = None)
 
 
 def write_ties(batches: Iterable[Ties], output: Path) -> int:
-    """Write edges as CSV with a header, to a file that appears whole or to stdout; returns how many."""
+    """Write edges as CSV with a header to stdout or to a file, which is replaced as a whole; return their number."""
     if output == STDOUT:
         return _write_lines(batches, sys.stdout)
     with replace_file(output, private=True) as file:
@@ -68,7 +68,7 @@ def _write_lines(batches: Iterable[Ties], file: io.TextIOBase | io.TextIOWrapper
 
 
 def _write_rows(ties: Ties) -> Iterator[tuple[str, str, str]]:
-    """The rows that can be read again as they were."""
+    """Yield the rows that can be read back unchanged."""
     weights = np.ones(len(ties.own)) if ties.weights is None else ties.weights
     for own, other, weight in zip(map(str, ties.own), map(str, ties.other), weights.tolist(), strict=True):
         is_plain = own[:1] not in ("#", "%") and len((own + other).splitlines()) <= 1
