@@ -71,5 +71,5 @@ def test_a_certificate_is_found_by_the_first_digits_of_its_fingerprint(tmp_path)
         certificates.append(read_certificate(tmp_path / f"{number}.pem"))
     assert find_certificate(certificates, fingerprint(certificates[1])[:14].lower()) == certificates[1]
     for wrong in ("", "AB", fingerprint(certificates[0])[:5], "00:00:00:00:00"):
-        with pytest.raises(AgentError, match="must begin as just one"):
+        with pytest.raises(AgentError, match="match exactly one certificate"):
             find_certificate(certificates, wrong)

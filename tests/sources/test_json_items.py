@@ -45,5 +45,5 @@ def test_deep_and_long_items_are_refused(monkeypatch):
         list(read_items(io.BytesIO(b'{"items": [' + b"[" * 200_000), "items", "file"))
     monkeypatch.setattr(json_items, "_MOST_LETTERS", 1000)
     monkeypatch.setattr(json_items, "_BLOCK", 100)
-    with pytest.raises(SourceError, match="at most 1,000 letters"):
+    with pytest.raises(SourceError, match="at most 1,000 characters"):
         list(read_items(io.BytesIO(b'{"items": ["' + b"x" * 5000), "items", "file"))

@@ -101,7 +101,7 @@ def restore_backup(path: Path, folder: Path) -> list[str]:
         _unpack(path, manifest["files"], temporary)
         for needed in _NEEDED:
             if not (temporary / needed).exists():
-                raise AgentError(f"{path}: is no whole backup: {needed} is missing")
+                raise AgentError(f"{path}: is not a complete backup: {needed} is missing")
         read_config(temporary / FILE)
         check_key(temporary / KEY, read_certificate(temporary / CERTIFICATE))
         with Store(temporary) as store:
@@ -144,14 +144,14 @@ def _unpack(path: Path, digests: dict[str, str], folder: Path) -> None:
                 entry = archive.getmember(name)
                 content = archive.extractfile(entry) if entry.isreg() else None
                 if content is None:
-                    raise AgentError(f"{path}: {name} in it is no file")
+                    raise AgentError(f"{path}: its entry {name} is not a file")
                 sha = hashlib.sha256()
                 with replace_file(folder / name, private=True) as file:
                     while piece := content.read(_PIECE):
                         sha.update(piece)
                         file.write(piece)
                 if sha.hexdigest() != digest:
-                    raise AgentError(f"{path}: is damaged: {name} in it is not what was written")
+                    raise AgentError(f"{path}: is damaged: its entry {name} does not match its digest")
     except (OSError, tarfile.TarError, KeyError, EOFError) as error:
         if isinstance(error, OutputError):
             raise

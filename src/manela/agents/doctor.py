@@ -93,15 +93,15 @@ def _examine_certificate(folder: Path) -> Iterator[Finding]:
     except ManelaError as error:
         yield Finding(BAD, "certificate", str(error))
         return
-    left = expiry_of(certificate) - datetime.datetime.now(datetime.UTC)
-    if left.days < 0:
-        yield Finding(BAD, "certificate", f"has ended {-left.days} days ago: renew it, or set the clock")
-    elif left.days < WARN_DAYS:
-        yield Finding(POOR, "certificate", f"ends in {left.days} days: renew it with `manela agent renew`")
+    remaining = expiry_of(certificate) - datetime.datetime.now(datetime.UTC)
+    if remaining.days < 0:
+        yield Finding(BAD, "certificate", f"has ended {-remaining.days} days ago: renew it, or set the clock")
+    elif remaining.days < WARN_DAYS:
+        yield Finding(POOR, "certificate", f"ends in {remaining.days} days: renew it with `manela agent renew`")
     else:
-        yield Finding(GOOD, "certificate", f"is that of the key, for {left.days} days")
-    made = (folder / CERTIFICATE).stat().st_mtime
-    if time.time() < made - 60:
+        yield Finding(GOOD, "certificate", f"is that of the key, for {remaining.days} days")
+    created = (folder / CERTIFICATE).stat().st_mtime
+    if time.time() < created - 60:
         yield Finding(BAD, "clock", "says a time before the certificate was made: set it")
     else:
         yield Finding(GOOD, "clock", time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()))

@@ -46,7 +46,7 @@ def split_graph(graph: Graph, hosts: Sequence[str]) -> tuple[dict[str, list[Edge
     nodes = list(zip(names, hosts, strict=True))
     if len(set(nodes)) < len(nodes):
         twice = next(node for node, times in Counter(nodes).items() if times > 1)
-        raise FormatError(f"two nodes of one host have ids that are written alike, {twice[0]!r}: rename one of them")
+        raise FormatError(f"two nodes of one host have the same id as text, {twice[0]!r}: rename one of them")
     pieces: dict[str, list[Edge]] = {host: [] for host in sorted(set(hosts))}
     indptr, indices = graph.indptr.tolist(), graph.indices.tolist()
     weights = [1.0] * len(indices) if graph.weights is None else graph.weights.tolist()
@@ -226,7 +226,7 @@ class Federation:
 
     def _read_last_line(self, member: Member) -> str:
         lines = (member.folder / "log.jsonl").read_text(encoding="utf-8", errors="replace").splitlines()
-        return lines[-1][:300] if lines else "it said nothing"
+        return lines[-1][:300] if lines else "it logged nothing"
 
 
 def _find_communities(graph: Graph) -> npt.NDArray[np.int64]:

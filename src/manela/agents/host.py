@@ -349,9 +349,9 @@ class Host:
                 f"the saved vectors have the shape {saved.vectors.shape[1:]}, but the configuration says {shape}: "
                 "begin in a new folder, or change it back"
             )
-        here, there = self._match(saved.names)
+        rows, positions = self._match(saved.names)
         for k, table in enumerate(self.tables):
-            table[here, : shape[1]] = saved.vectors[there, k]
+            table[rows, : shape[1]] = saved.vectors[positions, k]
         self.round, self.pairs = saved.round, saved.pairs
         self._extra_rounds, self.taught = saved.more, dict(saved.taught)
         self._learned_edges = saved.edges or self.neighbourhood.digest
@@ -373,7 +373,7 @@ class Host:
     def _match(self, names: Iterable[str]) -> tuple[Integers, Integers]:
         """Return the rows of the listed names that are nodes here, and their positions in the list."""
         rows = self.neighbourhood.rows
-        pairs = [(rows[name], place) for place, name in enumerate(names) if name in rows]
+        pairs = [(rows[name], position) for position, name in enumerate(names) if name in rows]
         return tuple(np.array(pairs, dtype=np.int64).reshape(-1, 2).T)  # type: ignore[return-value]
 
     def _total(self) -> Totals:

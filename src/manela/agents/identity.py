@@ -150,5 +150,7 @@ def find_certificate(certificates: Iterable[str], print_: str) -> str:
     prefix = print_.replace(":", "").upper()
     matches = [pem for pem in certificates if fingerprint(pem).replace(":", "").startswith(prefix)]
     if len(prefix) < _FEWEST_DIGITS or len(matches) != 1:
-        raise AgentError(f"a fingerprint must begin as just one does, with {_FEWEST_DIGITS} digits or more: {print_}")
+        raise AgentError(
+            f"a fingerprint must have at least {_FEWEST_DIGITS} digits and match exactly one certificate, got {print_}"
+        )
     return matches[0]

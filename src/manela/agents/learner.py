@@ -112,7 +112,7 @@ class Learner:
             await asyncio.sleep(pause)
             pause = min(1.0, 1.5 * pause)
         if missing and self.host.terms.lock_step and not self.stop.is_set():
-            raise PeerError(f"lock-step needs all peers, and {', '.join(missing)} did not come")
+            raise PeerError(f"lock-step needs all peers, but {', '.join(missing)} did not answer")
         if missing:
             self.tell(f"goes on without {', '.join(missing)}")
 
@@ -183,7 +183,7 @@ class Learner:
         peers = list(requests)
         for peer, reply in zip(peers, await asyncio.gather(*(ask(peer) for peer in peers)), strict=True):
             for refusal in self.host.receive(peer, requests[peer], reply):
-                raise PeerError(f"{peer} sent what cannot be used: {refusal}")
+                raise PeerError(f"{peer} sent a reply that cannot be used: {refusal}")
 
     async def _ask_patiently(self, exchange: Exchange) -> None:
         """Ask all peers and wait for slower ones until a deadline; then go on without those that are missing."""

@@ -40,7 +40,7 @@ class Limits:
         needed = {name: min(wanted[name], _BURST * rate) for name, rate in rates.items()}
         wait = max(0.0, *((needed[name] - self._left[name]) / rate for name, rate in rates.items()))
         if wait > self.rates.longest_wait:
-            raise TooOftenError(f"more than agreed was asked for; try again in {wait:.0f} s")
+            raise TooOftenError(f"the rate limit is exceeded; try again in {wait:.0f} s")
         for name in rates:
             self._left[name] -= wanted[name]
         return wait

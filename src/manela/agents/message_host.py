@@ -112,6 +112,7 @@ class MessageHost(Host):
             yield Committed()
 
     def _start(self) -> Iterator[Instruction]:
+        """Yield the instructions of the start, which averages random vectors over neighbours in several sweeps."""
         settings = self.terms.settings
         sweeps = self._sweeps = Sweeps(self.tables[0], self._arcs.neighbours, settings.dimensions)
         for number in range(SWEEPS):
@@ -182,6 +183,7 @@ class MessageHost(Host):
         self.can_be_saved = True
 
     def _smooth(self) -> Iterator[Instruction]:
+        """Yield the instructions of smoothing, and keep the result unless an earlier one used more neighbours."""
         dimensions = self.terms.settings.dimensions
         table = self.tables[0].copy()
         filtered, neighbours = self._arcs.used, self._arcs.neighbours
@@ -535,6 +537,7 @@ class MessageHost(Host):
             self._schedule = schedule.fall(self.round)
 
     def _have_grown(self) -> bool:
+        """Return whether the vectors have spread enough for the learning rate to fall."""
         sums = self._sum_rows()
         if self.terms.lock_step:
             pooled = self._trust.pool_sums(sums, self._sums, {})
@@ -628,7 +631,7 @@ class MessageHost(Host):
         self.can_be_saved = True
         self.step = Step(ROUND, self.round)
         if saved.smoothed is not None and saved.whole is not None:
-            here, there = self._match(saved.names)
+            rows, positions = self._match(saved.names)
             self.smoothed, self.whole = self.vectors[:, 0].copy(), np.zeros(self.own, bool)
-            self.smoothed[here], self.whole[here] = saved.smoothed[there], saved.whole[there]
+            self.smoothed[rows], self.whole[rows] = saved.smoothed[positions], saved.whole[positions]
             self._smoothed_at = saved.round

@@ -38,7 +38,7 @@ RESERVED = ("unknown",)
 def check_host_name(name: str) -> str:
     """Return the name, or raise if it cannot be a host's name."""
     if name in RESERVED:
-        raise AgentError(f"a host's name must not be {name!r}, by which strangers are counted")
+        raise AgentError(f"a host's name must not be {name!r}, which stands for unknown callers")
     if not HOST_NAME.fullmatch(name):
         raise AgentError(f"a host's name must be 1 to 63 of a-z, 0-9, dot and hyphen, got {name!r}")
     return name

@@ -199,16 +199,16 @@ class Neighbourhood:
         keys, order = self._keys
         wanted = pairs[0] * (len(self.nodes) + len(self.strangers)) + pairs[1]
         places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        there = (pairs >= 0).all(axis=0)
+        is_edge = (pairs >= 0).all(axis=0)
         if len(keys):
-            there &= keys[places] == wanted
-        far = np.flatnonzero(~there & (pairs != -1).all(axis=0)).tolist()
-        if far:
-            first = f"{askers[far[0]]} and {throughs[far[0]]} are not adjacent by this host's list"
-            refused[NotAdjacentError] = [first, *([""] * (len(far) - 1))]
-        return np.where(there, order[places] if len(keys) else -1, -1), [
-            kind(f"{len(words):,} edges, such as: {words[0]}" if len(words) > 1 else words[0], times=len(words))
-            for kind, words in refused.items()
+            is_edge &= keys[places] == wanted
+        not_adjacent = np.flatnonzero(~is_edge & (pairs != -1).all(axis=0)).tolist()
+        if not_adjacent:
+            first = f"{askers[not_adjacent[0]]} and {throughs[not_adjacent[0]]} are not adjacent by this host's list"
+            refused[NotAdjacentError] = [first, *([""] * (len(not_adjacent) - 1))]
+        return np.where(is_edge, order[places] if len(keys) else -1, -1), [
+            kind(f"{len(texts):,} edges, such as: {texts[0]}" if len(texts) > 1 else texts[0], times=len(texts))
+            for kind, texts in refused.items()
         ]
 
     def admit_edges(

@@ -190,8 +190,8 @@ class Store:
             raise AgentError(f"{self.file}: is damaged: {problems[0]}; {name_backup(self.folder)}")
         if not digest_matches:
             raise AgentError(
-                f"{self.file}: is damaged, or was changed by another program: its nodes, edges or peers are not those "
-                f"that were written down; {name_backup(self.folder)}"
+                f"{self.file}: is damaged, or was changed by another program: its nodes, edges or peers do not match "
+                f"its digest; {name_backup(self.folder)}"
             )
 
     def _find_digest(self) -> int:

@@ -27,7 +27,7 @@ FEWEST_NODES = 32
 _MOST_OWN = 0.75
 """The largest share that one own edge may have in the mean of a peer's node.
 
-Above it the mean is not used: the remainder is scaled up by 1 / (1 − share), and its noise with it.
+Above it the mean is not used: the remainder would be scaled up by 1 / (1 − share), and its noise with it.
 """
 _ROUNDING = 1e-6
 """How far below 0 rounding may push a variance, over the largest variance; if larger, false moments pass the check."""
@@ -224,7 +224,7 @@ class Bounded:
         return estimate(vectors)
 
     def check_moments(self, moments: Moments) -> None:
-        """Refuse moments of too few nodes, and those whose covariance is not positive definite."""
+        """Refuse moments of too few nodes, and those whose covariance is not positive semidefinite."""
         if moments.size < FEWEST_NODES:
             raise MalformedError(f"moments must be of at least {FEWEST_NODES} nodes, got {moments.size}")
         _, covariance = center(moments)
@@ -291,7 +291,7 @@ def _shrink(value: float, limit: float) -> float:
 
 
 def _find_square(moments: Moments) -> float:
-    """Return the mean square norm of vectors; in floats, as a liar's integers could overflow."""
+    """Return the mean square norm of vectors; summed in floats, as the sum of integers could overflow."""
     return float(np.diag(moments.products).astype(np.float64).sum()) / moments.size
 
 

@@ -61,18 +61,18 @@ def answer(host: WalkHost, peer: str, request: WalkRequest) -> WalkReply | Pendi
     random = drawing.draw_rows(peer, request)
     firsts, keys = drawing.find_keys(request)
     active = host.find_arcs()
-    ends, taken, left = (np.empty(len(starts), np.int64) for _ in range(3))
-    kernels.wander(starts, firsts, request.steps, keys, active.arcs, ends, taken, left)
-    arcs = active.names(taken)
+    ends, last_arcs, steps_left = (np.empty(len(starts), np.int64) for _ in range(3))
+    kernels.wander(starts, firsts, request.steps, keys, active.arcs, ends, last_arcs, steps_left)
+    arcs = active.names(last_arcs)
     index = np.where(host.is_present(ends), ends, NOTHING)
     # a walk may return to the asker's own node in one step; the asker has this vector already
-    back = (request.steps == 1) & (left == 0) & (arcs >= 0)
-    edge = np.where(back, admitted.edge_of_arc[arcs] if len(admitted.edge_of_arc) else -1, -1)
+    can_return = (request.steps == 1) & (steps_left == 0) & (arcs >= 0)
+    edge = np.where(can_return, admitted.edge_of_arc[arcs] if len(admitted.edge_of_arc) else -1, -1)
     index = np.where(edge >= 0, OWN - edge, index)
-    index[left > 0] = NOTHING
-    away = np.flatnonzero(left > 0)
-    steps_done = firsts[away] + request.steps[away] - left[away]
-    requests, chosen = host.ask_on(arcs[away], left[away], request.round, steps_done, keys[away])
+    index[steps_left > 0] = NOTHING
+    away = np.flatnonzero(steps_left > 0)
+    steps_done = firsts[away] + request.steps[away] - steps_left[away]
+    requests, chosen = host.ask_on(arcs[away], steps_left[away], request.round, steps_done, keys[away])
     pending = Pending(
         request, np.concatenate((index, random)), changed, neighbours, tables, requests,
         {other: host.sessions.links[other] for other in requests},

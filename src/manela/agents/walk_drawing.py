@@ -149,7 +149,7 @@ class OwnRandomness:
         self._host, seed = host, host.terms.settings.seed
         self._answers, self._pools = derive_key(seed, ANSWERS), derive_key(seed, POOLS)
         self._answered = 0
-        self._given: dict[str, tuple[int, int]] = {}
+        self._sent: dict[str, tuple[int, int]] = {}
 
     def keep(self) -> None:
         """Do nothing: peers always see the current vectors."""
@@ -175,10 +175,10 @@ class OwnRandomness:
         host, rows = self._host, np.full(request.random, NOTHING, np.int64)
         if host.sessions.count_neighbours(peer) == 0:
             return rows
-        number, given = self._given.get(peer, (-1, 0))
-        given = given if number == host.round else 0
-        amount = min(request.random, max(0, self._count_share() - given))
-        self._given[peer] = (host.round, given + amount)
+        number, sent = self._sent.get(peer, (-1, 0))
+        sent = sent if number == host.round else 0
+        amount = min(request.random, max(0, self._count_share() - sent))
+        self._sent[peer] = (host.round, sent + amount)
         rows[:amount] = self._draw(2).integers(0, host.own, amount)
         return rows
 

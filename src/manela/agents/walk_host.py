@@ -91,7 +91,9 @@ class WalkHost(Host):
     def _check_heard(self) -> None:
         for peer in self.sessions.links:
             if self.heard.get(peer) != self.round:
-                raise PeerError(f"{peer} did not answer in round {self.round}, and lock-step cannot go on without it")
+                raise PeerError(
+                    f"{peer} did not answer in round {self.round}, and lock-step cannot continue without it"
+                )
 
     def _ask(self) -> dict[str, WalkRequest]:
         """Draw the next round, and return the request for each peer."""
@@ -109,9 +111,9 @@ class WalkHost(Host):
             plan.nodes, plan.numbers, plan.counts, plan.key, self._targets, settings.negatives, active.arcs,
             plan.targets, room,
         )  # fmt: skip
-        places, last, left, keys = room[:, :leaving]
-        firsts = self._targets[places % len(self._targets)] - left
-        asked, walkers = self.ask_on(active.names(last), left, number, firsts, keys.view(np.uint64))
+        places, last_arcs, steps_left, keys = room[:, :leaving]
+        firsts = self._targets[places % len(self._targets)] - steps_left
+        asked, walkers = self.ask_on(active.names(last_arcs), steps_left, number, firsts, keys.view(np.uint64))
         plan.walkers = {peer: places[chosen] for peer, chosen in walkers.items()}
         self.drawing.prepare(plan)
         nothing = no_integers()

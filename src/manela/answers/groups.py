@@ -177,25 +177,25 @@ class _Regions:
 def _find_directions(vectors: npt.ArrayLike) -> tuple[Directions, Numbers, int]:
     """Return the unit vectors of the nodes that have a direction, their rows, and the number of all nodes."""
     try:
-        given = np.asarray(vectors, dtype=np.float32)
+        array = np.asarray(vectors, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise ParameterError(f"vectors must be numbers, a row for each node: {error}.") from None
-    if given.ndim != 2 or given.shape[1] == 0:
+    if array.ndim != 2 or array.shape[1] == 0:
         raise ParameterError(
-            f"vectors must have a row for each node and a column or more, got the shape {given.shape}."
+            f"vectors must have a row for each node and a column or more, got the shape {array.shape}."
         )
-    if len(given) < 2:
-        raise ParameterError(f"groups need at least 2 nodes, got {len(given)}.")
-    if not np.isfinite(given).all():
+    if len(array) < 2:
+        raise ParameterError(f"groups need at least 2 nodes, got {len(array)}.")
+    if not np.isfinite(array).all():
         raise ParameterError("vectors must be finite numbers, got nan or infinity.")
     # divide by the largest number first, so that squares neither underflow nor overflow
-    largest = np.abs(given).max(axis=1)
+    largest = np.abs(array).max(axis=1)
     rows = np.flatnonzero(largest > 0)
     if len(rows) < 2:
         raise ParameterError(f"groups need at least 2 nodes with a vector other than zero, got {len(rows)}.")
-    directions = given[rows] / largest[rows, None]
+    directions = array[rows] / largest[rows, None]
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    return directions, rows, len(given)
+    return directions, rows, len(array)
 
 
 def _check_count(count: Any, method: str, directions: Directions) -> None:

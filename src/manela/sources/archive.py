@@ -114,8 +114,8 @@ class _Bounded:
         self._left -= len(data)
         if self._left < 0:
             raise SourceError(
-                f"{self._label}: must not be more than {_MOST_RATIO} times as long unpacked as packed, which only a "
-                "file is that is made to fill memory"
+                f"{self._label}: must not be more than {_MOST_RATIO} times as long unpacked as packed, as only an "
+                "archive bomb is"
             )
         return data
 

@@ -35,23 +35,23 @@ def read_items(file: Readable, name: str, label: str) -> Iterator[Any]:
     """
     decoder, text, at = json.JSONDecoder(), _Text(file, label), 0
     list_start = re.compile(rf'"{re.escape(name)}"\s*:\s*\[')
-    while (match := list_start.search(text.letters)) is None:
+    while (match := list_start.search(text.content)) is None:
         if not text.read_more(0):
             raise SourceError(f"{label}: must be JSON with a list {name!r}, and has none")
     at = match.end()
     while True:
-        at = _GAP.match(text.letters, at).end()  # type: ignore[union-attr]
-        if at < len(text.letters) and text.letters[at] == "]":
+        at = _GAP.match(text.content, at).end()  # type: ignore[union-attr]
+        if at < len(text.content) and text.content[at] == "]":
             return
         try:
-            item, end = decoder.raw_decode(text.letters, at)
+            item, end = decoder.raw_decode(text.content, at)
         except (ValueError, RecursionError) as error:
             if isinstance(error, RecursionError) or not text.read_more(at):
                 raise SourceError(f"{label}: is not JSON, or ends too early: {error}") from None
             at = 0
             continue
-        after = _SPACE.match(text.letters, end).end()  # type: ignore[union-attr]
-        if text.letters[after : after + 1] not in (",", "]"):  # a number may continue in the next block
+        after = _SPACE.match(text.content, end).end()  # type: ignore[union-attr]
+        if text.content[after : after + 1] not in (",", "]"):  # a number may continue in the next block
             if not text.read_more(at):
                 raise SourceError(f"{label}: is not JSON, or ends too early: an item must end with , or ]")
             at = 0
@@ -64,16 +64,16 @@ class _Text:
     """The text that was read and not yet parsed."""
 
     def __init__(self, file: Readable, label: str) -> None:
-        self.letters = ""
+        self.content = ""
         self._file, self._label = file, label
         self._decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
 
     def read_more(self, used: int) -> bool:
         """Drop the first `used` characters and append the next block; return whether there was one."""
-        if len(self.letters) - used > _MOST_LETTERS:
-            raise SourceError(f"{self._label}: an item must have at most {_MOST_LETTERS:,} letters, got more")
+        if len(self.content) - used > _MOST_LETTERS:
+            raise SourceError(f"{self._label}: an item must have at most {_MOST_LETTERS:,} characters, got more")
         block = self._file.read(_BLOCK)
         if not block:
             return False
-        self.letters = self.letters[used:] + self._decode(block)
+        self.content = self.content[used:] + self._decode(block)
         return True

@@ -165,7 +165,7 @@ def _bound_lines(text: io.TextIOWrapper, label: str) -> Iterator[str]:
     while line := text.readline(_LONGEST_LINE):
         if len(line) == _LONGEST_LINE:
             raise SourceError(
-                f"{label}: a line of {FOLLOWING} must have fewer than {_LONGEST_LINE:,} letters, got more"
+                f"{label}: a line of {FOLLOWING} must have fewer than {_LONGEST_LINE:,} characters, got more"
             )
         yield line
 

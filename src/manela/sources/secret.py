@@ -79,7 +79,7 @@ def hide_secret(text: str, secret: str | None) -> str:
     line = next((line for line in text.splitlines() if line.strip()), "")
     if secret:
         line = line.replace(secret, "…")
-    return "".join(letter if letter.isprintable() else "?" for letter in line.strip()[:300])
+    return "".join(character if character.isprintable() else "?" for character in line.strip()[:300])
 
 
 def _describe_contents(data: bytes) -> str:
