@@ -1,4 +1,4 @@
-"""Backups: write and restore a file with everything that a host needs to run elsewhere."""
+"""Backups: writes and restores a file with everything that a host needs to run elsewhere."""
 
 from __future__ import annotations
 

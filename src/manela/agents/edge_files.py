@@ -1,4 +1,4 @@
-"""Edge files: read and write the CSV files of edges and of node numbers that operators provide."""
+"""Edge files: reads and writes the CSV files of edges and of node numbers that operators provide."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from manela.agents.sessions import Link
 from manela.agents.trust import FEWEST_NODES, Trust
 
 _FEWEST_ARCS = 8
-"""Least number of arcs to judge a peer; if larger, peers with few edges are never judged; if smaller, by chance."""
+"""Fewest arcs to judge a peer by; if larger, peers with few edges are never judged; if smaller, chance decides."""
 _SAMPLE = 2000
 """Most arcs and vectors by which a peer is judged; more take longer, and are hardly more certain."""
 _SAME = 0.9

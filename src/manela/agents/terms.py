@@ -1,4 +1,4 @@
-"""Terms: how a host learns, some of which it must agree on with its peers."""
+"""Terms: how a host learns, including what it must agree on with its peers."""
 
 from __future__ import annotations
 

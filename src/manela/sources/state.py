@@ -1,4 +1,4 @@
-"""ImportState: keeps the progress and the edges of a source in SQLite, one transaction for each import."""
+"""ImportState: keeps the progress and the edges of a source in SQLite, and rolls back what is not committed."""
 
 from __future__ import annotations
 
