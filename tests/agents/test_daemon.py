@@ -5,6 +5,7 @@ import contextlib
 import logging
 import signal
 import socket
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -127,6 +128,17 @@ def test_every_start_has_draws_of_its_own(folder):
             seeds.append(daemon._terms.settings.seed)
             assert daemon.store.get("starts") == start
     assert len(set(seeds)) == 3
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_trace_that_cannot_be_written_is_closed_and_given_up(folder):
+    with daemon_of(folder, trace=True) as daemon:
+        daemon._trace.close()
+        full = daemon._trace = Path("/dev/full").open("w", buffering=1)  # noqa: SIM115 - the daemon closes it
+        daemon._disclose(kind="own", number=1)
+        assert full.closed
+        assert daemon._trace is None
+        daemon._disclose(kind="own", number=2)
 
 
 def test_a_host_learns_keeps_its_vectors_and_says_so(folder):

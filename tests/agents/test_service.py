@@ -211,3 +211,17 @@ def test_bytes_that_went_count():
 
     with pytest.raises(TooOftenError):
         asyncio.run(ask_often())
+
+
+def test_nothing_is_left_of_a_peer_that_is_forgotten():
+    hosts, _ = split_over(draw_graph(3), 2, make_terms())
+    services = connect(hosts)
+
+    async def meet_and_forget():
+        await asyncio.gather(services["h0"].meet("h1"), services["h1"].meet("h0"))
+        await services["h0"].serve("h1", INTRODUCE, encode(hosts["h1"].sessions.introduce("h0")))
+        services["h0"].forget("h1")
+
+    asyncio.run(meet_and_forget())
+    kept = [name for name, value in vars(services["h0"]).items() if isinstance(value, dict) and "h1" in value]
+    assert kept == []

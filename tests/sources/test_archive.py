@@ -80,6 +80,10 @@ def test_archives_of_too_many_files_are_refused(tmp_path, monkeypatch):
     for path in (make_zip(tmp_path / "a.zip", members), make_tar(tmp_path / "a.tar", members)):
         with pytest.raises(SourceError, match="at most 3 files"):
             read(path)
+    four = {"1": b"", "2": b"", "3": b"", "a.json": b"yes"}
+    for path in (make_zip(tmp_path / "b.zip", four), make_tar(tmp_path / "b.tar", four)):
+        with pytest.raises(SourceError, match="at most 3 files"):
+            read(path)
 
 
 def damaged(data):

@@ -415,6 +415,8 @@ class Daemon:
             self._trace.write(write_fact(fact) + "\n")
         except OSError as error:
             log("not traced", why=str(error))
+            with contextlib.suppress(OSError):  # closing writes the rest of the buffer, which fails again
+                self._trace.close()
             self._trace = None
 
     def _write_status(self) -> None:

@@ -89,6 +89,7 @@ class Learner:
 
     def forget(self, peer: str) -> None:
         """Cancel all calls to a host that is no longer a peer."""
+        self._late.discard(peer)
         contact = self.contacts.pop(peer, None)
         for task in (contact.call, contact.meeting) if contact is not None else ():
             if task is not None:

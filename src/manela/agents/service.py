@@ -106,6 +106,10 @@ class Service:
             del self.refusals[key]
         self._limits.pop(peer, None)
         self.asked.pop(peer, None)
+        self._listed.pop(peer, None)
+        if not self._waiting[peer]:  # requests that still wait count themselves out
+            del self._waiting[peer]
+            self._turns.pop(peer, None)
         self.host.forget(peer)
 
     def _listed_with(self, peer: str) -> tuple[int, int]:

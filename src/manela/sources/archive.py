@@ -34,8 +34,13 @@ class Archive:
 
     Examples
     --------
-    >>> with Archive(Path("export.zip")).open_member("outbox.json") as file:  # doctest: +SKIP
-    ...     file.read(100)
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with zipfile.ZipFile(Path(folder) / "export.zip", "w") as packed:
+    ...         packed.writestr("outbox.json", "[]")
+    ...     with Archive(Path(folder) / "export.zip").open_member("outbox.json") as file:
+    ...         print(file.read(100))
+    b'[]'
     """
 
     def __init__(self, path: Path) -> None:
@@ -89,8 +94,8 @@ class Archive:
             file: IO[bytes] = gzip.GzipFile(fileobj=raw) if is_packed else raw  # type: ignore[assignment]
             bounded = _Bounded(file, self.path.stat().st_size, str(self.path))
             with tarfile.open(fileobj=bounded, mode="r|", errorlevel=2) as packed:  # type: ignore[call-overload]
-                for number, member in enumerate(packed):
-                    self._check_members(number)
+                for count, member in enumerate(packed, 1):
+                    self._check_members(count)
                     packed.members.clear()  # otherwise tarfile keeps all members in memory
                     if member.isreg() and _has_name(member.name, name):
                         yield packed.extractfile(member)

@@ -40,9 +40,12 @@ def gather_graph(source: Source, directed: bool = False, duplicates: str = "sum"
 
     Examples
     --------
+    >>> import tempfile
     >>> from manela.sources.sql import SqlSource
-    >>> gather_graph(SqlSource("sqlite:///social.db", "SELECT payer, payee FROM payments"))  # doctest: +SKIP
-    Graph(5,242 nodes, 14,484 edges)
+    >>> with tempfile.NamedTemporaryFile(suffix=".db") as file:
+    ...     query = "SELECT 'ann', 'bob' UNION SELECT 'bob', 'cem'"
+    ...     gather_graph(SqlSource(f"sqlite:///{file.name}", query))
+    Graph(3 nodes, 2 edges)
     """
     columns = _Columns()
     with ImportState(None, source.key) as state:

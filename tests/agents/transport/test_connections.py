@@ -49,7 +49,16 @@ def test_so_many_addresses_are_remembered_and_not_more(monkeypatch):
     connections = Connections(deadline=1.0)
     for port in range(1000):
         connections.identify(f"ipv4:10.0.0.1:{port}", "beta")
-        assert len(connections._peers) <= 11
+        assert len(connections._peers) <= 10
+
+
+def test_an_address_that_goes_on_asking_is_remembered_whatever_others_do(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_REMEMBERED", 10)
+    connections = Connections(deadline=1.0)
+    connections.identify("ipv4:10.0.0.1:5000", "beta")
+    for port in range(1000):
+        connections.identify(f"ipv4:10.0.0.2:{port}", "hostile")
+        assert not connections.identify("ipv4:10.0.0.1:5000", "beta")
 
 
 @needs_proc

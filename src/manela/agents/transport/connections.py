@@ -48,9 +48,9 @@ class Connections:
         remote = parse_address(address)
         if remote is None:
             return False
-        is_first = remote not in self._peers
-        if len(self._peers) > _MOST_REMEMBERED:
-            self._peers.clear()
+        is_first = self._peers.pop(remote, None) is None
+        if len(self._peers) >= _MOST_REMEMBERED:
+            del self._peers[next(iter(self._peers))]  # the address that was silent for longest
         self._peers[remote] = peer
         return is_first
 
