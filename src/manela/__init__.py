@@ -1,4 +1,4 @@
-"""Vectors for the nodes of a network, learned by agents that each see only their own surroundings."""
+"""Vectors for the nodes of a network, learned by agents that each see only their own neighbourhood."""
 
 from __future__ import annotations
 

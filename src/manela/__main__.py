@@ -1,4 +1,4 @@
-"""python -m manela."""
+"""Runs the command line as `python -m manela`."""
 
 from manela.cli.main import main
 

@@ -1,4 +1,4 @@
-"""Edges to compressed sparse rows, on all cores; the rows are the same for any number of them."""
+"""Converts edges to compressed sparse rows on all cores, with the same result for any number of cores."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Positions = npt.NDArray[np.integer]
 Weights = npt.NDArray[np.float64]
 
 _ALONE = 1 << 16
-"""Edges that are not worth a second thread."""
+"""Fewest edges for which several threads are used; larger keeps more networks on one thread."""
 
 
 class CompressedRows(NamedTuple):
-    """The neighbours of each node, in order; `repeated` is how many edges had been given before."""
+    """The sorted neighbours of each node; `repeated` is the number of edges that repeat an earlier one."""
 
     indptr: npt.NDArray[np.int64]
     indices: Positions
@@ -29,10 +29,10 @@ class CompressedRows(NamedTuple):
 def build_rows(
     sources: Positions, targets: Positions, weights: Weights | None, size: int, *, directed: bool, adds: bool
 ) -> CompressedRows:
-    """The rows of edges between nodes 0 … size − 1, without self-loops.
+    """Build the rows for edges between nodes 0 … size − 1, without self-loops.
 
-    Edges that are given several times become one; where there are weights, or `adds`, their weights add up, and
-    otherwise the first counts. Undirected, an edge stands in the rows of both its ends.
+    Repeated edges become one. With `adds` their weights are added (1 each if there are no weights), and otherwise the
+    first weight is kept. An undirected edge is listed in the rows of both its ends.
     """
     from manela.kernels import adjacency as kernels
 
@@ -49,32 +49,32 @@ def build_rows(
         borders = np.unique(np.concatenate(([0], pieces, [size])))
         ends, indices = indptr[:-1].copy(), np.empty(indptr[-1], dtype=kind)
         data = None if weights is None else np.empty(indptr[-1])
-        again = np.zeros(size + 1, dtype=np.int64)
+        repeats = np.zeros(size + 1, dtype=np.int64)
 
         def fill(first: int, last: int) -> None:
             if data is None:
                 kernels.fill_rows(sources, targets, both, first, last, ends, indices)
-                again[last] = kernels.sort_rows(indptr, indices, first, last)
+                repeats[last] = kernels.sort_rows(indptr, indices, first, last)
             else:
                 kernels.fill_weighted_rows(sources, targets, weights, both, first, last, ends, indices, data)
-                again[last] = kernels.sort_weighted_rows(indptr, indices, data, first, last)
+                repeats[last] = kernels.sort_weighted_rows(indptr, indices, data, first, last)
 
         threads.share(fill, borders)
-        repeated = int(again.sum())
+        repeated = int(repeats.sum())
         if not repeated:
             return CompressedRows(indptr, indices, data, 0)
-        merged, kept = np.empty_like(indptr), np.empty(len(indices) - repeated, dtype=kind)
-        merged[-1] = len(kept)
-        kept_data = np.empty(len(kept)) if data is not None or adds else None
-        dropped = np.cumsum(again)
+        merged_indptr, merged_indices = np.empty_like(indptr), np.empty(len(indices) - repeated, dtype=kind)
+        merged_indptr[-1] = len(merged_indices)
+        merged_data = np.empty(len(merged_indices)) if data is not None or adds else None
+        dropped = np.cumsum(repeats)
 
         def merge(first: int, last: int) -> None:
-            at = indptr[first] - dropped[first]
-            kernels.merge_rows(indptr, indices, first, last, at, merged, kept)
+            start = indptr[first] - dropped[first]
+            kernels.merge_rows(indptr, indices, first, last, start, merged_indptr, merged_indices)
             if data is not None:
-                kernels.merge_weights(indptr, indices, data, adds, first, last, at, kept_data)
+                kernels.merge_weights(indptr, indices, data, adds, first, last, start, merged_data)
             elif adds:
-                kernels.count_repeated(indptr, indices, first, last, at, kept_data)
+                kernels.count_repeated(indptr, indices, first, last, start, merged_data)
 
         threads.share(merge, borders)
-        return CompressedRows(merged, kept, kept_data, repeated if directed else repeated // 2)
+        return CompressedRows(merged_indptr, merged_indices, merged_data, repeated if directed else repeated // 2)

@@ -1,4 +1,4 @@
-"""Arrays in a .npz file, written without a second copy in memory and always as the same bytes."""
+"""Reads and writes arrays as .npz, without a second copy in memory and always as the same bytes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from manela.errors import FormatError
 
 _PIECE = 1 << 22
+"""Bytes that are written or hashed at once; larger takes more memory."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 

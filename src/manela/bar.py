@@ -1,4 +1,4 @@
-"""A progress bar where a person looks: in a terminal and in a notebook."""
+"""Progress bars for terminals and notebooks."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from manela.progress import DownloadReporter, Progress, Reporter
 
 
 def is_watched() -> bool:
-    """Whether a person looks: standard error is a terminal, or this is a notebook that can show a bar."""
+    """Whether a bar is visible: standard error is a terminal, or this is a notebook that can show one."""
     shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     is_notebook = type(shell).__module__.startswith(("ipykernel", "google.colab"))
     return (is_notebook and _has_widgets()) or bool(getattr(sys.stderr, "isatty", lambda: False)())
 
 
 def _has_widgets() -> bool:
-    """Whether a notebook can show a bar that moves; Rich warns in each cell where it cannot."""
+    """Whether a notebook can show a moving bar; if it cannot, Rich would warn in each cell."""
     return importlib.util.find_spec("ipywidgets") is not None
 
 
 class RunBar:
-    """A bar of the rounds of a run, on standard error; there is none where it is not to be shown."""
+    """A progress bar of the rounds of a run, on standard error; does nothing unless `is_shown`."""
 
     def __init__(self, is_shown: bool, title: str = "") -> None:
         self._bar: Any = None
@@ -61,7 +61,7 @@ class RunBar:
 
     @property
     def report(self) -> Reporter | None:
-        """What to call with the progress, None if nobody looks."""
+        """The function to call with the progress, None if the bar is not shown."""
         return self._report if self.is_shown else None
 
     def _report(self, progress: Progress) -> None:
@@ -77,22 +77,22 @@ class RunBar:
 
 
 def report_download(name: object) -> DownloadReporter | None:
-    """What shows on standard error how much of a data set or of an address has come, None if nobody looks."""
+    """Return a function that shows the progress of a download on standard error; None if it would not be visible."""
     if not is_watched():
         return None
 
-    def report(have: int, size: int) -> None:
-        end = "\n" if have == size else ""
-        whole = f" of {size / 1e6:.1f}" if size else ""
-        print(f"\r{name}: {have / 1e6:.1f}{whole} MB", end=end, file=sys.stderr, flush=True)
+    def report(received: int, size: int) -> None:
+        end = "\n" if received == size else ""
+        total = f" of {size / 1e6:.1f}" if size else ""
+        print(f"\r{name}: {received / 1e6:.1f}{total} MB", end=end, file=sys.stderr, flush=True)
 
     return report
 
 
 def format_seconds(seconds: float) -> str:
-    """90 as 1:30."""
+    """Format a duration: 90 as 1:30."""
     if seconds == float("inf"):
         return "-:--"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, seconds_left = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{hours}:{minutes:02}:{seconds_left:02}" if hours else f"{minutes}:{seconds_left:02}"

@@ -1,4 +1,4 @@
-"""What columns of tables of edges are called, and which of them are the ends and the weight of an edge."""
+"""Finds the columns of an edge table that hold the ends and the weight, by their names."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ COLUMN_NAMES = (
     ("source_id", "target_id"), ("src_id", "dst_id"), ("from_node", "to_node"), ("source_node", "target_node"),
     ("node_a", "node_b"), ("user1", "user2"), ("user", "item"), ("user_id", "item_id"), ("user", "friend"),
 )  # fmt: skip
-"""Names of the ends of an edge in tables of pandas, Gephi, NetworkX, KONECT, SNAP, and of people."""
+"""Common names of the two ends of an edge, from pandas, Gephi, NetworkX, KONECT, SNAP and others."""
 WEIGHT_NAMES = ("weight", "weights", "w", "value", "count", "counts", "strength", "amount", "edge_weight", "n")
 TIMES = ("time", "timestamp", "date", "datetime", "year", "month", "day", "t", "ts", "when", "unixts", "created_at",
          "updated_at", "created", "updated")  # fmt: skip
 INDICES = ("", "index", "unnamed: 0", "unnamed:0", "level_0", "row", "rownum", "id")
-"""Names of a column that numbers the rows, where it stands before the others."""
+"""Names of a first column that numbers the rows."""
 _PLAIN = COLUMN_NAMES[:5]
 
 
 class Choice(NamedTuple):
-    """The places of the columns of a table; the weight is −1 if there is none."""
+    """The positions of the columns of a table; `weight` is −1 if there is none."""
 
     source: int
     target: int
@@ -31,7 +31,7 @@ class Choice(NamedTuple):
 
 
 def find_pair(names: Sequence[str]) -> tuple[int, int] | None:
-    """The places of the ends of an edge, by names in lower case."""
+    """Return the positions of the columns for the ends of an edge, given names in lower case."""
     for source, target in COLUMN_NAMES:
         if source in names and target in names:
             return names.index(source), names.index(target)
@@ -39,9 +39,9 @@ def find_pair(names: Sequence[str]) -> tuple[int, int] | None:
 
 
 def choose_by_names(header: Sequence[str], counts_up: Callable[[], bool], is_number: Callable[[int], bool]) -> Choice:
-    """The ends and the weight of an edge by the names of columns, and by what they hold where names do not say.
+    """Choose the columns for the ends and the weight of an edge by name, and by content if names do not decide.
 
-    `counts_up` is whether the first column numbers the rows, and `is_number` whether a column holds numbers.
+    `counts_up` returns whether the first column numbers the rows, and `is_number` whether a column holds numbers.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def choose_by_names(header: Sequence[str], counts_up: Callable[[], bool], is_num
 
 
 def describe_choice(header: Sequence[str], choice: Choice, unweighted: bool = False) -> str:
-    """What was taken for what; nothing where it is what the names say."""
+    """Describe which columns were chosen; return an empty text if their names leave no doubt."""
     names = [name.strip().lower() for name in header]
     pair, weight = (choice.source, choice.target), -1 if unweighted else choice.weight
     is_plain = (names[pair[0]], names[pair[1]]) in _PLAIN

@@ -1,4 +1,4 @@
-"""Embedding: a vector for each node, with the ids and how it came about."""
+"""Embedding: a vector for each node, with the node ids and the provenance."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Embedding:
     vectors : array of float32, shape (n, m)
         Row i is the vector of nodes[i].
     context : array of float32, shape (n, m), or None
-        The second vectors, where the run kept them.
+        The second vector of each node, if the run kept them.
     provenance : mapping
         Parameters, seed, network and version.
     further : mapping of str to array
-        What a method needs besides, and .npz files keep.
+        Additional arrays that a method needs; saved in .npz files.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Embedding:
         return f"Embedding({self.vectors.shape[0]:,} nodes, {self.vectors.shape[1]} dimensions)"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Return the HTML that a notebook shows."""
         facts = {
             "nodes": f"{len(self):,}",
             "dimensions": f"{self.vectors.shape[1]:,}",
@@ -72,10 +72,10 @@ class Embedding:
         Parameters
         ----------
         labels : array, shape (n,), or dict, optional
-            A label for each node, which gives its colour.
+            A label for each node, which decides its colour.
         method : {"tsne", "pca"}, default="tsne"
         axes : matplotlib axes, optional
-            Where to draw; new ones by default.
+            Axes to draw on; new ones by default.
 
         Returns
         -------
@@ -86,7 +86,7 @@ class Embedding:
         return plot_vectors(self.vectors, labels, method, axes)
 
     def by_context(self) -> Embedding:
-        """The same with context vectors in the place of vectors: the in vectors of a directed network."""
+        """Return the embedding with vectors and context vectors swapped: the in-vectors of a directed network."""
         if self.context is None:
             raise ParameterError("there are no context vectors; they are learned with context=True or directed=True.")
         return replace(self, vectors=self.context, context=self.vectors, further={})
@@ -98,24 +98,24 @@ class Embedding:
         """Whether a node of this id has a vector."""
         try:
             return node in self._positions
-        except TypeError:  # what cannot be hashed is nobody's id
+        except TypeError:  # an unhashable object is never an id
             return False
 
     def __getitem__(self, node: Any) -> Vectors:
-        """The vector of a node, by the id that the user gave; or the vectors of a list or array of ids, a row each."""
+        """Return the vector of a node by its id, or one row for each id of a list or array."""
         if is_list_of_ids(node):
             return self.vectors[self.rows(node)]
         vector: Vectors = self.vectors[self.row(node)]
         return vector
 
     def rows(self, nodes: Iterable[Hashable]) -> npt.NDArray[np.int64]:
-        """Where the vectors of these nodes stand."""
-        listed = getattr(nodes, "tolist", None) or getattr(nodes, "to_list", None)
-        ids = nodes if listed is None else listed()
+        """Return the row numbers of these nodes."""
+        to_list = getattr(nodes, "tolist", None) or getattr(nodes, "to_list", None)
+        ids = nodes if to_list is None else to_list()
         return np.array([self.row(node) for node in ids], dtype=np.int64)
 
     def row(self, node: Hashable) -> int:
-        """Where a node's vector stands."""
+        """Return the row number of a node."""
         try:
             return self._positions[node]
         except (KeyError, TypeError):
@@ -132,19 +132,19 @@ class Embedding:
         negative: Any = None,
         among: Any = None,
     ) -> Any:
-        """The k nodes whose vectors have the largest cosine with what is given, most similar first.
+        """Return the k nodes with the largest cosine to a node or vector, most similar first.
 
         Parameters
         ----------
         node : id, list of ids, or vectors
-            Whom to find nodes for; a list or array of ids, or an array of vectors of shape (q, m), is a batch. A node
-            is never found for itself.
+            The query. A list or array of ids, or an array of vectors of shape (q, m), is a batch. A node is never
+            among its own results.
         k : int, default=10
         positive, negative : id, list of ids, or vectors, optional
-            Instead of `node`: find nodes near all of the first and far from the second, which are themselves left out.
+            Instead of `node`: find nodes near all of `positive` and far from `negative`, excluding these nodes.
         among : "rows", "columns", list of ids, array of bool, or callable, optional
-            Who may be found: the nodes of the rows or of the columns of a biadjacency matrix, those in a list, those
-            with True in an array of shape (n,), or those for whose id a function returns True. All by default.
+            The candidates: the nodes of the rows or columns of a biadjacency matrix, a list of nodes, the nodes that
+            are True in an array of shape (n,), or those for whose id a function returns True. All by default.
 
         Returns
         -------
@@ -161,14 +161,14 @@ class Embedding:
         """
         query = self._find_query(node, positive, negative)
         rows = self._find_rows(among)
-        most = len(self) if rows is None else len(rows)
-        found, cosines = find_nearest(self.vectors, query.vectors, min(_check_k(k), most), rows, query.exclude)
-        return self._name(found, cosines, query)
+        candidates = len(self) if rows is None else len(rows)
+        nearest, cosines = find_nearest(self.vectors, query.vectors, min(_check_k(k), candidates), rows, query.exclude)
+        return self._name(nearest, cosines, query)
 
     def index(self, path: str | Path | None = None) -> Index:
-        """An approximate index, which finds nearly all of the most similar nodes in a fraction of the time.
+        """Return an approximate index, which finds nearly all of the most similar nodes in a fraction of the time.
 
-        With a path, it is read from there if it was saved for these vectors; if not, it is made and saved there.
+        With a path, the index is loaded from there if it was saved for these vectors, and otherwise built and saved.
         """
         if path is not None and Path(path).exists():
             saved = VectorIndex.load(path, self.vectors)
@@ -180,13 +180,13 @@ class Embedding:
         return index
 
     def edge_vectors(self, edges: Any, operator: str = "hadamard") -> Vectors:
-        """A vector for each pair of nodes, for models of edges.
+        """Return a vector for each pair of nodes, as features of edges.
 
         Parameters
         ----------
         edges : list of pairs of ids, or array of shape (e, 2)
         operator : {"hadamard", "average", "l1", "l2"}, default="hadamard"
-            The products, means, absolute or squared differences of the vectors' components.
+            Componentwise product, mean, absolute difference or squared difference of the two vectors.
 
         Returns
         -------
@@ -221,7 +221,7 @@ class Embedding:
 
     @property
     def _split(self) -> int:
-        """How many nodes are rows of a biadjacency matrix; they come first."""
+        """The number of nodes that are rows of a biadjacency matrix; they come first."""
         rows = self.provenance.get("graph", {}).get("rows")
         if rows is None:
             raise ParameterError(
@@ -230,7 +230,7 @@ class Embedding:
         return int(rows)
 
     def _find_query(self, node: Any, positive: Any, negative: Any) -> _Query:
-        """What is searched for."""
+        """Return the query for a node or vector, or for positive and negative ones."""
         if (node is None) == (positive is None and negative is None):
             raise ParameterError("most_similar needs a node, or positive and negative ones, and not both.")
         if node is not None:
@@ -249,7 +249,7 @@ class Embedding:
         return _Query(total, np.concatenate(exclude)[None, :], False)
 
     def _check_directions(self, vectors: Vectors, rows: RowNumbers) -> None:
-        """That there is something to be similar to: an end of arcs that a node does not have is zero."""
+        """Raise ParameterError for a zero vector, as of a node without outgoing arcs: it has no direction."""
         empty = np.flatnonzero(~vectors.any(axis=1))
         if len(empty) and self.context is not None:
             row = rows[empty[0]]
@@ -259,8 +259,8 @@ class Embedding:
             )
 
     def _find_vectors(self, given: Any) -> tuple[Vectors, RowNumbers, bool]:
-        """The vectors that are given or of nodes that are given, their rows, −1 for none, and whether it is a batch."""
-        if isinstance(given, list) and given and all(_is_vector(one) for one in given):
+        """Return the vectors of a query, their row numbers (−1 if not of a node), and whether it is a batch."""
+        if isinstance(given, list) and given and all(_is_vector(item) for item in given):
             given = np.stack(given)
         if isinstance(given, np.ndarray) and np.issubdtype(given.dtype, np.floating) and given.ndim in (1, 2):
             vectors = np.atleast_2d(given).astype(np.float32, copy=False)
@@ -274,7 +274,7 @@ class Embedding:
         return self.vectors[rows], rows, False
 
     def _find_rows(self, among: Any) -> RowNumbers | None:
-        """The rows that may be found, in order; None for all."""
+        """Return the row numbers of the candidates in ascending order; None for all."""
         if among is None:
             return None
         if isinstance(among, str):
@@ -286,7 +286,7 @@ class Embedding:
         if not isinstance(among, Iterable):
             raise ParameterError(f"among must be 'rows', 'columns', ids, booleans or a function, got {among!r}.")
         ids = among.tolist() if hasattr(among, "tolist") else list(among)
-        if ids and all(isinstance(one, bool) for one in ids):
+        if ids and all(isinstance(item, bool) for item in ids):
             values = np.array(ids)
             if values.shape != (len(self),):
                 raise ParameterError(f"among must have a boolean for each of {len(self):,} nodes, got {values.shape}.")
@@ -294,21 +294,21 @@ class Embedding:
         return np.unique(self.rows(ids))
 
     def _name(self, rows: RowNumbers, cosines: Vectors, query: _Query) -> Any:
-        """The ids of what was found, with cosines; for a batch, a list for each query."""
+        """Return results as (id, cosine); for a batch, a list for each query."""
         batches = [
-            [(node, cosine) for node, cosine, row in zip(*found, strict=True) if row >= 0]
-            for found in zip(self.nodes[rows].tolist(), cosines.tolist(), rows.tolist(), strict=True)
+            [(node, cosine) for node, cosine, row in zip(*result, strict=True) if row >= 0]
+            for result in zip(self.nodes[rows].tolist(), cosines.tolist(), rows.tolist(), strict=True)
         ]
         return batches if query.is_batch else batches[0]
 
     def to_polars(self) -> Any:
-        """A polars frame: a column of ids, and a column for each dimension."""
+        """Return a polars frame: a column of ids, and a column for each dimension."""
         polars = import_extra("polars", "io", "to_polars")
         columns = {"node": self.nodes.tolist(), **dict(zip(self._columns, self.vectors.T, strict=True))}
         return polars.DataFrame(columns, strict=False)
 
     def to_pandas(self) -> Any:
-        """A pandas frame: a row for each node, by its id."""
+        """Return a pandas frame: a row for each node, indexed by its id."""
         pandas = import_extra("pandas", "io", "to_pandas")
         return pandas.DataFrame(self.vectors, index=pandas.Index(self.nodes, name="node"), columns=self._columns)
 
@@ -323,7 +323,7 @@ class Embedding:
 
 @dataclass(frozen=True)
 class Index:
-    """An approximate index of an embedding, as `Embedding.index` makes it."""
+    """An approximate index of an embedding, built by `Embedding.index`."""
 
     embedding: Embedding
     _vectors: VectorIndex
@@ -331,25 +331,25 @@ class Index:
     def most_similar(
         self, node: Any = None, k: int = 10, *, positive: Any = None, negative: Any = None, among: Any = None
     ) -> Any:
-        """Nearly the same as `Embedding.most_similar` finds; with `among` exactly the same, without the index."""
+        """Approximate `Embedding.most_similar`; with `among` the result is exact and the index is not used."""
         if among is not None:
             return self.embedding.most_similar(node, k, positive=positive, negative=negative, among=among)
         query = self.embedding._find_query(node, positive, negative)
-        left_out = query.exclude.shape[1]
-        rows, cosines = self._vectors.find_nearest(query.vectors, _check_k(k) + left_out)
-        is_good = ~(rows[:, :, None] == query.exclude[:, None, :]).any(axis=2)
-        order = np.argsort(~is_good, axis=1, kind="stable")[:, :k]
-        rows = np.take_along_axis(np.where(is_good, rows, -1), order, axis=1)
+        excluded = query.exclude.shape[1]
+        rows, cosines = self._vectors.find_nearest(query.vectors, _check_k(k) + excluded)
+        is_allowed = ~(rows[:, :, None] == query.exclude[:, None, :]).any(axis=2)
+        order = np.argsort(~is_allowed, axis=1, kind="stable")[:, :k]
+        rows = np.take_along_axis(np.where(is_allowed, rows, -1), order, axis=1)
         return self.embedding._name(rows, np.take_along_axis(cosines, order, axis=1), query)
 
     def save(self, path: str | Path) -> None:
-        """Write the index to a file, to be read by `Embedding.index`; the vectors stay in their own."""
+        """Write the index, without the vectors, to a file that `Embedding.index` can load."""
         self._vectors.save(path)
 
 
 @dataclass(frozen=True)
 class _Query:
-    """Vectors to find nodes for, shape (q, m); rows not to be found for each, shape (q, any); whether it is a batch."""
+    """Query vectors, shape (q, m); the rows to exclude for each, shape (q, any); and whether it is a batch."""
 
     vectors: Vectors
     exclude: RowNumbers
@@ -362,7 +362,7 @@ _OPERATORS: dict[str, Callable[[Vectors, Vectors], Vectors]] = {
     "l1": lambda one, other: np.abs(one - other),
     "l2": lambda one, other: (one - other) ** 2,
 }
-"""How the vectors of two nodes become one."""
+"""Combine the vectors of the two ends of an edge."""
 
 
 def _check_k(k: Any) -> int:
@@ -372,7 +372,7 @@ def _check_k(k: Any) -> int:
 
 
 def is_list_of_ids(data: Any) -> bool:
-    """Whether this is a list, an array or a series of ids; a tuple may be an id itself."""
+    """Whether `data` is a list, an array or a series of ids; a tuple is a single id."""
     if isinstance(data, list):
         return True
     if type(data).__name__ == "Series":

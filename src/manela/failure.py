@@ -1,4 +1,4 @@
-"""How a process ends that fails: one line on stderr, and a status."""
+"""Turns the failure of a command into one line on stderr and an exit status."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from manela.errors import ManelaError
 
 
 def run_to_status(command: Callable[[], int | None], reword: Callable[[str], str] = str, memory_hint: str = "") -> int:
-    """Run a command; returns its status: 2 for what the user can fix, 130 on Ctrl-C.
+    """Run a command and return its exit status: 2 for an error that the user can fix, 130 on Ctrl-C.
 
-    `reword` puts messages of the library into the words of the command.
+    `reword` translates messages of the library into the terms of the command line.
     """
     try:
         return int(command() or 0)
@@ -31,13 +31,13 @@ def run_to_status(command: Callable[[], int | None], reword: Callable[[str], str
 
 
 def fail(message: str) -> int:
-    """Tell in one line what went wrong."""
-    first, *rest = message.splitlines() or [""]
-    line = f"error: {first}{' …' if rest else ''}"
+    """Print an error in one line, and return status 2."""
+    first, *more_lines = message.splitlines() or [""]
+    line = f"error: {first}{' …' if more_lines else ''}"
     print(line.encode(errors="replace").decode(), file=sys.stderr)
     return 2
 
 
 def terminate(*_: object) -> None:
-    """End as on Ctrl-C, with another status; for SIGTERM."""
+    """Handle SIGTERM: exit as on Ctrl-C, with the status of SIGTERM."""
     sys.exit(128 + signal.SIGTERM)

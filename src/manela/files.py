@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic writing: files that appear complete or not at all."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from manela.errors import OutputError
 
 _PREFIX, _SUFFIX = ".manela.", ".part"
 _YOUNG = 60.0
-"""Seconds for which an unfinished file is left alone, as its writer may not have locked it yet."""
+"""Seconds for which an unfinished file is not removed, as its writer may not have locked it yet."""
 
 
 @contextmanager
 def replace_file(path: Path, private: bool = False) -> Iterator[BinaryIO]:
-    """A file to write that takes the place of path when the block ends well, and vanishes when it does not.
+    """Open a temporary file that replaces `path` when the block succeeds, and is removed when it fails.
 
-    A symbolic link at path is replaced, not followed. A `private` file can be read by its owner only.
+    A symbolic link at `path` is replaced, not followed. A `private` file can be read by its owner only.
     """
     temporary: str | None = None
     _check_kind(path)
@@ -51,21 +51,21 @@ def replace_file(path: Path, private: bool = False) -> Iterator[BinaryIO]:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what was left in a folder by processes that were killed while they wrote: it is locked by nobody."""
-    for left in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
+    """Remove the temporary files of killed processes from a folder: those that nobody has locked."""
+    for path in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
         with contextlib.suppress(OSError):
-            if time.time() - left.lstat().st_mtime < _YOUNG:
+            if time.time() - path.lstat().st_mtime < _YOUNG:
                 continue
-            handle = os.open(left, os.O_RDONLY | os.O_NOFOLLOW)
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                left.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
             finally:
                 os.close(handle)
 
 
 def check_writable(path: Path) -> None:
-    """Raise OutputError now if path could not be written later."""
+    """Raise OutputError now if `path` could not be written later."""
     try:
         if path.is_dir():
             raise OutputError(f"{path}: cannot be written: it is a folder")
@@ -82,7 +82,7 @@ def check_writable(path: Path) -> None:
 
 
 def _check_kind(path: Path) -> None:
-    """Refuse a device, a pipe or a socket, of which a file would take the place."""
+    """Refuse a device, a pipe or a socket, which a file would replace."""
     if path.exists() and not path.is_symlink() and not path.is_file():
         raise OutputError(f"{path}: cannot be written: it is no ordinary file")
 
@@ -94,7 +94,7 @@ def _umask() -> int:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name last; not every system can open a folder."""
+    """Flush the new name to disk, on systems that can open a folder."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:

@@ -1,4 +1,4 @@
-"""Graph: a network, from whatever people have it in."""
+"""Graph: a network, built from the data structures of common libraries."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from manela.network import Network, as_ids, check_rule, check_weights, is_symmet
 class Graph(Network):
     """A network: undirected by default, weighted or not.
 
-    Build one with a `from_…` method, or with `Graph.of`, which takes whatever it is given. They copy what they keep;
-    `Graph(…)` itself keeps the arrays it is given, which must not change from then on.
+    Build one with a `from_…` method, or with `Graph.of`, which recognises the type of its argument. They copy the data
+    that they keep; `Graph(…)` itself keeps the given arrays, which must not change afterwards.
 
     Attributes
     ----------
     indptr : array of int64, shape (n + 1,)
         Where the neighbours of each node begin in `indices`.
     indices : array of int32 or int64, shape (arcs,)
-        The neighbours, as positions; an edge stands here twice.
+        The neighbours, as positions; an undirected edge is listed twice.
     weights : array of float64, shape (arcs,), or None
-        Weights of the arcs; None where all are the same, `unit`.
+        Weights of the arcs; None if all are equal to `unit`.
     nodes : array, shape (n,)
         The ids, integers or objects.
     directed : bool
         Whether arcs are followed as given.
     self_loops : int
-        How many were dropped.
+        Number of self-loops that were dropped.
     duplicates : int
-        How many edges were given that had been given before.
+        Number of edges that repeat an earlier one.
     rows : int or None
-        Of a biadjacency matrix, how many nodes are its rows; they come first, and its columns after them.
+        For a biadjacency matrix, the number of its rows, which are the first nodes; its columns follow.
     unit : float
-        The weight of every edge where all weigh the same; counts only if others are added.
+        The weight of every edge if all are equal; used only when another network is added.
 
     Examples
     --------
@@ -53,14 +53,14 @@ class Graph(Network):
 
     @classmethod
     def of(cls, data: Any, *, directed: bool = False, duplicates: str = "sum") -> Self:
-        """The network in whatever this is.
+        """Build a network from data of any supported type.
 
-        Edges that are given several times add up to a weight; `duplicates` is "first" to keep the first of them, or
-        "error" to refuse them.
+        By default, the weights of edges that are given more than once are added; `duplicates` is "first" to keep the
+        first of them, or "error" to raise an error.
 
-        Takes a Graph, a SciPy sparse matrix or an array (square, or rectangular as for `from_biadjacency`), a NetworkX
-        or igraph graph, a pandas, polars or Arrow table of edges, a list or array of pairs, or of triples with a
-        weight, a dict of each node's neighbours, a PyG Data or edge_index (integers of shape (2, arcs)), or a sparse
+        `data` is a Graph, a SciPy sparse matrix or an array (square, or rectangular as for `from_biadjacency`), a
+        NetworkX or igraph graph, a pandas, polars or Arrow table of edges, a list or array of pairs, or of triples with
+        a weight, a dict of each node's neighbours, a PyG Data or edge_index (integers of shape (2, arcs)), or a sparse
         tensor. Files are read by `manela.read_graph`.
         """
         check_rule(duplicates)
@@ -72,7 +72,7 @@ class Graph(Network):
         library = type(data).__module__.partition(".")[0]
         if hasattr(data, "is_directed") and hasattr(data, "adj"):
             return cls.from_networkx(data, **rule)
-        if library == "networkx":  # edges of a graph
+        if library == "networkx":  # G.edges
             return cls._from_tuples(list(data(data=True)) if callable(data) else list(data), **rule)
         if library == "igraph":
             return cls.from_igraph(data, **rule)
@@ -95,8 +95,10 @@ class Graph(Network):
             )  # fmt: skip
         if library == "torch" and str(data.layout) != "torch.strided":
             tensor = data.detach().to_sparse_coo().coalesce().cpu()
-            found = sp.coo_array((np.asarray(tensor.values()), np.asarray(tensor.indices())), shape=tuple(tensor.shape))
-            return cls._from_matrix(found, directed)
+            matrix = sp.coo_array(
+                (np.asarray(tensor.values()), np.asarray(tensor.indices())), shape=tuple(tensor.shape)
+            )
+            return cls._from_matrix(matrix, directed)
         if library == "torch" or isinstance(data, np.ndarray):
             return cls._from_array(_as_array(data), **rule)
         if isinstance(data, Mapping):
@@ -105,7 +107,11 @@ class Graph(Network):
             return cls._from_mapping(data, **rule)
         if isinstance(data, set | frozenset):
             data = sorted(data, key=repr)
-        if isinstance(data, list | tuple) and data and all(isinstance(one, list | tuple | np.ndarray) for one in data):
+        if (
+            isinstance(data, list | tuple)
+            and data
+            and all(isinstance(edge, list | tuple | np.ndarray) for edge in data)
+        ):
             return cls._from_tuples(data, **rule)
         raise GraphError(
             "a network must be a Graph, a SciPy sparse matrix, a NetworkX or igraph graph, a table, a list of pairs, "
@@ -114,7 +120,7 @@ class Graph(Network):
 
     @classmethod
     def _from_array(cls, array: npt.NDArray[Any], *, directed: bool, duplicates: str) -> Self:
-        """The network of an edge_index (2, arcs), of pairs or pairs with a weight (edges, 2 or 3), or of a matrix."""
+        """Build a network from an edge_index (2, arcs), pairs or weighted pairs (edges, 2 or 3), or a matrix."""
         rule: Any = {"directed": directed, "duplicates": duplicates}
         is_square = array.ndim == 2 and array.shape[0] == array.shape[1]
         is_number = np.issubdtype(array.dtype, np.number)
@@ -144,12 +150,14 @@ class Graph(Network):
 
     @classmethod
     def _from_tuples(cls, edges: Sequence[Any], *, directed: bool, duplicates: str) -> Self:
-        """The network of a list of pairs, or of triples with a weight."""
+        """Build a network from a list of pairs, or of triples with a weight."""
         sizes = {len(edge) for edge in edges}
         if sizes not in ({2}, {3}):
             raise GraphError("a list of edges must hold pairs, or triples with a weight, and not both")
         weights = [edge[2] for edge in edges] if sizes == {3} else None
-        if weights is not None and all(isinstance(weight, Mapping) for weight in weights):  # as NetworkX has them
+        if weights is not None and all(
+            isinstance(weight, Mapping) for weight in weights
+        ):  # edge attributes of NetworkX
             weights = [weight.get("weight", 1.0) for weight in weights]
         return cls.from_edges(
             [edge[0] for edge in edges], [edge[1] for edge in edges], weights, directed=directed, duplicates=duplicates
@@ -157,15 +165,15 @@ class Graph(Network):
 
     @classmethod
     def _from_mapping(cls, adjacency: Mapping[Any, Any], *, directed: bool, duplicates: str) -> Self:
-        """The network of each node's neighbours, in a list or a dict with weights; an edge may stand at both nodes."""
+        """Build a network from a dict of adjacency lists or of dicts with weights; both ends may list the same edge."""
         sources, targets, weights = [], [], []
         for node, neighbours in adjacency.items():
             if isinstance(neighbours, str) or not isinstance(neighbours, Iterable):
                 raise GraphError(f"a dict must hold the neighbours of each node, got {neighbours!r} for {node!r}")
-            for other in neighbours:
+            for neighbour in neighbours:
                 sources.append(node)
-                targets.append(other)
-                value = neighbours[other] if isinstance(neighbours, Mapping) else 1.0
+                targets.append(neighbour)
+                value = neighbours[neighbour] if isinstance(neighbours, Mapping) else 1.0
                 weights.append(value.get("weight", 1.0) if isinstance(value, Mapping) else value)
         nodes = list(dict.fromkeys([*adjacency, *targets]))
         if not directed:
@@ -174,7 +182,7 @@ class Graph(Network):
 
     @classmethod
     def _from_matrix(cls, matrix: Any, directed: bool) -> Self:
-        """The network of an adjacency matrix if it is square, and otherwise of a biadjacency matrix."""
+        """Build a network from an adjacency matrix if it is square, and otherwise from a biadjacency matrix."""
         if matrix.ndim == 2 and matrix.shape[0] != matrix.shape[1]:
             if directed:
                 raise GraphError("the network of a biadjacency matrix has no direction, so directed must be False")
@@ -191,7 +199,7 @@ class Graph(Network):
         directed: bool = False,
         duplicates: str = "sum",
     ) -> Self:
-        """The network of a PyG-style edge_index, an integer array or tensor of shape (2, arcs); ids are 0 … n - 1."""
+        """Build a network from a PyG edge_index, an integer array or tensor of shape (2, arcs); ids are 0 … n - 1."""
         array = _as_array(edge_index)
         if array.ndim != 2 or array.shape[0] != 2 or not np.issubdtype(array.dtype, np.integer):
             raise GraphError(
@@ -215,7 +223,7 @@ class Graph(Network):
     def from_networkx(
         cls, graph: Any, *, weight: str = "weight", directed: bool = False, duplicates: str = "sum"
     ) -> Self:
-        """The network of a NetworkX graph; edges without the weight attribute count 1."""
+        """Build a network from a NetworkX graph; edges without the weight attribute weigh 1."""
         nodes = as_ids(graph.nodes)
         places = {node: place for place, node in enumerate(graph.nodes)}
         edges = [(places[u], places[v], w) for u, v, w in graph.edges(data=weight)]
@@ -225,7 +233,7 @@ class Graph(Network):
     def from_igraph(
         cls, graph: Any, *, weight: str = "weight", directed: bool = False, duplicates: str = "sum"
     ) -> Self:
-        """The network of an igraph graph; ids are the vertices' names where they have them."""
+        """Build a network from an igraph graph; ids are the names of the vertices, if they have any."""
         names = graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount())
         weights = graph.es[weight] if weight in graph.es.attributes() else [None] * graph.ecount()
         edges = [(u, v, w) for (u, v), w in zip(graph.get_edgelist(), weights, strict=True)]
@@ -243,8 +251,8 @@ class Graph(Network):
         if is_directed and not directed:
             say_directed()
         ends = np.array([edge[:2] for edge in edges], dtype=np.int64).reshape(-1, 2)
-        given = [edge[2] for edge in edges]
-        weights = None if all(w is None for w in given) else [1.0 if w is None else w for w in given]
+        edge_weights = [edge[2] for edge in edges]
+        weights = None if all(w is None for w in edge_weights) else [1.0 if w is None else w for w in edge_weights]
         if directed and not is_directed:
             ends, weights = np.concatenate((ends, ends[:, ::-1])), None if weights is None else weights + weights
         return cls.from_arcs(ends[:, 0], ends[:, 1], weights, nodes, directed=directed, duplicates=duplicates)
@@ -260,9 +268,9 @@ class Graph(Network):
         directed: bool = False,
         duplicates: str = "sum",
     ) -> Self:
-        """The network of a frame with an edge a row; columns as for `from_columns`.
+        """Build a network from a frame with one edge per row; columns as for `from_columns`.
 
-        A frame whose index and columns are the same ids is an adjacency matrix.
+        A frame whose index equals its columns is read as an adjacency matrix.
         """
         if source is None and target is None and len(frame) > 1 and frame.index.tolist() == frame.columns.tolist():
             return cls.from_scipy(sp.csr_array(frame.to_numpy()), nodes=frame.index.tolist(), directed=directed)
@@ -283,11 +291,11 @@ class Graph(Network):
         duplicates: str = "sum",
         unweighted: bool = False,
     ) -> Self:
-        """The network of named columns with an edge in each place.
+        """Build a network from named columns of equal length, one edge per position.
 
-        Columns that are not given are found by name (source and target, src and dst, from and to, and others that
-        people use; weight, value, count and the like); without such names they are the first two, and a third of
-        numbers is the weight. A warning tells what was taken for what where names do not say it.
+        Columns that are not specified are found by name (source and target, src and dst, from and to, and other common
+        names; weight, value, count and the like). Without such names the first two columns are the ends, and a third
+        column of numbers is the weight. A warning says which columns were chosen if the names leave it open.
         """
         names = list(columns)
         if len(names) < 2:
@@ -315,7 +323,7 @@ class Graph(Network):
 
 
 def columns_of(names: Sequence[str], read: Callable[[int], npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    """The columns of a table by their names, which must differ."""
+    """Return the columns of a table by name; names must be unique."""
     repeated = [name for place, name in enumerate(names) if name in names[:place]]
     if repeated:
         raise GraphError(f"the columns of a table must have different names, but two are called {repeated[0]!r}")
@@ -323,7 +331,7 @@ def columns_of(names: Sequence[str], read: Callable[[int], npt.NDArray[Any]]) ->
 
 
 def _holds_columns(data: Mapping[Any, Any]) -> bool:
-    """Whether a dict holds columns of a table of edges, rather than the neighbours of each node."""
+    """Whether a dict holds the columns of an edge table, rather than adjacency lists."""
     names = [str(name).strip().lower() for name in data]
     lengths = {len(values) if hasattr(values, "__len__") and not isinstance(values, str | Mapping) else -1
                for values in data.values()}  # fmt: skip
@@ -331,7 +339,7 @@ def _holds_columns(data: Mapping[Any, Any]) -> bool:
 
 
 def _merge_entries(matrix: Any, duplicates: str) -> Any:
-    """A sparse matrix in which entries of one place are one, as `duplicates` says."""
+    """Return a sparse matrix without duplicate entries, merged by the rule `duplicates`."""
     if matrix.format != "coo" or duplicates == "sum":
         return matrix
     places = matrix.coords[0].astype(np.int64) * matrix.shape[1] + matrix.coords[1]
@@ -349,12 +357,12 @@ def _note_array(array: npt.NDArray[Any], what: str, otherwise: str) -> None:
 
 
 def _as_array(data: Any) -> npt.NDArray[Any]:
-    """An array of NumPy, also of a tensor that is learned or on another device."""
+    """Convert to a NumPy array; also a tensor that requires gradients or is on another device."""
     return np.asarray(data.detach().cpu() if hasattr(data, "detach") else data)
 
 
 def _counts_up(values: npt.NDArray[Any]) -> bool:
-    """Whether whole numbers number the rows."""
+    """Whether the values are consecutive integers, like row numbers."""
     is_whole = np.issubdtype(values.dtype, np.integer)
     return bool(is_whole and len(values) and np.all(np.diff(values) == 1))
 

@@ -1,4 +1,4 @@
-"""An approximate index of vectors, by usearch: finds nearly all of the nearest in a fraction of the time."""
+"""An approximate index of vectors, with usearch: finds nearly all of the nearest in a fraction of the time."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ RowNumbers = npt.NDArray[np.int64]
 
 _CONTENT, _NOTES = "index", "notes"
 _CONNECTIVITY = 24
-"""Links of a vector in the index; more find more and take longer to build."""
+"""Links per vector in the index; more raise the recall and take longer to build."""
 _EFFORT_OF_BUILDING = 96
 _EFFORT = 96
-"""Vectors that a search keeps in view; more find more and take longer."""
+"""Candidates that a search keeps; more raise the recall and take longer."""
 
 
 class VectorIndex:
-    """The nearest rows of a table of vectors by cosine, nearly all of them.
+    """Finds nearly all of the nearest rows of a table of vectors by cosine.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class VectorIndex:
         return len(self._index)
 
     def find_nearest(self, queries: Vectors, k: int, threads: int = 0) -> tuple[RowNumbers, Vectors]:
-        """The k rows with the largest cosine for each query, and the cosines, largest first."""
+        """Return the k rows with the largest cosine for each query, and the cosines, largest first."""
         k = min(k, len(self))
         if not len(queries):
             return np.empty((0, k), dtype=np.int64), np.empty((0, k), dtype=np.float32)
@@ -55,15 +55,15 @@ class VectorIndex:
         return rows, cosines
 
     def save(self, path: str | Path) -> None:
-        """Write the index, with what tells whose it is; the vectors stay in their own file."""
+        """Write the index, with the digest of its vectors but without the vectors."""
         content = np.frombuffer(self._index.save(), dtype=np.uint8)
         with replace_file(Path(path)) as file:
             write_arrays(file, {_CONTENT: content}, {"vectors": self.digest}, _NOTES)
 
     @classmethod
     def load(cls, path: str | Path, vectors: Vectors) -> VectorIndex | None:
-        """The index that was saved at path; None if it is that of other vectors."""
-        arrays, notes = read_arrays(Path(path), _NOTES)  # whole, or refused: usearch reads whatever it is given
+        """Load the index from a file; return None if it belongs to other vectors."""
+        arrays, notes = read_arrays(Path(path), _NOTES)  # checks the SHA-256, as usearch does not check its input
         if _CONTENT not in arrays or "vectors" not in notes:
             raise FormatError(f"{path}: is not an index of manela")
         if notes["vectors"] != _digest(vectors):

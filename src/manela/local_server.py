@@ -1,4 +1,4 @@
-"""LocalServer: a small web server for this machine alone, with bounds on what anybody can ask of it."""
+"""LocalServer: a small web server for this machine only, with limits on its load."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from urllib.parse import parse_qsl, urlsplit
 from manela.errors import AgentError
 
 _AT_ONCE = 16
-"""Connections that are answered at the same time."""
+"""Connections that are served at the same time; more would take more threads and memory."""
 _PATIENCE = 5.0
-"""Seconds after which whoever has asked nothing, or not read the answer, is hung up."""
+"""Seconds after which a connection is closed; larger lets slow clients occupy threads for longer."""
 _PAUSE = 0.1
-"""Seconds until another try where the system has no connection to give."""
+"""Seconds before the next attempt after the system failed to accept a connection."""
 _MOST_FIELDS = 20
-"""Fields of a query; one with more is refused."""
+"""Largest number of fields in a query; a query with more is refused."""
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -37,12 +37,12 @@ _HEADERS = {
 }
 
 Query = dict[str, str]
-"""The fields of a query by their names."""
+"""The fields of a query by name."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What is answered: a media type, a text, and a status."""
+    """An HTTP reply: media type, text and status."""
 
     kind: str
     text: str
@@ -50,23 +50,23 @@ class Reply:
 
 
 Find = Callable[[str, Query], Reply]
-"""The reply to a path and a query."""
+"""Returns the reply to a path and a query."""
 
 
 class LocalServer:
-    """Answers on an address of this machine until it is closed, in threads of its own.
+    """Answers on an address of this machine until it is closed, in its own threads.
 
     Parameters
     ----------
     address : str
-        `host:port`; the port may be 0 for any that is free.
+        `host:port`; port 0 takes any free port.
     find : callable
-        The reply to a path and a query.
+        Returns the reply to a path and a query.
 
     Attributes
     ----------
     url : str
-        Of the page at its root.
+        URL of the root page.
     """
 
     def __init__(self, address: str, find: Find) -> None:
@@ -82,14 +82,14 @@ class LocalServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Listen no more; whoever is being answered is not waited for."""
+        """Stop listening, without waiting for open connections."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
 
 
 def is_local(host: str) -> bool:
-    """Whether a name or an address leads to this machine and nowhere else."""
+    """Whether a host name or address is a loopback address of this machine."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
@@ -106,12 +106,12 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, handler)
 
     def server_bind(self) -> None:
-        """Without a look at the name server, which http.server would take."""
+        """Bind without the DNS lookup that http.server would do."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = "localhost", int(self.server_address[1])
 
     def get_request(self) -> Any:
-        """The next connection; where there can be none, socketserver asks again at once."""
+        """Accept the next connection; pause after an error, as socketserver retries at once."""
         try:
             return super().get_request()
         except OSError:
@@ -119,30 +119,30 @@ class _Server(ThreadingHTTPServer):
             raise
 
     def verify_request(self, *_: Any) -> bool:
-        """Whether there is room for one more; otherwise it is hung up."""
+        """Whether another connection can be served; otherwise socketserver closes it."""
         return self._free.acquire(blocking=False)
 
-    def process_request(self, *given: Any) -> None:
-        """Answer in a thread of its own, if one can be had."""
+    def process_request(self, *args: Any) -> None:
+        """Answer in a new thread, if the system can start one."""
         try:
-            super().process_request(*given)
+            super().process_request(*args)
         except RuntimeError:
             self._free.release()
             raise
 
-    def process_request_thread(self, request: Any, *given: Any) -> None:
-        """Answer, and make room again; in time, however slowly the other side is."""
-        hanging_up = threading.Timer(_PATIENCE, _hang_up, (request,))
-        hanging_up.daemon = True
+    def process_request_thread(self, request: Any, *args: Any) -> None:
+        """Answer within the time limit, however slow the client is, and free the slot."""
+        timer = threading.Timer(_PATIENCE, _hang_up, (request,))
+        timer.daemon = True
         try:
-            hanging_up.start()
-            super().process_request_thread(request, *given)
+            timer.start()
+            super().process_request_thread(request, *args)
         finally:
-            hanging_up.cancel()
+            timer.cancel()
             self._free.release()
 
     def handle_error(self, *_: Any) -> None:
-        """Nothing to say of whoever hung up."""
+        """Log nothing when a client disconnects."""
 
 
 def _hang_up(connection: socket.socket) -> None:
@@ -153,9 +153,9 @@ def _hang_up(connection: socket.socket) -> None:
 class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "manela", ""
 
-    def __init__(self, find: Find, *rest: Any) -> None:
+    def __init__(self, find: Find, *args: Any) -> None:
         self._find = find
-        super().__init__(*rest)
+        super().__init__(*args)
 
     def do_GET(self) -> None:
         if not self._is_for_us():
@@ -165,14 +165,14 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             fields = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"))
         except ValueError:
-            self._answer(Reply("text/plain", "the query is none\n", HTTPStatus.BAD_REQUEST))
+            self._answer(Reply("text/plain", "the query is not valid\n", HTTPStatus.BAD_REQUEST))
             return
         self._answer(self._find(path, fields))
 
-    do_HEAD = do_GET  # noqa: N815 - the same
+    do_HEAD = do_GET  # noqa: N815 - name of http.server
 
     def _is_for_us(self) -> bool:
-        """Whether the browser means this machine: a page from elsewhere may have its own name lead here."""
+        """Whether the Host header names this machine, which refuses DNS rebinding by foreign pages."""
         try:
             name = urlsplit(f"//{self.headers.get('Host', 'localhost')}").hostname
         except ValueError:
@@ -190,4 +190,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing is written down of who asks for what."""
+        """Log no requests."""

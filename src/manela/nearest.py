@@ -1,4 +1,4 @@
-"""The exact search for the nearest vectors by cosine: tile by tile, so that products stay in the cache."""
+"""Exact search for the nearest vectors by cosine, in tiles whose products stay in the CPU cache."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ Vectors = npt.NDArray[np.float32]
 RowNumbers = npt.NDArray[np.int64]
 
 _CANDIDATES = 512
-"""Rows whose cosines are found together; more run out of the cache."""
+"""Candidates in a tile; more would not fit the cache."""
 _QUERIES = 1024
+"""Queries that are searched together; more take more memory."""
 _ALONE = 1 << 24
-"""Multiplications that are worth a second thread."""
+"""Fewest multiplications for which several threads are used; larger keeps more searches on one thread."""
 
 
 class _Blas:
-    """Keeps products to the thread that asks for them while several threads do; the last one sets it back."""
+    """Limits BLAS to one thread while searches run their own threads; the last search restores the limit."""
 
     def __init__(self) -> None:
         self._lock, self._users = threading.Lock(), 0
@@ -57,7 +58,7 @@ _BLAS = _Blas()
 def find_nearest(
     vectors: Vectors, queries: Vectors, k: int, among: RowNumbers | None = None, exclude: RowNumbers | None = None
 ) -> tuple[RowNumbers, Vectors]:
-    """The k rows of `vectors` with the largest cosine for each query, and the cosines, largest first.
+    """Return the k rows of `vectors` with the largest cosine for each query, and the cosines, largest first.
 
     Parameters
     ----------
@@ -66,9 +67,9 @@ def find_nearest(
     k : int
         At most the number of candidates.
     among : array of int, optional
-        The rows that are candidates, in order; all by default.
+        The row numbers of the candidates, in ascending order; all by default.
     exclude : array of int, shape (q, any), optional
-        Rows that are not to be found for each query; −1 for none.
+        Rows to exclude from the results of each query; −1 for none.
 
     Returns
     -------
@@ -85,20 +86,20 @@ def find_nearest(
     unit = np.empty(queries.shape, dtype=np.float32)
     kernels.normalise(np.ascontiguousarray(queries, dtype=np.float32), unit)
 
-    def search(some: slice, begin: int, end: int) -> tuple[RowNumbers, Vectors]:
-        """Search a range of candidates for some queries."""
-        mine = unit[some]
-        best = np.full((len(mine), k), -np.inf, dtype=np.float32)
-        found = np.full((len(mine), k), -1, dtype=np.int64)
+    def search(batch: slice, begin: int, end: int) -> tuple[RowNumbers, Vectors]:
+        """Search the candidates begin … end − 1 for a slice of the queries."""
+        batch_queries = unit[batch]
+        best = np.full((len(batch_queries), k), -np.inf, dtype=np.float32)
+        found = np.full((len(batch_queries), k), -1, dtype=np.int64)
         tile = np.zeros((_CANDIDATES, vectors.shape[1]), dtype=np.float32)
-        scores = np.empty((len(mine), _CANDIDATES), dtype=np.float32)
+        scores = np.empty((len(batch_queries), _CANDIDATES), dtype=np.float32)
         for first in range(begin, end, _CANDIDATES):
             last = min(end, first + _CANDIDATES)
             chosen = vectors[first:last] if among is None else vectors[among[first:last]]
             kernels.normalise(chosen, tile[: last - first])
-            np.matmul(mine, tile.T, out=scores)
+            np.matmul(batch_queries, tile.T, out=scores)
             if exclude is not None:
-                _leave_out(scores, exclude[some], first, last, among)
+                _leave_out(scores, exclude[batch], first, last, among)
             kernels.keep_best(scores, last - first, first, best, found)
         return found, best
 
@@ -112,27 +113,27 @@ def find_nearest(
             stack.enter_context(_BLAS.alone())
             pool = stack.enter_context(ThreadPoolExecutor(workers))
         for first in range(0, len(unit), _QUERIES):
-            some = slice(first, min(len(unit), first + _QUERIES))
+            batch = slice(first, min(len(unit), first + _QUERIES))
             if pool is None:
-                parts = [search(some, 0, candidates)]
+                parts = [search(batch, 0, candidates)]
             else:
-                jobs = [pool.submit(search, some, *borders[part : part + 2]) for part in range(workers)]
+                jobs = [pool.submit(search, batch, *borders[part : part + 2]) for part in range(workers)]
                 parts = [job.result() for job in jobs]
             all_rows, all_best = (np.concatenate([part[which] for part in parts], axis=1) for which in (0, 1))
             order = np.argsort(-all_best, axis=1, kind="stable")[:, :k]
-            rows[some] = np.take_along_axis(all_rows, order, axis=1)
+            rows[batch] = np.take_along_axis(all_rows, order, axis=1)
             best = np.take_along_axis(all_best, order, axis=1)
-            cosines[some] = np.where(np.isfinite(best), np.clip(best, -1.0, 1.0), best)  # rounding goes beyond
+            cosines[batch] = np.where(np.isfinite(best), np.clip(best, -1.0, 1.0), best)  # rounding can exceed 1
     if among is not None:
         rows = np.where(rows >= 0, among[rows], -1)
     return rows, cosines
 
 
 def _leave_out(scores: Vectors, exclude: RowNumbers, first: int, last: int, among: RowNumbers | None) -> None:
-    """Make candidates that are not to be found the worst ones."""
+    """Set the scores of excluded candidates to −∞."""
     places = exclude
     if among is not None:
-        at = np.minimum(np.searchsorted(among, exclude), len(among) - 1)
-        places = np.where(among[at] == exclude, at, -1)
+        position = np.minimum(np.searchsorted(among, exclude), len(among) - 1)
+        places = np.where(among[position] == exclude, position, -1)
     queries, columns = np.nonzero((places >= first) & (places < last))
     scores[queries, places[queries, columns] - first] = -np.inf

@@ -1,4 +1,4 @@
-"""Network: frozen arrays in compressed sparse rows, with the ids that the user gave."""
+"""The arrays of a network in compressed sparse row (CSR) form, with the user's node ids."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Network:
-    """What a `Graph` is: its arrays, what can be read off them, and how they are made of edges and of matrices."""
+    """Base of `Graph`: the CSR arrays, properties computed from them, and constructors from edges and matrices."""
 
     indptr: Integers
     indices: npt.NDArray[np.integer]
@@ -51,7 +51,7 @@ class Network:
         self._freeze()
 
     def _freeze(self) -> None:
-        """Keep views that cannot be written to; whose arrays they are of may still write."""
+        """Replace the arrays with read-only views; the caller can still write through its own references."""
         for name in ("indptr", "indices", "weights", "nodes"):
             array = getattr(self, name)
             if array is not None and array.flags.writeable:
@@ -65,7 +65,7 @@ class Network:
         return f"Graph({', '.join([sizes, *words])})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Return the HTML that a notebook shows."""
         degrees = self.degrees
         facts = {
             "nodes": f"{self.number_of_nodes:,}",
@@ -88,7 +88,7 @@ class Network:
 
     @property
     def is_weighted(self) -> bool:
-        """Whether edges have different weights."""
+        """Whether the edges differ in weight."""
         return self.weights is not None
 
     @property
@@ -98,7 +98,7 @@ class Network:
 
     @property
     def strengths(self) -> npt.NDArray[np.float64]:
-        """The sum of the weights of each node's edges; its degree where there are none."""
+        """The sum of the weights of each node's edges; its degree in a network without weights."""
         if self.weights is None:
             return self.degrees.astype(np.float64)
         strengths = np.zeros(self.number_of_nodes)
@@ -122,21 +122,21 @@ class Network:
         return sha.hexdigest()
 
     def neighbours(self, node: Hashable) -> npt.NDArray[Any]:
-        """The ids of a node's neighbours."""
+        """Return the ids of a node's neighbours."""
         if node not in self.positions:
             raise UnknownNodeError(f"no node has the id {node!r}")
         row = self.positions[node]
-        found: npt.NDArray[Any] = self.nodes[self.indices[self.indptr[row] : self.indptr[row + 1]]]
-        return found
+        neighbours: npt.NDArray[Any] = self.nodes[self.indices[self.indptr[row] : self.indptr[row + 1]]]
+        return neighbours
 
     def without_weights(self) -> Self:
-        """The same network, every edge counting alike."""
+        """Return the same network without edge weights."""
         return self if self.weights is None else replace(self, weights=None)
 
     def add(self, other: Network) -> Self:
-        """The network of both: nodes of this one first, and then those that are new.
+        """Return the union of both networks: the nodes of this one first, then the new ones.
 
-        Edges of both add up their weights, unless neither network has weights.
+        The weights of an edge that is in both are added, unless neither network has weights.
 
         Examples
         --------
@@ -150,14 +150,16 @@ class Network:
         places = dict(self.positions)
         for node in other.nodes.tolist():
             places.setdefault(node, len(places))
-        moved = np.array([places[node] for node in other.nodes.tolist()], dtype=np.int64)
+        other_rows = np.array([places[node] for node in other.nodes.tolist()], dtype=np.int64)
         is_weighted = self.is_weighted or other.is_weighted or self.unit != other.unit
         ends, weights = [], []
-        for graph, rows in ((self, np.arange(self.number_of_nodes)), (other, moved)):
+        for graph, rows in ((self, np.arange(self.number_of_nodes)), (other, other_rows)):
             sources = np.repeat(np.arange(graph.number_of_nodes), graph.degrees)
-            once = np.full(len(sources), True) if graph.directed else sources < graph.indices
-            ends.append((rows[sources[once]], rows[graph.indices[once]]))
-            weights.append(np.full(len(ends[-1][0]), graph.unit) if graph.weights is None else graph.weights[once])
+            is_listed_once = np.full(len(sources), True) if graph.directed else sources < graph.indices
+            ends.append((rows[sources[is_listed_once]], rows[graph.indices[is_listed_once]]))
+            weights.append(
+                np.full(len(ends[-1][0]), graph.unit) if graph.weights is None else graph.weights[is_listed_once]
+            )
         return self._build(
             np.concatenate([pair[0] for pair in ends]), np.concatenate([pair[1] for pair in ends]),
             np.concatenate(weights) if is_weighted else None, as_ids(list(places)), directed=self.directed,
@@ -165,7 +167,7 @@ class Network:
         )  # fmt: skip
 
     def to_scipy(self) -> sp.csr_array:
-        """The adjacency matrix; the network's own arrays, not copies."""
+        """Return the adjacency matrix, which shares the network's arrays."""
         data = np.ones(len(self.indices)) if self.weights is None else self.weights
         shape = (self.number_of_nodes, self.number_of_nodes)
         return sp.csr_array((data, self.indices, self.indptr), shape=shape, copy=False)
@@ -181,27 +183,27 @@ class Network:
         directed: bool = False,
         duplicates: str = "sum",
     ) -> Self:
-        """The network of these edges, sources[i] with targets[i].
+        """Build a network from edges between sources[i] and targets[i].
 
-        Ids may be of any hashable type. Integer ids are put in order, others stand in order of first appearance;
-        `nodes` gives the order instead, and may name nodes without edges.
+        Ids may be of any hashable type. Integer ids are sorted, others keep the order of their first appearance.
+        `nodes` sets a different order, and may include nodes without edges.
         """
         sources, targets = as_ids(sources), as_ids(targets)
         if sources.shape != targets.shape:
             raise GraphError(f"as many sources as targets are needed, got {len(sources):,} and {len(targets):,}")
-        codes, found = _number(np.concatenate((sources, targets)))
+        codes, ids = _number(np.concatenate((sources, targets)))
         if nodes is not None:
             known = as_ids(nodes)
             places = {node: place for place, node in enumerate(known.tolist())}
             if len(places) != len(known):
                 raise GraphError("nodes must not name a node twice")
-            missing = [node for node in found.tolist() if node not in places]
+            missing = [node for node in ids.tolist() if node not in places]
             if missing:
                 raise GraphError(f"nodes must name every node of the edges, {missing[0]!r} is missing")
-            codes = np.array([places[node] for node in found.tolist()], dtype=np.int64)[codes]
-            found = known
+            codes = np.array([places[node] for node in ids.tolist()], dtype=np.int64)[codes]
+            ids = known
         half = len(sources)
-        return cls.from_arcs(codes[:half], codes[half:], weights, found, directed=directed, duplicates=duplicates)
+        return cls.from_arcs(codes[:half], codes[half:], weights, ids, directed=directed, duplicates=duplicates)
 
     @classmethod
     def from_arcs(
@@ -214,10 +216,10 @@ class Network:
         directed: bool = False,
         duplicates: str = "sum",
     ) -> Self:
-        """The network of edges between positions in `nodes`; self-loops are dropped.
+        """Build a network from edges between positions in `nodes`; self-loops are dropped.
 
-        Of edges that are given several times `duplicates` says whether they add up to a weight ("sum"), the first
-        counts ("first"), or they are refused ("error"). In an undirected network an edge and its reverse are one.
+        `duplicates` decides about edges that are given more than once: add their weights ("sum"), keep the first
+        ("first"), or raise an error ("error"). In an undirected network an edge and its reverse are the same edge.
         """
         check_rule(duplicates)
         data = check_weights(weights, len(rows))
@@ -244,37 +246,37 @@ class Network:
         duplicates: str,
         unit: float = 1.0,
     ) -> Self:
-        """The same, with weights that are checked already, and without a word about what adds up."""
+        """Build the network like `from_arcs`, with checked weights and without a warning about duplicates."""
         self_loops = int(np.count_nonzero(rows == columns))
-        found = build_rows(rows, columns, data, len(nodes), directed=directed, adds=duplicates == "sum")
-        if found.repeated and duplicates == "error":
+        compressed = build_rows(rows, columns, data, len(nodes), directed=directed, adds=duplicates == "sum")
+        if compressed.repeated and duplicates == "error":
             raise GraphError(f"no edge must be given twice, but {_name_repeated(rows, columns, nodes, directed)} is")
-        kept = None if found.weights is None else _drop_if_equal(found.weights)
-        if kept is None and data is not None and found.weights is not None and len(found.weights):
-            unit = float(found.weights[0])
+        weights = None if compressed.weights is None else _drop_if_equal(compressed.weights)
+        if weights is None and data is not None and compressed.weights is not None and len(compressed.weights):
+            unit = float(compressed.weights[0])
         return cls(
-            indptr=found.indptr,
-            indices=found.indices,
-            weights=kept,
+            indptr=compressed.indptr,
+            indices=compressed.indices,
+            weights=weights,
             nodes=nodes.copy() if nodes.flags.writeable else nodes,
             directed=directed,
             self_loops=self_loops,
-            duplicates=found.repeated,
+            duplicates=compressed.repeated,
             unit=unit,
         )
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, nodes: Sequence[Hashable] | None = None, directed: bool = False) -> Self:
-        """The network of a square adjacency matrix; ids are 0 … n - 1 unless given.
+        """Build a network from a square adjacency matrix; ids are 0 … n - 1 by default.
 
-        A matrix whose entries are all the same is that of a network without weights.
+        If all entries are equal, the network has no weights.
         """
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise GraphError(f"an adjacency matrix must be square, got shape {tuple(matrix.shape)}")
         if np.issubdtype(matrix.dtype, np.complexfloating):
             raise GraphError(f"an adjacency matrix must be real, got {matrix.dtype}")
         check_places(matrix)
-        matrix = sp.csr_array(matrix)  # in which entries of one place are one
+        matrix = sp.csr_array(matrix)  # which adds duplicate entries
         if not matrix.has_canonical_format:
             matrix = matrix.copy()
             matrix.sum_duplicates()
@@ -287,9 +289,9 @@ class Network:
             if not directed:
                 say_directed()
             triples = sp.coo_array(matrix)
-            kept = np.flatnonzero(triples.data)
-            rows, columns = (coordinates[kept] for coordinates in triples.coords)
-            weights = triples.data[kept]
+            nonzero = np.flatnonzero(triples.data)
+            rows, columns = (coordinates[nonzero] for coordinates in triples.coords)
+            weights = triples.data[nonzero]
         else:
             upper = sp.triu(matrix, format="coo")
             upper.eliminate_zeros()
@@ -301,9 +303,9 @@ class Network:
     def from_biadjacency(
         cls, matrix: Any, *, rows: Sequence[Hashable] | None = None, columns: Sequence[Hashable] | None = None
     ) -> Self:
-        """The network of a biadjacency matrix: an edge between a row and a column for each entry that is not zero.
+        """Build a network from a biadjacency matrix: each non-zero entry is an edge between its row and its column.
 
-        Rows and columns are nodes, with the ids ("row", i) and ("column", j) unless given.
+        Rows and columns are nodes, with the ids ("row", i) and ("column", j) by default.
 
         Examples
         --------
@@ -320,33 +322,33 @@ class Network:
         entries = sp.coo_array(sp.csr_array(matrix))
         ids: list[Hashable] = []
         for given, name, count in ((rows, "row", matrix.shape[0]), (columns, "column", matrix.shape[1])):
-            part = [(name, place) for place in range(count)] if given is None else list(given)
-            if len(part) != count:
-                raise GraphError(f"as many {name} ids as {name}s are needed, got {len(part):,} for {count:,}")
-            ids += part
+            part_ids = [(name, place) for place in range(count)] if given is None else list(given)
+            if len(part_ids) != count:
+                raise GraphError(f"as many {name} ids as {name}s are needed, got {len(part_ids):,} for {count:,}")
+            ids += part_ids
         names = as_ids(ids)
         if len(set(names.tolist())) < len(ids):
             raise GraphError("every row and every column must have an id of its own, but one id stands for two")
-        kept = np.flatnonzero(entries.data)
-        sources, targets = (coordinates[kept].astype(np.int64) for coordinates in entries.coords)
-        weights = entries.data[kept]
+        nonzero = np.flatnonzero(entries.data)
+        sources, targets = (coordinates[nonzero].astype(np.int64) for coordinates in entries.coords)
+        weights = entries.data[nonzero]
         weights, unit = _find_unit(weights)
         graph = cls.from_arcs(sources, targets + matrix.shape[0], weights, names)
         return replace(graph, rows=matrix.shape[0], **unit)
 
 
 DUPLICATES = ("sum", "first", "error")
-"""What can be done about edges that are given several times."""
+"""The rules for edges that are given more than once."""
 
 
 def check_rule(duplicates: str) -> None:
-    """Raise GraphError unless this is what can be done about repeated edges."""
+    """Raise GraphError unless `duplicates` is a known rule for repeated edges."""
     if duplicates not in DUPLICATES:
         raise GraphError(f"duplicates must be one of {', '.join(DUPLICATES)}, got {duplicates!r}")
 
 
 def as_ids(values: Any) -> npt.NDArray[Any]:
-    """Ids as an array of int64 or of objects, each with the type that it came with."""
+    """Convert ids to an array of int64 or of objects; objects keep their Python type."""
     if isinstance(values, np.ndarray) and values.ndim == 1:
         if np.issubdtype(values.dtype, np.integer) and values.dtype != np.uint64:
             return values.astype(np.int64)
@@ -366,22 +368,22 @@ def as_ids(values: Any) -> npt.NDArray[Any]:
 
 
 def _number(ids: npt.NDArray[Any]) -> tuple[Integers, npt.NDArray[Any]]:
-    """A number for each id, and the ids in the order of their numbers."""
+    """Return a number for each id, and the distinct ids in the order of their numbers."""
     if ids.dtype != object:
-        found, codes = np.unique(ids, return_inverse=True)
-        return codes.astype(np.int64, copy=False), found
+        distinct, codes = np.unique(ids, return_inverse=True)
+        return codes.astype(np.int64, copy=False), distinct
     numbers: dict[Hashable, int] = {}
     try:
         codes = np.fromiter((numbers.setdefault(node, len(numbers)) for node in ids), dtype=np.int64, count=len(ids))
     except TypeError as error:
         raise GraphError(f"an id must be hashable: {error}") from error
-    found = np.empty(len(numbers), dtype=object)
-    found[:] = list(numbers)
-    return codes, found
+    distinct = np.empty(len(numbers), dtype=object)
+    distinct[:] = list(numbers)
+    return codes, distinct
 
 
 def check_weights(weights: npt.ArrayLike | None, count: int) -> npt.NDArray[np.float64] | None:
-    """Weights as float64, or None where there are none."""
+    """Check edge weights and return them as float64; None stays None."""
     if weights is None:
         return None
     try:
@@ -397,7 +399,7 @@ def check_weights(weights: npt.ArrayLike | None, count: int) -> npt.NDArray[np.f
 
 
 def _find_unit(weights: npt.NDArray[Any]) -> tuple[npt.NDArray[Any] | None, dict[str, Any]]:
-    """No weights, and the one that all edges have, where they are equal; the weights otherwise."""
+    """Return (None, the common weight as `unit`) if all weights are equal, and otherwise (the weights, {})."""
     if len(weights) == 0 or not bool(np.all(weights == weights[0])):
         return weights, {}
     check_weights(weights[:1], 1)
@@ -409,7 +411,7 @@ def _drop_if_equal(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] 
 
 
 def is_symmetric(matrix: Any) -> bool:
-    """Whether a sparse matrix is its own transpose, duplicates added."""
+    """Whether a sparse matrix equals its transpose, after adding duplicate entries."""
     rows = sp.csr_array(matrix)
     if not rows.has_canonical_format:
         rows = rows.copy()
@@ -421,19 +423,19 @@ def is_symmetric(matrix: Any) -> bool:
 def _name_repeated(
     rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer], nodes: npt.NDArray[Any], directed: bool
 ) -> str:
-    """The ids of an edge that is given several times."""
-    proper = rows != columns
-    rows, columns = rows[proper], columns[proper]
+    """Return the ids of an edge that is given more than once."""
+    is_edge = rows != columns
+    rows, columns = rows[is_edge], columns[is_edge]
     if not directed:
         rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
     order = np.lexsort((columns, rows))
-    same = (np.diff(rows[order]) == 0) & (np.diff(columns[order]) == 0)
-    place = order[int(np.argmax(same))]
+    is_repeated = (np.diff(rows[order]) == 0) & (np.diff(columns[order]) == 0)
+    place = order[int(np.argmax(is_repeated))]
     return f"{nodes[rows[place]]} - {nodes[columns[place]]}"
 
 
 def check_places(matrix: Any) -> None:
-    """Raise GraphError if entries of a sparse matrix lie outside of it: SciPy's own code would end the process."""
+    """Raise GraphError if entries of a sparse matrix lie outside its shape, on which SciPy's C++ code would crash."""
     if getattr(matrix, "format", "") in ("csr", "csc", "bsr"):
         try:
             matrix.check_format(full_check=True)
@@ -442,7 +444,7 @@ def check_places(matrix: Any) -> None:
 
 
 def say_directed() -> None:
-    """Warn that arcs become edges."""
+    """Warn that a directed network is read as undirected."""
     warnings.warn(
         "the network is directed and is read as undirected; directed=True follows its arcs as given",
         ManelaWarning,

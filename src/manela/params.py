@@ -1,6 +1,6 @@
-"""The rules for parameters, in one table: estimators check by it, the command line takes its flags from it.
+"""The table of parameters, from which estimators take their checks and the command line its flags.
 
-NumPy is imported late here: `manela --help` needs the table and not NumPy.
+NumPy is imported lazily here, as `manela --help` needs only the table.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any
 from manela.errors import ParameterError
 
 MOST_PAIRS = 10**15
-"""The largest budget: years of work, and few enough that the iterations of a node are counted exactly."""
+"""The largest budget: years of work; beyond it a float could not count the iterations of a node exactly."""
 
 LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
 WEIGHT_RULE = "finite and above 0 (from 1e-100 to 1e100)"
-"""Of an edge: sums and quotients of such weights are finite too."""
+"""Limits of an edge weight: sums and quotients of weights within them are finite."""
 
 PAIRS_PER_NODE = 7450
-"""Update pairs a node by walks when no budget is given; more cost time, and learn a sparse network too much.
+"""Update pairs per node with walks and without a budget; more cost time, and overfit a sparse network.
 
-It is the number of pairs of places at most 10 apart in 10 walks of 80 nodes, 10·(10·80 − 10·11/2). DeepWalk with such
-walks makes each of them both ways, 14,900; as the window is drawn from 1 to 10, about 8,360 of them.
+It is the number of pairs of positions at most 10 apart in 10 walks of 80 nodes, 10·(10·80 − 10·11/2). DeepWalk with
+such walks uses each pair both ways, 14,900; as it draws the window from 1 to 10, about 8,360 of them.
 """
 
 
@@ -36,20 +36,20 @@ class Parameter:
     Attributes
     ----------
     kind : type
-        int, float, bool, str, or tuple of float: what a value is converted to.
+        The type that a value is converted to: int, float, bool, str, or tuple of float.
     default : object
     rule : str
-        What a value must be, in words.
+        What a value must be, as text for error messages.
     holds : callable
-        Whether a value is that.
+        Returns whether a value satisfies the rule.
     help : str
-        What it is for.
+        One sentence on its purpose.
     conversion : callable, optional
-        How a value becomes a setting, where that is not by `kind` with None kept.
+        Converts a value to a setting; by default `kind`, with None unchanged.
     setting : str, optional
-        The name of the setting, where it is not that of the parameter.
+        The name of the setting, if it differs from that of the parameter.
     choices : tuple of str
-        All values there are, where they are few.
+        The allowed values, if they can be listed.
     decides_vectors : bool
         Whether the vectors depend on it.
     """
@@ -65,7 +65,7 @@ class Parameter:
     decides_vectors: bool = True
 
     def convert(self, value: Any) -> Any:
-        """The setting that a value stands for."""
+        """Return the setting for a value."""
         if self.conversion is not None:
             return self.conversion(value)
         return None if value is None else self.kind(value)
@@ -115,10 +115,10 @@ def _as_seed(random_state: Any) -> int:
     return seed_of(random_state)
 
 
-def _one_of(choices: tuple[str, ...], purpose: str, **more: Any) -> Parameter:
-    """A parameter with few values, of which the first is the default."""
+def _one_of(choices: tuple[str, ...], purpose: str, **options: Any) -> Parameter:
+    """Return a parameter whose value is one of `choices`; the first is the default."""
     rule = f"one of {', '.join(choices)}"
-    return Parameter(str, choices[0], rule, lambda x: x in choices, purpose, choices=choices, **more)
+    return Parameter(str, choices[0], rule, lambda x: x in choices, purpose, choices=choices, **options)
 
 
 DEFAULT_RATIOS = (0.5, 0.5)
@@ -212,7 +212,7 @@ LEARNING: dict[str, Parameter] = {
         "By messages and without a budget, how many times as many rounds as usual on a dense network.",
     ),
 }
-"""What is learned, and how much work goes into it."""
+"""Parameters that define what is learned, and the budget."""
 
 RUNNING: dict[str, Parameter] = {
     "random_state": Parameter(
@@ -236,7 +236,7 @@ RUNNING: dict[str, Parameter] = {
     ),
     "engine": _one_of(
         ("auto", "cpu", "gpu", "ray"),
-        "Who runs the rounds; auto takes a GPU if one is there and worth it.",
+        "What runs the rounds; auto takes a GPU if there is one and it is faster.",
         decides_vectors=False,
     ),
     "snapshot": _one_of(
@@ -260,7 +260,7 @@ RUNNING: dict[str, Parameter] = {
         decides_vectors=False,
     ),
 }
-"""With which draws, and where."""
+"""Parameters of a run that are not about learning: the seed, and the engine with its resources."""
 
 WALKING: dict[str, Parameter] = {
     "walks": Parameter(int, 10, "a whole number from 1 to 10^6", _whole(1, 10**6), "Walks from each node (γ)."),
@@ -270,7 +270,7 @@ WALKING: dict[str, Parameter] = {
         float, 1.0, "a number from 0.001 to 1000", _is_bias, "How unlikely a walk is to leave what lies around."
     ),
 }
-"""Of DeepWalk and node2vec only."""
+"""Parameters of DeepWalk and node2vec only."""
 
 FACTORISING: dict[str, Parameter] = {
     "order": Parameter(int, 10, "a whole number from 2 to 1000", _whole(2, 1000), "Terms of ProNE's filter."),
@@ -296,26 +296,26 @@ FACTORISING: dict[str, Parameter] = {
         "Eigenpairs by which NetMF approximates the network (h); None for the exact product.",
     ),
 }
-"""Of ProNE and NetMF only."""
+"""Parameters of ProNE and NetMF only."""
 
 PAPER: dict[str, Any] = {"exchange": "walks", "frequency": 1.0, "start": "random", "smooth": False}
-"""The settings of the paper, where they are not the defaults."""
+"""The settings of the paper that differ from the defaults."""
 
 THOROUGH: dict[str, Any] = {"learning_rate": 0.0125, "patience": 8.0}
-"""The best vectors that patience buys, where that is not the defaults."""
+"""Settings for the best vectors at the price of a longer run."""
 PRESETS: dict[str, dict[str, Any]] = {"paper": PAPER, "thorough": THOROUGH}
-"""Settings that have a name: a flag of the command and a method of the estimator."""
+"""Named settings: each is a flag of the command and a method of the estimator."""
 
 READING: dict[str, Parameter] = {
     "directed": Parameter(bool, False, "True or False", _is_flag, "Follow arcs as given, rather than both ways."),
 }
-"""How a network is read, where an estimator says it."""
+"""Parameters of estimators that decide how a network is read."""
 
 PARAMETERS: dict[str, Parameter] = {**LEARNING, **RUNNING, **WALKING, **FACTORISING, **READING}
 
 
 def default(name: str) -> Any:
-    """The default of a parameter."""
+    """Return the default of a parameter."""
     return PARAMETERS[name].default
 
 
@@ -327,7 +327,7 @@ def check(name: str, value: Any) -> None:
 
 
 def count_jobs(n_jobs: int | None) -> int:
-    """The number of threads that `n_jobs` stands for."""
+    """Return the number of threads for `n_jobs`."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if n_jobs is None:
         return cores

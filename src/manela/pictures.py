@@ -1,4 +1,4 @@
-"""Small pictures for notebooks: as HTML without any library, and as plots of matplotlib."""
+"""Small pictures for notebooks, as HTML or as matplotlib plots."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Points = npt.NDArray[np.floating]
 
 _COLOURS = ("#2a6f97", "#e07a1f", "#3a8f5c", "#8e5aa8", "#b8323c", "#c9a227", "#4aa3a2", "#7a5c3e")
 _MOST_POINTS = 800
-"""Points of a picture in HTML; more make notebooks large."""
+"""Most points in an HTML picture; more make notebooks large."""
 _MOST_PLOTTED = 5000
-"""Nodes of a plot by t-SNE, which is slow for more."""
+"""Most nodes in a t-SNE plot; t-SNE is slow with more."""
 _FEWEST = 8
-"""Nodes from which on t-SNE has something to spread."""
+"""Fewest nodes for t-SNE; below it principal components are shown."""
 _MOST_LABELS = 12
-"""Labels that get a colour and a place in the legend; others are grey."""
+"""Most labels with a colour and a legend entry; the others are grey."""
 _WIDTH, _HEIGHT, _CAPTION = 240, 120, 16
 
 
 def show_facts(title: str, facts: Mapping[str, str], picture: str) -> str:
-    """HTML with a title, names and values, and a picture beside them."""
+    """Return HTML with a title, a table of names and values, and a picture beside it."""
     rows = "".join(
         f"<tr><td style='text-align:left'>{escape(name)}</td><td style='text-align:right'>{escape(value)}</td></tr>"
         for name, value in facts.items()
@@ -38,15 +38,15 @@ def show_facts(title: str, facts: Mapping[str, str], picture: str) -> str:
 
 
 def draw_degrees(degrees: npt.NDArray[np.integer]) -> str:
-    """SVG bars: how many nodes have a degree of 1, 2 to 3, 4 to 7, and so on, by a logarithmic scale."""
+    """Return an SVG histogram of degrees: 1, 2 to 3, 4 to 7, and so on, with a logarithmic scale."""
     present = degrees[degrees > 0]
     groups = np.bincount(np.log2(present).astype(np.int64)) if len(present) else np.zeros(1, np.int64)
     first = int(np.argmax(groups > 0))
     groups = groups[first:]
     heights = np.log1p(groups) / max(float(np.log1p(groups.max())), 1e-9) * (_HEIGHT - _CAPTION)
-    wide = _WIDTH / len(groups)
+    width = _WIDTH / len(groups)
     bars = "".join(
-        f"<rect x='{place * wide + 1:.1f}' y='{_HEIGHT - _CAPTION - height:.1f}' width='{max(1.0, wide - 2):.1f}' "
+        f"<rect x='{place * width + 1:.1f}' y='{_HEIGHT - _CAPTION - height:.1f}' width='{max(1.0, width - 2):.1f}' "
         f"height='{height:.1f}' fill='{_COLOURS[0]}'>"
         f"<title>degree {2 ** (first + place)} to {2 ** (first + place + 1) - 1}: {count:,} nodes</title></rect>"
         for place, (height, count) in enumerate(zip(heights.tolist(), groups.tolist(), strict=True))
@@ -59,7 +59,7 @@ def draw_degrees(degrees: npt.NDArray[np.integer]) -> str:
 
 
 def draw_points(vectors: Points) -> str:
-    """SVG dots: directions of vectors on the plane in which they vary most, of some hundreds of them."""
+    """Return an SVG scatter plot of some hundreds of vectors: two principal components of their directions."""
     chosen = vectors[:: max(1, -(-len(vectors) // _MOST_POINTS))]
     points = _flatten(chosen)
     low, high = points.min(axis=0), points.max(axis=0)
@@ -71,7 +71,7 @@ def draw_points(vectors: Points) -> str:
 
 
 def plot_vectors(vectors: Points, labels: Any = None, method: str = "tsne", axes: Any = None) -> Any:
-    """Draw vectors on a plane by matplotlib, a colour for each label; returns the axes."""
+    """Draw vectors on a plane with matplotlib, one colour per label, and return the axes."""
     if method not in ("tsne", "pca"):
         raise ParameterError(f"method must be 'tsne' or 'pca', got {method!r}.")
     names = None if labels is None else np.array([str(label) for label in np.asarray(labels).tolist()], dtype=object)
@@ -87,9 +87,9 @@ def plot_vectors(vectors: Points, labels: Any = None, method: str = "tsne", axes
     frequent = np.argsort(-np.asarray(counts), kind="stable").tolist()
     for place, number in enumerate([*sorted(frequent[:_MOST_LABELS]), *frequent[_MOST_LABELS:]]):
         chosen = slice(None) if names is None else names == kinds[number]
-        shown = place < _MOST_LABELS
-        colour = _COLOURS[place % len(_COLOURS)] if shown else "#b0b0b0"
-        label = str(kinds[number]) if shown and names is not None else None
+        has_colour = place < _MOST_LABELS
+        colour = _COLOURS[place % len(_COLOURS)] if has_colour else "#b0b0b0"
+        label = str(kinds[number]) if has_colour and names is not None else None
         axes.scatter(*points[chosen].T, s=9, color=colour, linewidths=0, alpha=0.8, label=label)
     axes.set(xticks=[], yticks=[], title=f"{len(points):,} nodes by {'t-SNE' if method == 'tsne' else 'PCA'}")
     axes.spines[:].set_visible(False)
@@ -99,7 +99,7 @@ def plot_vectors(vectors: Points, labels: Any = None, method: str = "tsne", axes
 
 
 def _flatten(vectors: Points) -> Points:
-    """The first two principal components of the vectors' directions."""
+    """Return the first two principal components of the directions of the vectors."""
     directions = _unit(vectors)
     centred = directions - directions.mean(axis=0)
     _, _, components = np.linalg.svd(centred, full_matrices=False)

@@ -1,4 +1,4 @@
-"""Files that nobody but their owner may read or write: keys, edges, vectors."""
+"""Files that only their owner may read or write: keys, edges, vectors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from manela.errors import AgentError, OutputError
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder, or take one that is there, and let its owner alone into it."""
+    """Create a folder if it does not exist, and restrict it to its owner."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
@@ -20,7 +20,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 def open_private(path: Path, mode: str) -> IO[str]:
-    """Open a text file to write or to append to, for its owner alone; a symbolic link is not followed."""
+    """Open a text file for writing or appending, restricted to its owner; a symbolic link is not followed."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | (os.O_APPEND if mode == "a" else os.O_TRUNC)
     try:
         handle = os.open(path, flags, 0o600)
@@ -30,9 +30,9 @@ def open_private(path: Path, mode: str) -> IO[str]:
 
 
 def create_private(path: Path) -> None:
-    """Make an empty file for its owner alone, if there is none; a symbolic link is refused.
+    """Create an empty file restricted to its owner, if there is none; a symbolic link is refused.
 
-    One that is there is not opened: closing it would drop the locks that SQLite has on it in this process.
+    An existing file is not opened: closing it would drop the locks that SQLite holds on it in this process.
     """
     if path.is_symlink():
         raise AgentError(f"{path}: is a symbolic link, which is not followed; put the file itself there")
@@ -49,12 +49,12 @@ def create_private(path: Path) -> None:
 def check_private(path: Path) -> None:
     """Refuse a file that others can read or write."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError as error:
         raise AgentError(f"{path}: cannot be read: {error.strerror or error}") from error
-    if stat.S_ISLNK(found.st_mode):
+    if stat.S_ISLNK(status.st_mode):
         raise AgentError(f"{path}: is a symbolic link, which is not followed; put the file itself there")
-    if found.st_mode & 0o077:
+    if status.st_mode & 0o077:
         raise AgentError(
-            f"{path}: others can read it (mode {found.st_mode & 0o777:04o}); keep them out with `chmod 600 {path}`"
+            f"{path}: others can read it (mode {status.st_mode & 0o777:04o}); keep them out with `chmod 600 {path}`"
         )

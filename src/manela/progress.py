@@ -1,4 +1,4 @@
-"""What a run tells while it runs."""
+"""The progress that a run reports."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands.
+    """The state of a run after a round.
 
     Attributes
     ----------
     round, rounds : int
-        Rounds done, and how many there are.
+        Rounds done, and the total.
     pairs : int
-        Update pairs made since the run began or was resumed.
+        Update pairs since the run started or was resumed.
     seconds : float
-        Time since then.
+        Running time since then.
     seconds_left : float
-        How long the rest takes at the speed so far.
+        Estimated time to the end at the average speed so far.
     learning_rate : float
         α of the last round.
     objective : float
-        Equation 1 of the paper for each update pair, estimated on a fixed sample; grows towards 0.
+        Equation 1 of the paper per update pair, estimated on a fixed sample; rises towards 0.
     """
 
     round: int
@@ -36,11 +36,11 @@ class Progress:
 
     @property
     def pairs_per_second(self) -> float:
-        """Update pairs a second so far."""
+        """Average number of update pairs per second so far."""
         return self.pairs / self.seconds if self.seconds > 0 else 0.0
 
 
 Reporter = Callable[[Progress], None]
 
 DownloadReporter = Callable[[int, int], None]
-"""Called with the bytes that have come, and with how many there are, 0 if that is not known."""
+"""Called with the bytes received so far and the total, which is 0 if unknown."""

@@ -1,4 +1,4 @@
-"""Counter-based random numbers: a draw is a hash of a key and a number, so it has no state and no order.
+"""Counter-based random numbers: a draw is a hash of a key and a number, so there is no state and no order.
 
 Every kernel draws by the same three functions, `mix`, `derive` and `scale_to`; these are their NumPy definitions.
 All arithmetic is on unsigned 64-bit integers and wraps around.
@@ -19,7 +19,7 @@ FIRST_FACTOR = 0xBF58476D1CE4E5B9
 SECOND_FACTOR = 0x94D049BB133111EB
 
 ROUNDS, PHASES, VECTORS, CONTEXTS, OBJECTIVE, WALKS, ORDERS, NEGATIVES = range(8)
-"""What a run draws for; each has keys of its own."""
+"""The purposes of draws; each has its own key."""
 
 
 @np.errstate(over="ignore")
@@ -33,7 +33,7 @@ def mix(words: Any) -> Words:
 
 @np.errstate(over="ignore")
 def derive(keys: Any, numbers: Any) -> Words:
-    """The draw with this number under this key; a draw may be a key in its turn.
+    """Return the draw with this number under this key; a draw may itself serve as a key.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def derive(keys: Any, numbers: Any) -> Words:
 
 
 def derive_key(seed: int, purpose: int) -> int:
-    """The key under which a run with this seed draws for this purpose."""
+    """Return the key under which a run with this seed draws for this purpose."""
     return int(derive(derive(seed, 0), purpose))
 
 
@@ -57,8 +57,8 @@ def scale_to(draws: Any, size: Any) -> Words:
     draws_high, draws_low = draws >> half, draws & low
     size_high, size_low = size >> half, size & low
     middle = draws_high * size_low + ((draws_low * size_low) >> half)
-    other = draws_low * size_high + (middle & low)
-    high: Words = draws_high * size_high + (middle >> half) + (other >> half)
+    cross = draws_low * size_high + (middle & low)
+    high: Words = draws_high * size_high + (middle >> half) + (cross >> half)
     return high
 
 
@@ -68,7 +68,7 @@ def scale_to_unit(draws: Words) -> npt.NDArray[np.float64]:
 
 
 def draw_phases(seed: int, nodes: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
-    """One number in [0, 1) for each node: where in the rounds its iterations begin."""
+    """Return one number in [0, 1) for each node: the phase of its iterations."""
     return scale_to_unit(derive(derive_key(seed, PHASES), nodes))
 
 
@@ -83,7 +83,7 @@ def draw_vectors(seed: int, nodes: npt.NDArray[np.integer], out: npt.NDArray[np.
 
 
 def seed_of(random_state: Any) -> int:
-    """The seed that a `random_state` stands for: an integer, None for a new seed, or a NumPy generator to draw it."""
+    """Return the seed for a `random_state`: an integer, None for a new seed, or a NumPy generator to draw it from."""
     if random_state is None:
         return secrets.randbits(63)
     if isinstance(random_state, np.random.Generator):

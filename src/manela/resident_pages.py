@@ -1,4 +1,4 @@
-"""Pages: gives back memory that only mirrors a file or shared memory, and comes again when it is needed."""
+"""Releases resident memory pages that only mirror a file or shared memory; they reload on use."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _DONTNEED = 4
 
 
 def drop_pages(belongs: Callable[[str], bool], shared: bool = False) -> None:
-    """Give back the pages of files whose names these are; nothing is lost, and where a system cannot, nothing happens.
+    """Release the pages of files for whose path `belongs` is True; no data is lost, and unsupported systems do nothing.
 
-    Of files that are mapped privately, only what was never written is given back. With `shared` it is those that are
-    mapped to be shared, whose content is elsewhere whether written or not.
+    Private mappings are released only if they were never written. With `shared`, shared mappings are released instead,
+    whose content is stored elsewhere whether written or not.
     """
     with contextlib.suppress(OSError, AttributeError, ValueError):
         library = ctypes.CDLL(None, use_errno=True)
@@ -23,29 +23,29 @@ def drop_pages(belongs: Callable[[str], bool], shared: bool = False) -> None:
 
 
 def _find_shared(belongs: Callable[[str], bool]) -> list[tuple[int, int]]:
-    found = []
+    ranges = []
     for line in Path("/proc/self/maps").read_text().splitlines():
-        place, rights, _, _, _, *name = line.split()
-        if name and rights[3] == "s" and belongs(name[0]):
-            found.append(_ends(place))
-    return found
+        addresses, permissions, _, _, _, *name = line.split()
+        if name and permissions[3] == "s" and belongs(name[0]):
+            ranges.append(_ends(addresses))
+    return ranges
 
 
 def _find_private(belongs: Callable[[str], bool]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    place, clean = "", False
+    ranges: list[tuple[int, int]] = []
+    addresses, is_clean = "", False
     for line in [*Path("/proc/self/smaps").read_text().splitlines(), "0-0 ---p"]:
-        head, *rest = line.split()
-        if not head.endswith(":"):
-            if place and clean:
-                found.append(_ends(place))
-            place = head if len(rest) == 5 and rest[0][3] == "p" and belongs(rest[4]) else ""
-            clean = True
-        elif head in ("Anonymous:", "Shared_Dirty:"):
-            clean = clean and rest[0] == "0"
-    return found
+        first_word, *words = line.split()
+        if not first_word.endswith(":"):
+            if addresses and is_clean:
+                ranges.append(_ends(addresses))
+            addresses = first_word if len(words) == 5 and words[0][3] == "p" and belongs(words[4]) else ""
+            is_clean = True
+        elif first_word in ("Anonymous:", "Shared_Dirty:"):
+            is_clean = is_clean and words[0] == "0"
+    return ranges
 
 
-def _ends(place: str) -> tuple[int, int]:
-    first, last = place.split("-")
+def _ends(addresses: str) -> tuple[int, int]:
+    first, last = addresses.split("-")
     return int(first, 16), int(last, 16)

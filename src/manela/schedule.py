@@ -1,4 +1,4 @@
-"""When each node does its iterations, and at what learning rate."""
+"""The schedule of a run: how many iterations each node does in each round, and at what learning rate."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:  # a host has no Graph, and should not pay for SciPy
     from manela.graph import Graph
 
 FINAL_RATE = 1e-4
-"""What is left of the learning rate in the last round."""
+"""Learning rate of the last round, as a fraction of the first; larger, and vectors settle less."""
 GROWN = 1.0
-"""By messages, how far vectors lie from their mean when the learning rate begins to fall; later is learned too much."""
+"""With messages, how far vectors lie from their mean when the learning rate begins to fall; larger overfits."""
 STEADY = 1.5
-"""By messages, by how much of itself a round may push back what all vectors have in common.
+"""With messages, by what fraction of itself one round may push back the mean of all vectors.
 
-All nodes are pushed by the same negatives, which are a round old. From 2 on the mean of all vectors swings further with
-every round; a smaller one makes more rounds of the same work.
+All nodes are pushed by the same negatives, which are one round old. At 2 or more the mean of all vectors oscillates
+with growing amplitude; a smaller value splits the same work into more rounds.
 """
 MOST_PAIRS_PER_ROUND = 60
-"""By messages, update pairs a node in a round; with more, what a node reads of others is older."""
+"""With messages, most update pairs per node and round; with more, a node reads older vectors of others."""
 
 _MANY_NODES = 100_000
 _LONGEST_GROWTH = 3000
-"""Pairs a node after which the learning rate falls in any case."""
+"""Pairs per node after which the learning rate falls in any case; larger lets slow vectors grow for longer."""
 _USUAL_GROWTH = 400
-"""Pairs a node until vectors have grown on most networks, to reckon with."""
+"""Pairs per node until vectors have grown on most networks; used only to estimate the length of a run."""
 _PAIRS_PER_NEIGHBOUR, _FEWEST_PAIRS, _MOST_PAIRS = 10.5, 720, 1800
-"""Pairs a node while the rate falls: more on dense networks, where there is more to learn before it is too much."""
-# with patience these grow by its first power, by its root, and by its first power: sparse networks gain less by it
+"""Pairs per node while the rate falls: more on dense networks, which overfit later."""
+# patience multiplies the first and the last, its square root the second: sparse networks gain less from it
 
 
 @dataclass(frozen=True)
@@ -48,19 +48,19 @@ class Schedule:
     Attributes
     ----------
     iterations : array of shape (n,)
-        c, the iterations of each node in `spread_over` rounds; need not be whole.
+        c, the iterations of each node in `spread_over` rounds; need not be integers.
     phases : array of shape (n,)
-        Where between two iterations each node begins, in [0, 1).
+        The fraction of an iteration with which each node begins, in [0, 1).
     rounds : int
-        R, all rounds if the rate falls from `falls_at` on.
+        R, the total number of rounds if the rate falls from `falls_at` on.
     learning_rate : float
         α of the first round.
     falls_at : int
-        The round from which the rate falls; the latest one, while that is not known.
+        The round from which the rate falls; the latest possible one while it is not known.
     falling : int, or None
-        Rounds in which the rate falls, where that decides how many there are in all.
+        Number of rounds in which the rate falls, if that decides the total.
     spread_over : int, or None
-        Rounds over which `iterations` are spread; all of them if None.
+        Number of rounds over which `iterations` are spread; all rounds if None.
     """
 
     iterations: npt.NDArray[np.float64]
@@ -72,44 +72,44 @@ class Schedule:
     spread_over: int | None = None
 
     def counts(self, number: int, nodes: slice = slice(None)) -> npt.NDArray[np.int64]:
-        """k_t(v), the iterations of each node in this round, or of some nodes."""
+        """Return k_t(v), the iterations in this round of each of `nodes`, all by default."""
         return self._count_begun(number + 1, nodes) - self._count_begun(number, nodes)
 
     @property
     def most_iterations(self) -> int:
-        """More than any node has in a round."""
+        """An upper bound of the iterations of any node in a round."""
         return int(self.iterations.max() / (self.spread_over or self.rounds)) + 2
 
     def rate(self, number: int) -> float:
-        """α_t, which stays until `falls_at` and then falls linearly."""
+        """Return α_t, which is constant until `falls_at` and then falls linearly."""
         falling = self.rounds - self.falls_at
         done = max(0, number - self.falls_at) / (falling - 1) if falling > 1 else 0.0
         return self.learning_rate * (1.0 - (1.0 - FINAL_RATE) * done)
 
     def has_work_of(self, other: Schedule) -> bool:
-        """Whether nodes have the same iterations as by another in every round, whatever the learning rate."""
+        """Whether both schedules have the same iterations in every round, whatever the learning rate."""
         same = self.iterations is other.iterations and self.phases is other.phases
         return same and (self.spread_over or self.rounds) == (other.spread_over or other.rounds)
 
     def fall(self, number: int) -> Schedule:
-        """The same with a rate that falls from this round on."""
+        """Return the schedule with a rate that falls from this round on."""
         return replace(self, falls_at=number, rounds=self.rounds if self.falling is None else number + self.falling)
 
     def expect_rounds(self, number: int) -> int:
-        """About how many rounds there will be, if the rate does not fall yet in this one."""
+        """Estimate the total number of rounds if the rate does not fall yet in this one."""
         return self.rounds if self.falling is None else min(self.rounds, number + self.falling)
 
     def map(self, convert: Callable[[Any], Any]) -> Schedule:
-        """The same with the arrays of nodes converted: sent to a card, say, or put into another order."""
+        """Return the schedule with its arrays converted, for example copied to a GPU or reordered."""
         return replace(self, iterations=convert(self.iterations), phases=convert(self.phases))
 
     def begun(self, number: Any, nodes: slice = slice(None)) -> Any:
-        """The iterations that each node has begun before a round, and a part of one; those that are whole count.
+        """Return c·t/R + phase for each node, whose integer part is the number of iterations begun before a round.
 
-        `number` may be a column of rounds. Arrays of NumPy and tensors are computed alike, with the same bits.
+        `number` may be a column of rounds. NumPy arrays and tensors give the same bits.
         """
         begun = self.iterations[nodes] * number
-        # by a plain number torch multiplies with its inverse, which rounds otherwise
+        # torch divides by a Python number by multiplying with its inverse, which rounds differently
         begun /= self.iterations[:1] * 0.0 + (self.spread_over or self.rounds)
         begun += self.phases[nodes]
         return begun
@@ -121,20 +121,20 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Basis:
-    """What a schedule is made of.
+    """The facts about a network from which a schedule is computed.
 
     Attributes
     ----------
     weights : array of float64, shape (n,)
-        What the iterations of each node that is scheduled are proportional to: strength^frequency.
+        strength^frequency of each scheduled node, to which its iterations are proportional.
     numbers : array of int, shape (n,)
-        What the draws of these nodes go by.
+        The number of each scheduled node, which seeds its draws.
     total : float
-        The sum of the weights of all nodes of the network; exact and then rounded, so that the order does not matter.
+        The sum of the weights of all nodes of the network; summed exactly and then rounded, so order does not matter.
     nodes : int
-        All nodes of the network.
+        Number of nodes of the whole network.
     degree : float
-        The mean degree of those that have neighbours.
+        The mean degree of nodes that have neighbours.
     """
 
     weights: npt.NDArray[np.float64]
@@ -145,9 +145,9 @@ class Basis:
 
 
 def plan(graph: Graph, settings: Settings, pairs: int | None, share: npt.NDArray[np.float64] | None = None) -> Schedule:
-    """The schedule of all nodes of a graph; `share` scales the iterations of each node, which is 1 by default.
+    """Return the schedule of all nodes of a graph; `share` scales the iterations of each node, 1 by default.
 
-    `pairs` is how many there are in all; None, by messages, for as many as the network asks for.
+    `pairs` is the total number of update pairs; with messages, None chooses it by the network.
     """
     weights = weigh(graph.strengths, settings)
     basis = Basis(weights, np.arange(len(weights)), math.fsum(weights), len(weights), find_degree(graph))
@@ -158,27 +158,27 @@ def plan(graph: Graph, settings: Settings, pairs: int | None, share: npt.NDArray
 
 
 def plan_nodes(basis: Basis, settings: Settings, pairs: int | None) -> Schedule:
-    """Spread the update pairs of a network over some of its nodes by strength^frequency, and over rounds evenly."""
+    """Return the schedule of some nodes of a network: pairs by strength^frequency, spread evenly over the rounds."""
     if settings.exchange == "walks":
         rounds = settings.rounds or default_rounds(basis.nodes)
         return spread(basis, settings, pairs or PAIRS_PER_NODE * basis.nodes, rounds)
-    a_round = count_pairs_per_round(settings)
+    pairs_per_round = count_pairs_per_round(settings)
     if pairs is None:
-        falling = math.ceil(choose_falling(basis.degree, settings) / a_round)
-        growing = math.ceil(_LONGEST_GROWTH / a_round)
-        schedule = spread(basis, settings, round(a_round * basis.nodes), growing + falling)
+        falling = math.ceil(choose_falling(basis.degree, settings) / pairs_per_round)
+        growing = math.ceil(_LONGEST_GROWTH / pairs_per_round)
+        schedule = spread(basis, settings, round(pairs_per_round * basis.nodes), growing + falling)
         return replace(schedule, falls_at=growing, falling=falling, spread_over=1)
-    rounds = settings.rounds or max(1, math.ceil(pairs / (a_round * basis.nodes)))
+    rounds = settings.rounds or max(1, math.ceil(pairs / (pairs_per_round * basis.nodes)))
     return replace(spread(basis, settings, pairs, rounds), falls_at=rounds // 2)
 
 
 def weigh_nodes(graph: Graph, settings: Settings) -> npt.NDArray[np.float64]:
-    """What the iterations of each node are proportional to: strength^frequency, 0 without neighbours."""
+    """Return strength^frequency of each node, to which its iterations are proportional; 0 without neighbours."""
     return weigh(graph.strengths, settings)
 
 
 def weigh(strengths: npt.NDArray[np.float64], settings: Settings) -> npt.NDArray[np.float64]:
-    """The same for nodes of these strengths."""
+    """Return strength^frequency for these strengths; 0 for a strength of 0."""
     if settings.frequency == 1.0:
         return strengths
     weights: npt.NDArray[np.float64] = np.where(strengths > 0, strengths**settings.frequency, 0.0)
@@ -186,14 +186,14 @@ def weigh(strengths: npt.NDArray[np.float64], settings: Settings) -> npt.NDArray
 
 
 def find_degree(graph: Graph) -> float:
-    """The mean degree of nodes that have neighbours."""
+    """Return the mean degree of nodes that have neighbours."""
     return len(graph.indices) / max(1, int(np.count_nonzero(graph.degrees)))
 
 
 def count_pairs_per_round(settings: Settings) -> float:
-    """By messages, update pairs a node in a round: few enough that the mean of all vectors stays where it is.
+    """Return the update pairs per node and round with messages: few enough that the mean of all vectors is stable.
 
-    It is pushed back by α·(κ − 1)/2 of itself for each pair, as half of what is pushed away comes back from targets.
+    Each pair pushes the mean back by α·(κ − 1)/2 of itself, as targets return half of the push.
 
     Examples
     --------
@@ -206,13 +206,13 @@ def count_pairs_per_round(settings: Settings) -> float:
 
 
 def choose_falling(degree: float, settings: Settings) -> float:
-    """Pairs a node while the learning rate falls, by the mean degree of nodes that have neighbours."""
+    """Return the pairs per node while the rate falls, given the mean degree of nodes that have neighbours."""
     fewest, patience = _FEWEST_PAIRS * math.sqrt(settings.patience), settings.patience
     return min(_MOST_PAIRS * patience, max(fewest, _PAIRS_PER_NEIGHBOUR * patience * degree))
 
 
 def spread(basis: Basis, settings: Settings, pairs: int, rounds: int) -> Schedule:
-    """The schedule of some nodes of a network that makes so many update pairs in so many rounds."""
+    """Return the schedule of some nodes of a network whose nodes make `pairs` update pairs in `rounds` rounds."""
     return Schedule(
         iterations=basis.weights * (pairs / sum(settings.targets_by_hop) / (basis.total or 1.0)),
         phases=draw_phases(settings.seed, basis.numbers),
@@ -222,30 +222,32 @@ def spread(basis: Basis, settings: Settings, pairs: int, rounds: int) -> Schedul
 
 
 def default_rounds(nodes: int) -> int:
-    """300; more on a large network, where a round is long anyway and then moves, and stages, fewer rows."""
+    """Return 300, or 1000 on a large network, where shorter rounds move and stage fewer vectors each."""
     return 1000 if nodes >= _MANY_NODES else 300
 
 
 def count_rounds(graph: Graph, settings: Settings) -> int:
-    """The rounds of a run, for a budget that is not a time; the most that there may be, where there is no budget."""
+    """Return the rounds of a run whose budget is not a time; without a budget, the largest possible number."""
     if settings.rounds is not None:
         return settings.rounds
     if settings.exchange == "walks":
         return default_rounds(graph.number_of_nodes)
-    a_round = count_pairs_per_round(settings)
+    pairs_per_round = count_pairs_per_round(settings)
     if has_budget(settings):
-        return max(1, math.ceil(count_pairs(graph, settings) / (a_round * graph.number_of_nodes)))
-    return math.ceil(choose_falling(find_degree(graph), settings) / a_round) + math.ceil(_LONGEST_GROWTH / a_round)
+        return max(1, math.ceil(count_pairs(graph, settings) / (pairs_per_round * graph.number_of_nodes)))
+    return math.ceil(choose_falling(find_degree(graph), settings) / pairs_per_round) + math.ceil(
+        _LONGEST_GROWTH / pairs_per_round
+    )
 
 
 def has_budget(settings: Settings) -> bool:
-    """Whether it is known before a run how many update pairs it will be of."""
-    given = (settings.pairs, settings.updates, settings.rounds, settings.max_seconds)
-    return settings.exchange == "walks" or any(value is not None for value in given)
+    """Whether the length of a run is known before it starts."""
+    budgets = (settings.pairs, settings.updates, settings.rounds, settings.max_seconds)
+    return settings.exchange == "walks" or any(value is not None for value in budgets)
 
 
 def choose_pairs(settings: Settings, nodes: int) -> int | None:
-    """The update pairs of a run over so many nodes whose budget is given as pairs or rounds; None without a budget."""
+    """Return the update pairs of a run with a budget of pairs or rounds; None without a budget."""
     if settings.pairs is not None:
         return settings.pairs
     if settings.exchange == "walks":
@@ -254,13 +256,13 @@ def choose_pairs(settings: Settings, nodes: int) -> int | None:
 
 
 def count_pairs(graph: Graph, settings: Settings) -> int:
-    """The update pairs of the whole run, for a budget that is not a time; about how many, where there is no budget."""
+    """Return the update pairs of a run whose budget is not a time; an estimate if there is no budget."""
     if settings.updates is not None:
         pairs = settings.updates * len(graph.indices) / settings.window * sum(settings.targets_by_hop)
         if pairs > MOST_PAIRS:
             raise ParameterError(f"updates must come to at most {MOST_PAIRS:.0e} update pairs, got {pairs:.1e}.")
         return max(1, round(pairs))
-    given = choose_pairs(settings, graph.number_of_nodes)
-    if given is not None:
-        return given
+    chosen = choose_pairs(settings, graph.number_of_nodes)
+    if chosen is not None:
+        return chosen
     return round((_USUAL_GROWTH + choose_falling(find_degree(graph), settings)) * graph.number_of_nodes)

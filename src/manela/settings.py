@@ -11,12 +11,12 @@ from manela.errors import ParameterError
 from manela.params import DEFAULT_RATIOS, LEARNING, PARAMETERS, RUNNING, check, count_jobs, default
 
 _MOST_COMMON = 1 << 23
-"""Numbers in one block of the common negatives of a round; there are up to 32 blocks, each kept twice."""
+"""Most numbers in a block of common negatives; there are up to 32 blocks, stored twice, so larger takes more memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Checked parameters of a run; `threads` is how many to use, `requested_threads` how many the user asked for."""
+    """Checked parameters of a run; `threads` is the number to use, `requested_threads` what the user asked for."""
 
     dimensions: int
     window: int
@@ -44,21 +44,21 @@ class Settings:
 
     @property
     def targets_by_hop(self) -> tuple[int, ...]:
-        """Targets of an iteration 1, 2, … s hops away: 2w·r, rounded to the nearest."""
+        """Targets of an iteration 1, 2, … s hops away: 2w·r, rounded to the nearest integer."""
         return tuple(math.floor(2 * self.window * ratio + 0.5) for ratio in self.ratios)
 
     @property
     def starts_by_neighbours(self) -> bool:
-        """Whether the first vectors come from sweeps over neighbours, which say nothing of context vectors."""
+        """Whether the first vectors come from sweeps over neighbours, which cannot start context vectors."""
         return self.start == "neighbours" and not self.context
 
     @property
     def smooths(self) -> bool:
-        """Whether vectors are smoothed at the end, which would harm those that are learned with context vectors."""
+        """Whether vectors are smoothed at the end, which would harm vectors learned with context vectors."""
         return self.smooth and not self.context
 
     def identity(self) -> dict[str, Any]:
-        """The parameters on which the vectors depend, with the seed drawn."""
+        """Return the parameters on which the vectors depend, with the seed that was drawn."""
         return {
             name: getattr(self, parameter.setting or name)
             for name, parameter in (LEARNING | RUNNING).items()
@@ -66,7 +66,7 @@ class Settings:
         }
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters of the estimator that learns the same vectors, as JSON has them."""
+        """Return the parameters of an estimator that learns the same vectors, as JSON types."""
         return {**self.identity(), "ratios": list(self.ratios)}
 
 
@@ -111,7 +111,7 @@ class NetMFSettings:
 
 
 def check_all(values: Mapping[str, Any]) -> Settings:
-    """Check the parameters of an estimator, one by one and together; those that are not given have their defaults.
+    """Check the parameters of an estimator, one by one and together; missing ones take their defaults.
 
     Examples
     --------
@@ -120,9 +120,9 @@ def check_all(values: Mapping[str, Any]) -> Settings:
     """
     resolved = _resolve(values, Settings)
     if resolved["ratios"] is None:
-        # a mean over the neighbours of neighbours blurs who has alike neighbours
-        alone = resolved["exchange"] == "messages" and resolved["context"]
-        resolved["ratios"] = (1.0,) if alone else DEFAULT_RATIOS
+        # averaging over neighbours of neighbours blurs which nodes have similar neighbours
+        one_hop_only = resolved["exchange"] == "messages" and resolved["context"]
+        resolved["ratios"] = (1.0,) if one_hop_only else DEFAULT_RATIOS
     settings = Settings(**resolved)
     if not math.isclose(sum(settings.ratios), 1.0, abs_tol=1e-6):
         total = sum(settings.ratios)
@@ -134,7 +134,7 @@ def check_all(values: Mapping[str, Any]) -> Settings:
     if sum(settings.targets_by_hop) == 0:
         raise ParameterError(
             f"window and ratios must give at least one target, got window {settings.window}, "
-            f"ratios {_show(settings.ratios)}, of which every share of 2w rounds to 0."
+            f"ratios {_show(settings.ratios)}: every share of 2w rounds to 0."
         )
     numbers = settings.negatives * sum(settings.targets_by_hop) * settings.dimensions
     if settings.exchange == "messages" and numbers > _MOST_COMMON:
@@ -146,12 +146,12 @@ def check_all(values: Mapping[str, Any]) -> Settings:
 
 
 def check_walks(values: Mapping[str, Any]) -> WalkSettings:
-    """Check the parameters of an estimator that walks; those that are not given have their defaults."""
+    """Check the parameters of an estimator that walks; missing ones take their defaults."""
     return WalkSettings(**_resolve(values, WalkSettings))
 
 
 def check_prone(values: Mapping[str, Any]) -> ProNESettings:
-    """Check the parameters of ProNE; those that are not given have their defaults."""
+    """Check the parameters of ProNE; missing ones take their defaults."""
     return ProNESettings(**_resolve(values, ProNESettings))
 
 
@@ -164,7 +164,7 @@ def check_netmf(values: Mapping[str, Any]) -> NetMFSettings:
 
 
 def _resolve(values: Mapping[str, Any], kind: type) -> dict[str, Any]:
-    """The settings of a kind that parameters stand for, each checked; the number of threads is settled here."""
+    """Check each parameter, and return the fields of the settings class `kind`, with the number of threads."""
     for name in PARAMETERS:
         if name in values:
             check(name, values[name])

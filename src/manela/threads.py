@@ -1,4 +1,4 @@
-"""Threads of this process that share out a piece of work."""
+"""A pool of threads that share a piece of work."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy.typing as npt
 Integers = npt.NDArray[np.int64]
 
 _SHORTEST_PIECES = 16
-"""How many of the shortest pieces would make a thread's part of the work; more cost more calls."""
+"""A thread's share of the work divided by the shortest piece; larger balances better and costs more calls."""
 
 
 class Threads:
-    """As many threads as are asked for, this one among them.
+    """A pool of `count` threads, including the calling one.
 
     Examples
     --------
@@ -42,11 +42,11 @@ class Threads:
         self._helpers.shutdown()
 
     def share(self, work: Callable[[int, int], None], borders: Integers) -> None:
-        """Do work(first, last) between all borders, each thread taking the next piece as it comes free."""
-        ahead = itertools.count()
+        """Call work(first, last) for each pair of adjacent borders; each free thread takes the next piece."""
+        places = itertools.count()
 
         def take() -> None:
-            while (place := next(ahead)) < len(borders) - 1:
+            while (place := next(places)) < len(borders) - 1:
                 work(int(borders[place]), int(borders[place + 1]))
 
         helpers = [self._helpers.submit(take) for _ in range(min(self.count, len(borders) - 1) - 1)]
@@ -55,9 +55,9 @@ class Threads:
             helper.result()
 
     def cut(self, work: Integers) -> Integers:
-        """Borders of pieces of work for the threads to take one by one.
+        """Return the borders of pieces of work for `share`.
 
-        Each piece is a share of what is left, so that the last ones are short and the threads end together.
+        Each piece is a fraction of the remaining work, so that the last ones are short and all threads end together.
         """
         done = np.cumsum(work)
         shares, left = [], 1.0
