@@ -252,7 +252,7 @@ def test_frames_hold_ids_and_vectors():
 def test_what_others_have_in_a_database_or_folder_is_not_lost(tmp_path):
     with closing(sqlite3.connect(tmp_path / "mine.db")) as connection, connection:
         connection.execute("CREATE TABLE mine (a)")
-    with pytest.raises(OutputError, match="holds something else than vectors"):
+    with pytest.raises(OutputError, match="does not hold vectors"):
         write_embedding(make(["a", "b"]), tmp_path / "mine.db")
     folder = tmp_path / "e.tensorboard"
     write_embedding(make(["a", "b"]), folder)
@@ -270,7 +270,7 @@ def test_ids_that_would_be_mixed_up_or_lost_are_refused_or_kept(tmp_path):
             write_embedding(make(ids), tmp_path / "e.csv")
     write_embedding(make(["a\0", "a"]), tmp_path / "e.npz")
     assert read_embedding(tmp_path / "e.npz").nodes.tolist() == ["a\0", "a"]
-    with pytest.raises(OutputError, match="no proper text"):
+    with pytest.raises(OutputError, match="not valid text"):
         write_embedding(make(["\ud800", "a"]), tmp_path / "e.csv")
 
 

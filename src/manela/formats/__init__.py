@@ -1,1 +1,1 @@
-"""Files: readers of networks, readers and writers of embeddings."""
+"""File formats: readers of networks, readers and writers of embeddings."""

@@ -1,4 +1,4 @@
-"""Which columns of a text file are the ends and the weight of an edge, and whether its first line names them."""
+"""Recognises the header of a text file, and the columns that hold the ends and the weight of an edge."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from manela.edge_columns import choose_by_names, describe_choice, find_pair
 from manela.errors import FormatError
 
 _SAMPLE = 1000
-"""Lines by which it is judged what columns hold."""
+"""Lines from which the content of columns is recognised; more are more reliable and slower."""
 
 _KINDS = (
     ("a whole number", re.compile(r"[+-]?\d+")),
@@ -30,7 +30,7 @@ _NUMBERS = ("a whole number", "a number")
 
 @dataclass(frozen=True)
 class Columns:
-    """The places of the columns that are read.
+    """The positions of the columns to read.
 
     Attributes
     ----------
@@ -38,9 +38,9 @@ class Columns:
     weight : int
         −1 for none.
     is_exact : bool
-        Whether lines must have no other columns: there is no header to say what those are.
+        Whether lines must have no other columns, as without a header nobody knows what they are.
     note : str
-        What was taken for what, where somebody should know.
+        Which columns were chosen, if the user should be told.
     """
 
     source: int
@@ -51,7 +51,7 @@ class Columns:
 
 
 def find_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
-    """Whether a first line names columns, by the names, or by what stands below it.
+    """Whether a first line is a header, judged by its names and by the lines below it.
 
     Examples
     --------
@@ -64,18 +64,18 @@ def find_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
         return False
     names = [name.lower() for name in first]
     sample = rest[:_SAMPLE]
-    later = {cell for line in sample for cell in line}
+    later_cells = {cell for line in sample for cell in line}
     pair = find_pair(names)
-    if pair is not None and not {first[place] for place in pair} & later:
+    if pair is not None and not {first[place] for place in pair} & later_cells:
         return True
     if not rest or len(first) < 2:
         return False
-    words = [place for place, cell in enumerate(first) if _kind_of(cell) == _WORD and cell not in later]
+    words = [place for place, cell in enumerate(first) if _kind_of(cell) == _WORD and cell not in later_cells]
     if any(_has_kind(sample, place, _NUMBERS) for place in words if place >= 2 or len(sample) >= 2):
         return True
     for place in range(2):
         kinds = {_kind_of(line[place]) for line in sample if len(line) > place}
-        if _kind_of(first[place]) != _WORD or first[place] in later or _WORD in kinds or not kinds:
+        if _kind_of(first[place]) != _WORD or first[place] in later_cells or _WORD in kinds or not kinds:
             return False
         if len(kinds) > 1 and not kinds <= {"a whole number", "a number", "a hexadecimal number", "a word with digits"}:
             return False
@@ -85,7 +85,7 @@ def find_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
 def choose_columns(
     header: Sequence[str] | None, rest: Sequence[Sequence[str]], wanted: Sequence[str] | None, unweighted: bool
 ) -> Columns:
-    """The columns to read: those that are wanted, by name or by number from 1; or by the header, or the first ones."""
+    """Choose the columns to read: by `wanted` (names, or numbers from 1), by the header, or else the first ones."""
     if wanted is not None:
         return _choose_wanted(header, wanted, unweighted)
     if header is None:
@@ -98,10 +98,10 @@ def choose_columns(
 
 
 def names_columns(first: Sequence[str], wanted: Sequence[str] | None) -> bool:
-    """Whether a first line is a header since it has the names that are wanted, in whatever case."""
+    """Whether a first line is a header because it has all the wanted names, in any case."""
     names = {name.lower() for name in first}
-    given = [name.lower() for name in wanted or () if not name.isdecimal()]
-    return bool(given) and all(name in names for name in given)
+    wanted_names = [name.lower() for name in wanted or () if not name.isdecimal()]
+    return bool(wanted_names) and all(name in names for name in wanted_names)
 
 
 def _choose_wanted(header: Sequence[str] | None, wanted: Sequence[str], unweighted: bool) -> Columns:
@@ -133,7 +133,7 @@ def _kind_of(cell: str) -> str:
 
 
 def _has_kind(lines: Sequence[Sequence[str]], place: int, kinds: Sequence[str]) -> bool:
-    """Whether all lines have something of these kinds in a column."""
+    """Whether all lines have a value of one of these kinds in a column."""
     return bool(lines) and all(len(line) > place and _kind_of(line[place]) in kinds for line in lines)
 
 

@@ -1,4 +1,4 @@
-"""Readers and writers of embeddings, by the ending of the file's name."""
+"""Reads and writes embeddings in the format given by the suffix of the file name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WORD2VEC = (".txt", ".emb", ".w2v")
 _DATABASES = (".sqlite", ".db")
 _PROJECTOR = ".tensorboard"
 _STREAM = ".csv"
-"""What is written to standard output and to pipes, where no ending says otherwise."""
+"""The default format for standard output and pipes."""
 
 _WRITERS: dict[str, Callable[[Embedding, BinaryIO, Path], None]] = {
     ".npz": arrays.write_npz,
@@ -56,29 +56,29 @@ _READERS: dict[str, Callable[[Path], Embedding]] = {
     _PROJECTOR: text.read_projector,
 }
 _PACKABLE = (*_WORD2VEC, ".bin", ".csv", ".tsv")
-"""Formats that may be packed, as .csv.gz is."""
+"""Formats that may be compressed, as in .csv.gz."""
 ENDINGS = tuple(_READERS)
-"""The endings of files that embeddings are read from and written to."""
+"""The suffixes of files that embeddings are read from and written to."""
 _EXTRAS = {".parquet": "pyarrow.parquet", ".feather": "pyarrow.feather", ".arrow": "pyarrow.feather",
            ".safetensors": "safetensors.numpy"}  # fmt: skip
-"""What has to be installed for a format."""
+"""The package that a format needs."""
 
 
 def write_embedding(embedding: Embedding, path: Path) -> None:
-    """Write an embedding; the file appears whole or not at all."""
+    """Write an embedding; the file appears complete or not at all."""
     check_output(path).write(embedding)
 
 
 @dataclass(frozen=True)
 class Output:
-    """Where an embedding can be written to, as `check_output` found; `kind` is the ending of the format."""
+    """A checked output file or stream of `check_output`; `kind` is the suffix of the format."""
 
     path: Path
     kind: str
     is_stream: bool = False
 
     def check_ids(self, nodes: npt.NDArray[Any]) -> None:
-        """Raise OutputError if the format cannot hold these ids; `write` would, after the work."""
+        """Raise OutputError if the format cannot hold these ids, before the work rather than in `write`."""
         if self.kind in (*_WORD2VEC, ".bin"):
             to_words(nodes, self.path)
         elif self.kind in (".csv", ".tsv", _PROJECTOR):
@@ -87,7 +87,7 @@ class Output:
             to_plain(nodes, self.path)
 
     def write(self, embedding: Embedding) -> None:
-        """Write an embedding; a file appears whole or not at all."""
+        """Write an embedding; a file appears complete or not at all."""
         self.check_ids(embedding.nodes)
         if embedding.context is not None and self.kind in (*_PACKABLE, ".npy", _PROJECTOR):
             warnings.warn(
@@ -98,7 +98,7 @@ class Output:
         try:
             self._write_whole(embedding)
         except UnicodeEncodeError as error:
-            raise OutputError(f"{self.path}: cannot hold an id that is no proper text: {error}") from error
+            raise OutputError(f"{self.path}: cannot hold an id that is not valid text: {error}") from error
         except sqlite3.Error as error:
             raise OutputError(f"{self.path}: cannot be written: {error}") from error
 
@@ -117,7 +117,7 @@ class Output:
         if self.path.suffix.lower() != ".gz":
             _WRITERS[self.kind](embedding, file, self.path)
             return
-        # without name and time, so that the same vectors are the same bytes
+        # without name and time, so that equal vectors give equal bytes
         with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
             _WRITERS[self.kind](embedding, packed, self.path)  # type: ignore[arg-type]
 
@@ -136,7 +136,7 @@ class Output:
 
 
 def check_output(path: Path) -> Output:
-    """Where to write to, if the ending names a format and it can be written; `-` is standard output."""
+    """Check that a path has a known format and can be written; `-` is standard output."""
     kind = _find_kind(path)
     is_stream = str(path) == "-" or _is_stream(path)
     if is_stream and kind not in _PACKABLE:
@@ -150,18 +150,18 @@ def check_output(path: Path) -> Output:
     if is_stream:
         return Output(path, kind, is_stream)
     if kind in _DATABASES and path.is_file() and not is_ours(path):
-        raise OutputError(f"{path}: is there and holds something else than vectors; name another file")
+        raise OutputError(f"{path}: exists and does not hold vectors; name another file")
     if kind != _PROJECTOR:
         check_writable(path)
     elif not path.parent.is_dir() or (path.exists() and not _is_projector(path)):
-        raise OutputError(f"{path}: cannot be written: it must be a new folder, or one that was written so")
+        raise OutputError(f"{path}: cannot be written: it must be a new folder, or one with a previous embedding")
     if kind == ".npy":
         check_writable(arrays.ids_beside(path))
     return Output(path, kind)
 
 
 def read_embedding(path: Path) -> Embedding:
-    """Read an embedding that `write_embedding` or another program wrote."""
+    """Read an embedding written by `write_embedding` or another program."""
     kind = _find_kind(path)
     if path.is_dir() and not (kind == _PROJECTOR and _is_projector(path)):
         raise FormatError(f"{path}: must be a file, but it is a folder")
@@ -188,7 +188,7 @@ def read_embedding(path: Path) -> Embedding:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether this is a pipe or a device rather than a file or a folder."""
+    """Whether a path is a pipe or a device rather than a file or a folder."""
     try:
         return path.exists() and not path.is_file() and not path.is_dir()
     except OSError as error:
@@ -196,7 +196,7 @@ def _is_stream(path: Path) -> bool:
 
 
 def _find_kind(path: Path) -> str:
-    """The ending of the format; that before .gz where the format may be packed."""
+    """Return the suffix of the format: the one before .gz if the format may be compressed."""
     endings = [ending.lower() for ending in path.suffixes[-2:]]
     if len(endings) == 2 and endings[1] == ".gz" and endings[0] in _PACKABLE:
         return endings[0]
@@ -208,20 +208,20 @@ def _is_projector(folder: Path) -> bool:
 
 
 def _replace_folder(path: Path, write: Callable[[Path], None]) -> None:
-    """Write a folder that takes the place of path once it is whole."""
+    """Write a folder that replaces `path` once it is complete."""
     try:
         folder = Path(tempfile.mkdtemp(dir=path.parent, prefix=".manela."))
         try:
             write(folder)
             folder.chmod(0o755)
             if path.exists():
-                before = Path(tempfile.mkdtemp(dir=path.parent, prefix=".manela."))
-                path.rename(before / "before")
+                previous = Path(tempfile.mkdtemp(dir=path.parent, prefix=".manela."))
+                path.rename(previous / "before")
                 folder.rename(path)
-                for other in (before / "before").iterdir():  # files of others stay
-                    if not (path / other.name).exists():
-                        other.rename(path / other.name)
-                shutil.rmtree(before)
+                for file in (previous / "before").iterdir():  # keep files of other programs
+                    if not (path / file.name).exists():
+                        file.rename(path / file.name)
+                shutil.rmtree(previous)
             else:
                 folder.rename(path)
         finally:

@@ -1,4 +1,4 @@
-"""read_graph: the network in a file, in a stream or at an address, by the format that it has."""
+"""read_graph: reads a network from a file, a stream or a URL in any supported format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from manela.progress import DownloadReporter
 
 @dataclass(frozen=True)
 class _Reading:
-    """How a network is to be read: the arguments of `read_graph`."""
+    """The arguments of `read_graph` that readers need."""
 
     directed: bool
     unweighted: bool
@@ -50,24 +50,24 @@ def read_graph(
     path : path or str
         An edge list (.txt .csv .tsv .edgelist .edges), adjacency list (.adjlist .adj), .mat, SciPy .npz, an array of
         edges (.npy), Matrix Market (.mtx), .graphml, .gml, .gexf, Pajek (.net), node-link .json, METIS (.metis
-        .graph), .parquet or .feather; also packed as .gz, .bz2, .xz, .zst or .zip. The format of a file with another
-        ending is recognised by how it begins. `-` is standard input; an address such as `https://…` or `s3://…` is
-        downloaded.
+        .graph), .parquet or .feather; also compressed as .gz, .bz2, .xz, .zst or .zip. The format of a file with
+        another suffix is recognised by its first bytes. `-` is standard input; a URL such as `https://…` or `s3://…`
+        is downloaded.
     directed : bool, default=False
         Follow arcs as given; otherwise the network is read as undirected.
     unweighted : bool, default=False
-        Leave out weights, and further columns of an edge list.
+        Ignore weights, and further columns of an edge list.
     matfile_variable : str, default="network"
         The variable of a .mat file that holds the adjacency matrix.
     duplicates : {"sum", "first", "error"}, default="sum"
-        What edges do that are given several times: add up to a weight, count once, or end the reading.
+        Rule for edges that are given more than once: add their weights, keep the first, or raise an error.
     columns : sequence of str, or None
-        The columns of an edge list: source, target, and weight or not, by name or by number from 1. By default they
-        are found by the header, or are the first ones.
+        The columns of an edge list: source, target, and optionally weight, by name or by number from 1. By default
+        they are found by the header, or are the first ones.
     size_limit : float, default=16
-        GB that may be downloaded, piped in or unpacked.
+        Limit in GB of what is downloaded, piped in or decompressed.
     progress : callable, optional
-        Called with the bytes that have come of a download, and with how many there are, 0 if that is not known.
+        Called during a download with the bytes received so far and the total, which is 0 if unknown.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def _read_mat(source: Source, reading: _Reading) -> Graph:
 
 
 def _read_npz(source: Source, reading: _Reading) -> Graph:
-    """A sparse matrix of SciPy, or arrays of a network as the Open Graph Benchmark and others name them."""
+    """Read a sparse matrix of SciPy, or arrays named as in the Open Graph Benchmark and similar collections."""
     import scipy.sparse as sp
 
     if not zipfile.is_zipfile(source.path):
@@ -157,13 +157,13 @@ def _read_matrix_market(source: Source, reading: _Reading) -> Graph:
 
     with contextlib.closing(io.BytesIO(source.read().tobytes())) as stream:
         matrix = sp.coo_array(scipy.io.mmread(stream))
-    if max(matrix.shape) > 1000 + 100 * matrix.nnz:  # a few bytes must not ask for all memory
+    if max(matrix.shape) > 1000 + 100 * matrix.nnz:  # a small file must not allocate all memory
         raise FormatError(f"{source}: {matrix.nnz:,} entries cannot be a network of {max(matrix.shape):,} nodes")
     return Graph.of(matrix, directed=reading.directed)
 
 
 def _read_node_link(source: Source, reading: _Reading) -> Graph:
-    """A network as `networkx.node_link_data` or D3 write it: nodes with ids, and links or edges with their ends."""
+    """Read JSON of `networkx.node_link_data` or D3: nodes with ids, and links or edges with their ends."""
     content = json.loads(source.read().tobytes())
     links = content.get("links", content.get("edges")) if isinstance(content, dict) else None
     ends = {"source", "target"}
@@ -178,7 +178,7 @@ def _read_node_link(source: Source, reading: _Reading) -> Graph:
     is_directed = bool(content.get("directed", False))
     if is_directed and not reading.directed:
         say_directed()
-    if reading.directed and not is_directed:  # each edge is two arcs then
+    if reading.directed and not is_directed:  # each edge becomes two arcs
         sources, targets, weights = sources + targets, targets + sources, weights and weights + weights
     return Graph.from_edges(
         sources, targets, weights, nodes=nodes or None, directed=reading.directed, duplicates=reading.duplicates
@@ -186,7 +186,7 @@ def _read_node_link(source: Source, reading: _Reading) -> Graph:
 
 
 def _as_id(value: Any) -> Any:
-    """An id from JSON, which has lists for tuples."""
+    """Convert an id from JSON: lists become tuples."""
     return tuple(_as_id(part) for part in value) if isinstance(value, list) else value
 
 
@@ -215,7 +215,7 @@ def _by_arrow(module: str) -> Callable[[Source, _Reading], Graph]:
 
 
 def _read_table(table: Any, reading: _Reading) -> Graph:
-    """The network of a table of Arrow."""
+    """Build a network from an Arrow table."""
     columns = columns_of(table.column_names, lambda place: table.column(place).to_numpy())
     names = list(columns)
     chosen: list[str | None] = [None, None, None]
@@ -230,7 +230,7 @@ def _read_table(table: Any, reading: _Reading) -> Graph:
 
 
 def _find_name(wanted: str, names: list[str]) -> str:
-    """The name of a column that is wanted by name or by number from 1."""
+    """Return the name of a column given by name or by number from 1."""
     if wanted not in names and wanted.isdecimal() and 1 <= int(wanted) <= len(names):
         return names[int(wanted) - 1]
     return wanted

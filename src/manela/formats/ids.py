@@ -1,4 +1,4 @@
-"""Ids of nodes as what files can hold, and back."""
+"""Converts node ids to plain values that files can store, and back."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _TYPES: dict[str, tuple[Any, Callable[[Any], str], Callable[[str], Any]]] = {
     "ip": (ipaddress.IPv4Address | ipaddress.IPv6Address, str, ipaddress.ip_address),
     "text": (object, str, str),
 }
-"""Types of ids that come back as they were, by their text; anything else comes back as its text."""
+"""Types of ids that survive saving, with their conversion to text and back; any other type is read back as text."""
 
 
 def to_plain(nodes: Ids, name: object) -> tuple[Ids, str]:
-    """Ids as an array without objects, and what they are: integers, strings, or other things as JSON.
+    """Convert ids to an array without objects; also return their kind: "integer", "string" or "json".
 
-    `name` is that of the file, for errors.
+    `name` is the file name for error messages.
     """
     if nodes.dtype != object:
         return nodes, "integer"
     ids = nodes.tolist()
-    if all(type(node) is str and not node.endswith("\0") for node in ids):  # NumPy drops zeros at the end
+    if all(type(node) is str and not node.endswith("\0") for node in ids):  # NumPy drops trailing zeros
         return np.array(ids, dtype=np.str_), "string"
     try:
         texts = [json.dumps(_to_json(node)) for node in ids]
@@ -51,7 +51,7 @@ def to_plain(nodes: Ids, name: object) -> tuple[Ids, str]:
 
 
 def from_plain(nodes: Ids | Sequence[Any], kind: str) -> Ids:
-    """The ids that `to_plain` made this of."""
+    """Restore the ids that `to_plain` converted."""
     if kind == "integer":
         return np.asarray(nodes, dtype=np.int64)
     values = nodes.tolist() if isinstance(nodes, np.ndarray) else nodes
@@ -62,7 +62,7 @@ def from_plain(nodes: Ids | Sequence[Any], kind: str) -> Ids:
 
 
 def to_words(nodes: Ids, name: object) -> list[str]:
-    """Ids as words; the word2vec formats have no way to write white space within one."""
+    """Convert ids to words; raise OutputError for white space, which the word2vec formats cannot hold."""
     words = [str(node) for node in nodes.tolist()]
     for word in words:
         if word.split() != [word]:
@@ -72,7 +72,7 @@ def to_words(nodes: Ids, name: object) -> list[str]:
 
 
 def check_texts(nodes: Ids, name: object) -> None:
-    """Raise OutputError if ids are not different ones when they are written as text, or would break lines."""
+    """Raise OutputError if two ids have the same text, or one contains a line end."""
     if nodes.dtype != object:
         return
     texts: dict[str, Any] = {}
@@ -86,7 +86,7 @@ def check_texts(nodes: Ids, name: object) -> None:
 
 
 def from_words(words: list[str]) -> Ids:
-    """Integers if all words are written as integers are printed, otherwise strings."""
+    """Convert words to integers if all are in the form in which integers are printed, and otherwise to strings."""
     try:
         values = [int(word) for word in words]
     except ValueError:
@@ -99,7 +99,7 @@ def from_words(words: list[str]) -> Ids:
 
 
 def _to_json(node: Any) -> Any:
-    """A tuple becomes a list, and what has a text form an object with it; no id is a list or a dict."""
+    """Convert an id to JSON: tuples to lists, types with a text form to objects; no id is a list or a dict."""
     if isinstance(node, tuple):
         return [_to_json(part) for part in node]
     if node is None or type(node) in (bool, int, float, str):

@@ -1,4 +1,4 @@
-"""Readers of labels: which nodes have which, from a .mat file or from lines."""
+"""Reads the labels of nodes from a .mat file or a text file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from manela.errors import FormatError
 
-_HEADS = {"node", "id", "node_id", "name"}
+_HEADER_NAMES = {"node", "id", "node_id", "name"}
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _BLANKS = re.compile(r"[\s,;]+")
 
@@ -29,12 +29,12 @@ class Labels:
     Attributes
     ----------
     nodes : tuple of str
-        Ids as text, a row each.
+        Ids as text, one for each row.
     names : tuple of str
-        The labels, a column each.
+        The labels, one for each column.
     matrix : sparse array of bool, shape (nodes, names)
     source : str
-        Where they come from, for messages.
+        The file name, for error messages.
     """
 
     nodes: tuple[str, ...]
@@ -43,30 +43,30 @@ class Labels:
     source: str
 
     def of(self, ids: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """The labels of the nodes with these ids, in their order; all False for one that has none.
+        """Return the labels of the nodes with these ids, in the same order; all False for a node without labels.
 
-        Ids are compared as text. Nodes with a label but not among the ids are an error: they would be left out unseen.
+        Ids are compared as text. A labelled node that is not among the ids is an error, as it would be lost silently.
         """
         rows = {node: row for row, node in enumerate(self.nodes)}
-        found = np.array([rows.get(str(node), -1) for node in ids.tolist()], dtype=np.int64)
+        label_rows = np.array([rows.get(str(node), -1) for node in ids.tolist()], dtype=np.int64)
         labelled = np.flatnonzero(np.diff(self.matrix.indptr))
-        missing = np.setdiff1d(labelled, found)
+        missing = np.setdiff1d(labelled, label_rows)
         if len(missing):
             raise FormatError(
                 f"{self.source}: labels {len(missing):,} nodes that have no vector, the first is "
                 f"{self.nodes[missing[0]]!r}; both must be of the same network"
             )
         labels = np.zeros((len(ids), len(self.names)), dtype=bool)
-        labels[found >= 0] = self.matrix[found[found >= 0]].toarray()
+        labels[label_rows >= 0] = self.matrix[label_rows[label_rows >= 0]].toarray()
         return labels
 
 
 def read_labels(path: str | Path, variable: str = "group") -> Labels:
     """Read labels from a .mat file (the variable `group`, nodes × labels), or from lines of a node and its labels.
 
-    In lines a node may have several labels, in one line or in several; columns are parted by commas in .csv, tabs in
-    .tsv, and blanks or commas elsewhere. In .csv an empty cell is no label. A line that begins with `#` is a comment; a
-    first line that begins with `node` or `id` is a head.
+    A node may have several labels, on one line or on several. Columns are separated by commas in .csv, by tabs in
+    .tsv, and otherwise by white space, commas or semicolons. In .csv an empty cell means no label. A line that begins
+    with `#` is a comment; a first line that begins with `node`, `id`, `node_id` or `name` is a header.
     """
     path = Path(path)
     if not path.exists():
@@ -77,7 +77,7 @@ def read_labels(path: str | Path, variable: str = "group") -> Labels:
 
 
 def sort_by_id(ids: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """The order of ids that does not depend on how a file lists them: numbers by size, others as text."""
+    """Return an order of ids that does not depend on the file: numbers by size, others as text."""
     if ids.dtype.kind in "iu":
         return np.argsort(ids, kind="stable")
     return np.argsort(np.array([str(node) for node in ids.tolist()]), kind="stable")
@@ -87,16 +87,16 @@ def _read_mat(path: Path, variable: str) -> Labels:
     from scipy.io import loadmat
 
     try:
-        held = loadmat(path)
+        content = loadmat(path)
     except Exception as error:
         raise FormatError(f"{path}: is damaged or not a .mat file: {error or type(error).__name__}") from error
-    if variable not in held:
-        names = ", ".join(name for name in held if not name.startswith("__")) or "nothing"
+    if variable not in content:
+        names = ", ".join(name for name in content if not name.startswith("__")) or "nothing"
         raise FormatError(f"{path}: must hold the variable {variable!r}, got {names}")
-    kind = getattr(held[variable], "dtype", np.dtype(object)).kind
-    if kind not in "biuf" or held[variable].ndim != 2:
+    kind = getattr(content[variable], "dtype", np.dtype(object)).kind
+    if kind not in "biuf" or content[variable].ndim != 2:
         raise FormatError(f"{path}: {variable!r} must be a matrix of 0 and 1, nodes x labels")
-    matrix = sp.csr_array(held[variable])
+    matrix = sp.csr_array(content[variable])
     matrix.eliminate_zeros()
     nodes, columns = (tuple(str(i) for i in range(size)) for size in matrix.shape)
     return Labels(nodes, columns, sp.csr_array(matrix != 0), str(path))
@@ -118,15 +118,15 @@ def _read_lines(path: Path) -> Labels:
                 raise FormatError(f"{path}:{number}: is not a line of a table: {error}") from error
         else:
             cells = _BLANKS.split(text)
-        node, *given = [cell.strip() for cell in cells]
-        if not nodes and node.lower() in _HEADS:
+        node, *labels = [cell.strip() for cell in cells]
+        if not nodes and node.lower() in _HEADER_NAMES:
             continue
-        if ending == ".csv" and node and given and not any(given):
-            continue  # a cell that is left empty, as `manela groups` does: no label
-        given = [label for label in given if label]
-        if not node or not given:
+        if ending == ".csv" and node and labels and not any(labels):
+            continue  # `manela groups` writes an empty cell for no label
+        labels = [label for label in labels if label]
+        if not node or not labels:
             raise FormatError(f"{path}:{number}: must be a node and a label, got {line.strip()[:60]!r}")
-        for label in given:
+        for label in labels:
             rows.append(nodes.setdefault(node, len(nodes)))
             columns.append(names.setdefault(label, len(names)))
     if not nodes:

@@ -1,4 +1,4 @@
-"""Edge lists of two whole numbers a line, read on all cores; anything else is left to `formats.text`."""
+"""Fast parallel reader of edge lists with two integers per line; `formats.text` reads all others."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Integers = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.int32]
 
 _PIECE = 1 << 22
-"""Bytes that a thread reads at a time."""
+"""Bytes that a thread parses at a time; larger pieces balance the threads less well."""
 _WINDOW = 1 << 12
 _SPARSE = 8
-"""Numbers between the least and the largest, for each that is read, from which on they are looked up by a hash."""
+"""Range of the ids divided by their count above which a hash replaces a table; larger takes more memory."""
 _FIRST_KEYS = 1 << 16
 
 
 class Pairs(NamedTuple):
-    """The ends of edges, as positions in `nodes`, which are in order."""
+    """The ends of edges as positions in `nodes`, which are sorted."""
 
     sources: Positions
     targets: Positions
@@ -31,7 +31,7 @@ class Pairs(NamedTuple):
 
 
 def read_pairs(data: Bytes, separator: int) -> Pairs | None:
-    """The edges of a file in which all lines are two whole numbers, comments or empty; None if some are not."""
+    """Parse a file whose lines are all two integers, comments or empty; return None if any is not."""
     from manela.kernels import numbers as kernels
 
     if not len(data):
@@ -45,25 +45,25 @@ def read_pairs(data: Bytes, separator: int) -> Pairs | None:
             lines[first + 1] = kernels.count_lines(data, borders[first], borders[first + 1]) + 1
 
         threads.share(count, pieces)
-        places = np.cumsum(lines)
-        ends = [np.empty(places[-1], dtype=np.int64) for _ in range(2)]
-        found = np.zeros(len(borders) - 1, dtype=np.int64)
+        starts = np.cumsum(lines)
+        ends = [np.empty(starts[-1], dtype=np.int64) for _ in range(2)]
+        counts = np.zeros(len(borders) - 1, dtype=np.int64)
 
         def parse(piece: int, _: int) -> None:
-            if found.min() >= 0:  # one that is not plain is enough
-                some = slice(places[piece], places[piece + 1])
+            if counts.min() >= 0:  # one failed piece is enough to give up
+                room = slice(starts[piece], starts[piece + 1])
                 first, last = borders[piece], borders[piece + 1]
-                found[piece] = kernels.parse_pairs(data, first, last, separator, ends[0][some], ends[1][some])
+                counts[piece] = kernels.parse_pairs(data, first, last, separator, ends[0][room], ends[1][room])
 
-        parse(0, 1)  # which may tell at once
+        parse(0, 1)  # the first piece usually shows at once whether the format fits
         threads.share(lambda first, _: parse(first, 0), pieces[1:])
-        if found.min() < 0 or found.sum() == 0 or found.sum() >= 2**30:
+        if counts.min() < 0 or counts.sum() == 0 or counts.sum() >= 2**30:
             return None
-        return _number([_compact(values, places, found) for values in ends], threads)
+        return _number([_compact(values, starts, counts) for values in ends], threads)
 
 
 def number_pairs(sources: Integers, targets: Integers) -> Pairs:
-    """The same of edges that are in memory, which may be changed."""
+    """Number the nodes of edges in memory; the arrays may be overwritten."""
     ends = [sources, targets]
     least, largest = min(int(sources.min()), int(targets.min())), max(int(sources.max()), int(targets.max()))
     if least >= 0:
@@ -74,39 +74,39 @@ def number_pairs(sources: Integers, targets: Integers) -> Pairs:
         halves = codes.astype(np.int32).reshape(2, -1)
         return Pairs(halves[0], halves[1], nodes)
     for values in ends:
-        values -= least  # as the hash has room for numbers from 0 on only
+        values -= least  # the hash table holds only numbers from 0
     with Threads(os.cpu_count() or 1) as threads:
-        found = _number(ends, threads)
-    return found._replace(nodes=found.nodes + least)
+        pairs = _number(ends, threads)
+    return pairs._replace(nodes=pairs.nodes + least)
 
 
 def _cut_lines(data: Bytes) -> Integers:
-    """Borders of pieces of whole lines."""
-    borders, at = [0], 0
-    while at + _PIECE < len(data):
-        at += _PIECE
+    """Return the borders of pieces that consist of whole lines."""
+    borders, position = [0], 0
+    while position + _PIECE < len(data):
+        position += _PIECE
         end = -1
-        while at < len(data) and end < 0:
-            end = data[at : at + _WINDOW].tobytes().find(b"\n")
-            at += end + 1 if end >= 0 else _WINDOW
-        borders.append(min(at, len(data)))
+        while position < len(data) and end < 0:
+            end = data[position : position + _WINDOW].tobytes().find(b"\n")
+            position += end + 1 if end >= 0 else _WINDOW
+        borders.append(min(position, len(data)))
     if borders[-1] < len(data):
         borders.append(len(data))
     return np.array(borders, dtype=np.int64)
 
 
-def _compact(values: Integers, places: Integers, found: Integers) -> Integers:
-    """The values that are there, moved together in place."""
-    at = 0
-    for first, count in zip(places.tolist(), found.tolist(), strict=False):
-        if at != first:
-            values[at : at + count] = values[first : first + count]
-        at += count
-    return values[:at]
+def _compact(values: Integers, starts: Integers, counts: Integers) -> Integers:
+    """Move the parsed values of all pieces together, in place."""
+    end = 0
+    for first, count in zip(starts.tolist(), counts.tolist(), strict=False):
+        if end != first:
+            values[end : end + count] = values[first : first + count]
+        end += count
+    return values[:end]
 
 
 def _number(ends: list[Integers], threads: Threads) -> Pairs:
-    """Positions for ids: by a table where they lie close together, and otherwise by a hash."""
+    """Map ids to positions: with a table if they are dense, and otherwise with a hash."""
     from manela.kernels import numbers as kernels
 
     least, largest = (int(bound([bound(values) for values in ends])) for bound in (np.min, np.max))

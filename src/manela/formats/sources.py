@@ -1,4 +1,4 @@
-"""Where the bytes of a network come from: a file, a stream or an address; how they are packed, and their format."""
+"""Opens a network file, stream or URL, and recognises its compression and format."""
 
 from __future__ import annotations
 
@@ -30,30 +30,32 @@ Bytes = npt.NDArray[np.uint8]
 EDGE_LISTS = (".txt", ".csv", ".tsv", ".edgelist", ".edges")
 ADJACENCY_LISTS = (".adjlist", ".adj")
 _BINARY = (".mat", ".npz", ".npy", ".parquet", ".feather", ".arrow")
-"""Formats that libraries read from a file of their own, which must not be packed then."""
+"""Formats whose libraries read an uncompressed file themselves."""
 ENDINGS = (
     *EDGE_LISTS, *ADJACENCY_LISTS, ".mtx", ".graphml", ".gml", ".gexf", ".net", ".json", ".metis", ".graph", *_BINARY,
 )  # fmt: skip
-"""The endings of files that can be read, each of which may be packed."""
+"""The suffixes of readable files; each may be followed by the suffix of a compression."""
 PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
-"""Endings of packed files."""
+"""The suffixes of compressed files."""
 SIZE_LIMIT = 16.0
-"""GB that may be downloaded, piped in or unpacked by default."""
+"""Default limit in GB of what is downloaded, piped in or decompressed; larger may fill the disk or memory."""
 
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, OSError, ValueError, RuntimeError)
 _PIECE = 1 << 22
-_HEAD = 1 << 16
-"""Bytes by which a format is recognised."""
+"""Bytes that are read at once."""
+_SNIFFED_BYTES = 1 << 16
+"""Bytes from which a format is recognised; more are more reliable and slower."""
 _LONGEST_NAME = 400
+"""Letters above which a path is shortened in an error message."""
 _TIMEOUT = 60.0
-"""Seconds to wait for a server that sends nothing."""
+"""Seconds without data after which a download fails."""
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
 _MAGIC = (
     (b"\x1f\x8b", ".gz"), (b"BZh", ".bz2"), (b"\xfd7zXZ\x00", ".xz"), (b"\x28\xb5\x2f\xfd", ".zst"),
     (b"PK\x03\x04", ".zip"), (b"PAR1", ".parquet"), (b"ARROW1", ".feather"), (b"FEA1", ".feather"),
     (b"\x93NUMPY", ".npy"), (b"MATLAB ", ".mat"), (b"%%MatrixMarket", ".mtx"),
 )  # fmt: skip
-"""How files of a format begin."""
+"""The first bytes of files, and the suffix of their format."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +65,15 @@ class Source:
     Attributes
     ----------
     name : str
-        What the user calls it; errors begin with it.
+        The name that the user gave, with which error messages begin.
     path : Path
-        Where the bytes are.
+        The file that holds the bytes.
     kind : str
-        The ending of the format, such as ".csv".
+        The suffix of the format, such as ".csv".
     packing : str
-        The ending of the packing, such as ".gz", or nothing.
+        The suffix of the compression, such as ".gz", or empty.
     limit : float
-        GB that may be unpacked.
+        Limit of the decompressed size, in GB.
     """
 
     name: str
@@ -84,7 +86,7 @@ class Source:
         return self.name
 
     def read(self) -> Bytes:
-        """The bytes of a text file, unpacked, without a byte-order mark."""
+        """Return the bytes of a text file, decompressed and without a byte-order mark."""
         data: Bytes
         if self.packing:
             unpacked = bytearray()
@@ -99,7 +101,7 @@ class Source:
             raise FormatError(f"{self}: must hold a network, but it is empty")
         if data.min() == 0:
             raise FormatError(f"{self}: must be text, but it holds bytes of zero")
-        if ord("\n") not in data[:_HEAD] and ord("\r") in data[:_HEAD]:  # lines as old Macs end them
+        if ord("\n") not in data[:_SNIFFED_BYTES] and ord("\r") in data[:_SNIFFED_BYTES]:  # line ends of classic Mac OS
             data = np.where(data == ord("\r"), np.uint8(ord("\n")), data)
         return data
 
@@ -125,9 +127,9 @@ class Source:
 def open_source(
     given: str | Path, *, size_limit: float = SIZE_LIMIT, progress: DownloadReporter | None = None
 ) -> Iterator[Source]:
-    """What the user named: a file, `-` for standard input, a pipe, or an address that begins with a scheme.
+    """Open a file, `-` for standard input, a pipe, or a URL.
 
-    What is no file is copied to one, which is removed in the end.
+    Anything but a regular file is copied to a temporary file, which is removed at the end.
     """
     name = str(given)
     if not size_limit > 0:
@@ -139,20 +141,20 @@ def open_source(
             if sys.stdin is None:
                 raise FormatError("standard input: is closed; name a file")
             _copy(sys.stdin.buffer, copy, name, size_limit)
-            ending = ""
+            file_name = ""
         elif is_address(name):
             path = copy
             _download(name, copy, size_limit, progress)
-            ending = PurePosixPath(urllib.parse.urlsplit(name).path).name
+            file_name = PurePosixPath(urllib.parse.urlsplit(name).path).name
         else:
             path = Path(given)
             _check_file(path)
-            ending = path.name
-            if not path.is_file():  # a pipe, such as <(zcat …) is
+            file_name = path.name
+            if not path.is_file():  # a pipe, such as <(zcat …)
                 with path.open("rb") as stream:
                     _copy(stream, copy, name, size_limit)
                 path = copy
-        yield _recognise(name, path, ending, size_limit, Path(folder))
+        yield _recognise(name, path, file_name, size_limit, Path(folder))
 
 
 def _check_file(path: Path) -> None:
@@ -167,7 +169,7 @@ def _check_file(path: Path) -> None:
 
 
 def is_address(name: str) -> bool:
-    """Whether this is the address of something on another machine, as `https://…`, rather than a path.
+    """Whether a name is a URL such as `https://…`, rather than a path.
 
     Examples
     --------
@@ -178,7 +180,7 @@ def is_address(name: str) -> bool:
 
 
 def drop_packing(name: str) -> str:
-    """The name of what is in a packed file.
+    """Return a file name without the suffix of its compression.
 
     Examples
     --------
@@ -189,26 +191,28 @@ def drop_packing(name: str) -> str:
     return name[: -len(ending)] if ending.lower() in PACKED else name
 
 
-def _recognise(name: str, path: Path, ending: str, limit: float, folder: Path) -> Source:
-    """The format and packing of a file: by its name, and where that does not say, by how it begins."""
-    if ending.lower().endswith(".zip") and zipfile.is_zipfile(path):
-        ending = _find_member(name, path) + ".zip"
-    kind = Path(drop_packing(ending)).suffix.lower()
-    packing = Path(ending).suffix.lower() if drop_packing(ending) != ending else ""
+def _recognise(name: str, path: Path, file_name: str, limit: float, folder: Path) -> Source:
+    """Find the format and compression of a file by its name, or by its first bytes if the name does not tell."""
+    if file_name.lower().endswith(".zip") and zipfile.is_zipfile(path):
+        file_name = _find_member(name, path) + ".zip"
+    kind = Path(drop_packing(file_name)).suffix.lower()
+    packing = Path(file_name).suffix.lower() if drop_packing(file_name) != file_name else ""
     if kind not in ENDINGS:
         source = Source(name, path, "", packing, limit)
         with path.open("rb") as stream:
-            head = stream.read(_HEAD)
+            head = stream.read(_SNIFFED_BYTES)
         if not packing and _find_magic(head) in PACKED and not _is_npz(path):
             packing = _find_magic(head)
             source = Source(name, path, "", packing, limit)
         if packing:
-            head = next(source._unpack(), b"")[:_HEAD]
+            head = next(source._unpack(), b"")[:_SNIFFED_BYTES]
         if not head.strip():
             raise FormatError(f"{name}: must hold a network, but it is empty")
         kind = ".npz" if not packing and _is_npz(path) else sniff(head)
         if not kind:
-            shown = repr("".join(Path(ending).suffixes[-2:]) or ending) if ending else "what no format begins with"
+            shown = (
+                repr("".join(Path(file_name).suffixes[-2:]) or file_name) if file_name else "what no format begins with"
+            )
             raise FormatError(f"{name}: the format must be one of {' '.join(ENDINGS)}, got {shown}")
     source = Source(name, path, kind, packing, limit)
     if packing and kind in _BINARY:
@@ -221,15 +225,15 @@ def _recognise(name: str, path: Path, ending: str, limit: float, folder: Path) -
 
 
 def sniff(head: bytes) -> str:
-    """The ending of the format that a file has which begins so; nothing if it has none that is known.
+    """Return the suffix of the format of a file from its first bytes; empty if it is not recognised.
 
     Examples
     --------
     >>> sniff(b"1 2\\n2 3\\n"), sniff(b'{"nodes": []}'), sniff(b"<html>")
     ('.txt', '.json', '')
     """
-    if found := _find_magic(head):
-        return found if found in ENDINGS else ""
+    if magic := _find_magic(head):
+        return magic if magic in ENDINGS else ""
     text = head.decode(errors="ignore").removeprefix("\ufeff").lstrip()
     lower = text[:2000].lower()
     if lower.startswith("<"):
@@ -239,7 +243,7 @@ def sniff(head: bytes) -> str:
             return kind
     if b"\0" in head:
         return ""
-    lines = [line for line in text.splitlines()[: -1 if len(head) == _HEAD else None] if line.strip()]
+    lines = [line for line in text.splitlines()[: -1 if len(head) == _SNIFFED_BYTES else None] if line.strip()]
     lines = [line for line in lines if line.lstrip()[0] not in "#%"][:1000]
     for separator, kind in (("\t", ".tsv"), (",", ".csv"), (";", ".csv"), (None, ".txt")):
         widths = {len(line.split(separator)) for line in lines}
@@ -253,7 +257,7 @@ def _find_magic(head: bytes) -> str:
 
 
 def _is_npz(path: Path) -> bool:
-    """Whether this is an archive of NumPy's arrays, which is a .zip too."""
+    """Whether a file is a NumPy archive, which is a .zip file as well."""
     if not zipfile.is_zipfile(path):
         return False
     with zipfile.ZipFile(path) as archive:
@@ -261,7 +265,7 @@ def _is_npz(path: Path) -> bool:
 
 
 def _find_member(name: str, path: Path) -> str:
-    """The name of the one file in a .zip."""
+    """Return the name of the only file in a .zip."""
     with zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
     if len(names) != 1:
@@ -271,7 +275,7 @@ def _find_member(name: str, path: Path) -> str:
 
 @contextmanager
 def _open_packed(source: Source, ending: str) -> Iterator[Any]:
-    """The content of a packed file; of a .zip, of the one file in it."""
+    """Open a compressed file for reading; of a .zip, the only file in it."""
     path = source.path
     if ending == ".zip":
         with zipfile.ZipFile(path) as archive, archive.open(_find_member(source.name, path)) as stream:
@@ -288,7 +292,7 @@ def _open_packed(source: Source, ending: str) -> Iterator[Any]:
 
 
 def _download(address: str, target: Path, limit: float, progress: DownloadReporter | None) -> None:
-    """Copy what is at an address, by HTTP or by what fsspec knows."""
+    """Copy a URL to a file, with HTTP or fsspec."""
     scheme = address.partition(":")[0].lower()
     try:
         if scheme in ("http", "https"):
@@ -302,9 +306,9 @@ def _download(address: str, target: Path, limit: float, progress: DownloadReport
             _copy(stream, target, address, limit, getattr(stream, "size", None) or 0, progress)
     except ManelaError:
         raise
-    except ImportError as error:  # of the package that fsspec needs for this scheme
+    except ImportError as error:  # fsspec needs another package for this scheme
         raise FormatError(f"{address}: cannot be read: {error}") from error
-    except Exception as error:  # what fsspec's file systems raise is theirs
+    except Exception as error:  # fsspec's file systems raise errors of their own
         if isinstance(error, urllib.error.HTTPError):
             error.close()
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
@@ -319,7 +323,7 @@ def _copy(
     size: int = 0,
     progress: DownloadReporter | None = None,
 ) -> None:
-    """Copy a stream to a file, if it is not too long; a size of 0 is one that is not known."""
+    """Copy a stream to a file unless it exceeds the limit; a size of 0 means unknown."""
     copied = 0
     with target.open("wb") as file:
         while copied <= limit * 1e9 >= size and (piece := stream.read(_PIECE)):

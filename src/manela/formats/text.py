@@ -1,4 +1,4 @@
-"""Readers of edge lists and adjacency lists."""
+"""Readers of edge lists, adjacency lists and METIS files."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 _ATTRIBUTES = re.compile(rb"([^\s,]+)[\s,]+([^\s,]+)[\s,]+(\{.*\})")
 _FIRST_BYTES = 1 << 16
 _LINES = 1000
-"""Lines by which it is judged what columns hold."""
+"""Lines from which the header and the columns are recognised; more are more reliable and slower."""
 _WIDEST_NUMBER = 32
+"""Most bytes of a weight that is parsed with many others at once; longer ones are parsed one by one."""
 _LONGEST_NUMBER = 1024
+"""Most bytes of a weight."""
 
 
 def read_edge_list(
@@ -35,12 +37,12 @@ def read_edge_list(
     duplicates: str = "sum",
     columns: Sequence[str] | None = None,
 ) -> Graph:
-    """The network of a file with an edge a line: two ids, and a weight or not.
+    """Read a network from a file with one edge per line: two ids, and optionally a weight.
 
-    Fields are separated by commas in a .csv, tabs in a .tsv, and otherwise by white space or, where the first line has
-    none, commas. Lines that begin with # or % are comments. A first line that names columns is a header, by which
-    columns are chosen; `columns` chooses them by name, or by number from 1.
-    Ids are integers if all of them are written so, otherwise strings.
+    Fields are separated by commas in a .csv, tabs in a .tsv, and otherwise by white space or, if the first line has
+    none, commas. Lines that begin with # or % are comments. Columns are chosen by the header, if there is one;
+    `columns` chooses them by name, or by number from 1.
+    Ids are integers if all of them look like integers, and otherwise strings.
     """
     from manela.kernels import text as kernels
 
@@ -60,7 +62,7 @@ def read_edge_list(
     if error:
         raise _explain(source, line + skipped, error, _line(data, line), chosen)
     if len(weights):
-        _read_rest(source, data, weights, separator, skipped)
+        _parse_remaining_weights(source, data, weights, separator, skipped)
     nodes, codes = _read_ids(source, data, places, separator, skipped)
     ends = ends if codes is None else codes[ends]
     sources, targets = (ends[::2], ends[1::2]) if chosen.source == first else (ends[1::2], ends[::2])
@@ -71,23 +73,23 @@ def read_edge_list(
 
 
 def _without_weights(duplicates: str, unweighted: bool) -> str:
-    """What repeated edges do where they must not add up to a weight."""
+    """Return the rule for repeated edges, which must not add up to weights in an unweighted network."""
     return "first" if unweighted and duplicates == "sum" else duplicates
 
 
 def _unfold_attributes(source: Source, data: Bytes) -> Bytes:
-    """An edge list as NetworkX writes it, `0 1 {'weight': 4}`, as one with weights; any other as it is."""
+    """Convert lines of NetworkX such as `0 1 {'weight': 4}` to `0 1 4`; return other edge lists unchanged."""
     lines, _ = _first_lines(data)
     if not lines or not _ATTRIBUTES.fullmatch(lines[0].strip()):
         return data
-    found, has_weights = [], False
+    unfolded, has_weights = [], False
     for number, line in enumerate(data.tobytes().split(b"\n"), 1):
         match = _ATTRIBUTES.fullmatch(line.strip())
         if match is None:
             if line.strip() and line.lstrip()[:1] not in (b"#", b"%"):
                 shown = line[:80].decode(errors="replace")
                 raise FormatError(f"{source}:{number}: a line must be `source target {{…}}`, got {shown!r}")
-            found.append(b"")
+            unfolded.append(b"")
             continue
         try:
             attributes = ast.literal_eval(match[3].decode())
@@ -95,14 +97,14 @@ def _unfold_attributes(source: Source, data: Bytes) -> Bytes:
             raise FormatError(f"{source}:{number}: attributes must be a dict as Python writes it: {error}") from None
         weight = attributes.get("weight", 1) if isinstance(attributes, dict) else 1
         has_weights |= isinstance(attributes, dict) and "weight" in attributes
-        found.append(match[1] + b" " + match[2] + f" {weight}".encode())
+        unfolded.append(match[1] + b" " + match[2] + f" {weight}".encode())
     if not has_weights:
-        found = [line.rpartition(b" ")[0] for line in found]
-    return np.frombuffer(b"\n".join(found), dtype=np.uint8)
+        unfolded = [line.rpartition(b" ")[0] for line in unfolded]
+    return np.frombuffer(b"\n".join(unfolded), dtype=np.uint8)
 
 
 def read_adjacency_list(source: Source, *, directed: bool = False) -> Graph:
-    """The network of a file with a node and its neighbours a line, separated by white space; # and % are comments."""
+    """Read a network from lines of a node and its neighbours, separated by white space; # and % begin comments."""
     from manela.kernels import text as kernels
 
     data = source.read()
@@ -116,46 +118,46 @@ def read_adjacency_list(source: Source, *, directed: bool = False) -> Graph:
     counts = counts[counts > 0]
     firsts = np.cumsum(counts) - counts
     sources = np.repeat(numbers[firsts], counts - 1)
-    # an edge usually stands in the lines of both its nodes, and counts once
+    # an edge is usually listed in the lines of both its nodes, and counts once
     return Graph.from_arcs(sources, np.delete(numbers, firsts), None, nodes, directed=directed, duplicates="first")
 
 
 def read_metis(source: Source, *, directed: bool = False) -> Graph:
-    """The network of a file as METIS has it: a line of sizes, and for each node, from 1 on, its neighbours."""
+    """Read a network from a METIS file: a header with sizes, and a line of neighbours for each node, from 1."""
     lines = [
         line.split() for line in source.read().tobytes().decode("ascii", "replace").splitlines()
         if not line.lstrip().startswith("%")
     ]  # fmt: skip
-    head = lines[0] if lines else []
-    if not 2 <= len(head) <= 4 or not all(field.isdecimal() for field in head):
+    header = lines[0] if lines else []
+    if not 2 <= len(header) <= 4 or not all(field.isdecimal() for field in header):
         raise FormatError(
-            f"{source}:1: must be `nodes edges` and a format, as METIS has it, got {' '.join(head)[:80]!r}"
+            f"{source}:1: must be `nodes edges` and a format, as METIS has it, got {' '.join(header)[:80]!r}"
         )
-    nodes, form = int(head[0]), (head[2] if len(head) > 2 else "0").zfill(3)
+    nodes, form = int(header[0]), (header[2] if len(header) > 2 else "0").zfill(3)
     if len(form) != 3 or not set(form) <= {"0", "1"}:
-        raise FormatError(f"{source}:1: the format must be three digits of 0 and 1, as METIS has it, got {head[2]!r}")
-    skipped = (form[0] == "1") + (int(head[3]) if len(head) > 3 else 1) * (form[1] == "1")
+        raise FormatError(f"{source}:1: the format must be three digits of 0 and 1, as METIS has it, got {header[2]!r}")
+    skipped = (form[0] == "1") + (int(header[3]) if len(header) > 3 else 1) * (form[1] == "1")
     has_weights = form[2] == "1"
     body = lines[1 : nodes + 1]
     if len(body) < nodes:
         raise FormatError(f"{source}: must have a line for each of {nodes:,} nodes, got {len(body):,}")
     sources, targets, weights = [], [], []
     for row, fields in enumerate(body):
-        rest = fields[skipped:]
+        entries = fields[skipped:]
         try:
-            numbers = [int(field) for field in (rest[::2] if has_weights else rest)]
-            weights += [float(field) for field in rest[1::2]] if has_weights else []
+            numbers = [int(field) for field in (entries[::2] if has_weights else entries)]
+            weights += [float(field) for field in entries[1::2]] if has_weights else []
         except ValueError:
             raise FormatError(
-                f"{source}: the line of node {row + 1} must hold numbers, got {' '.join(rest)[:80]!r}"
+                f"{source}: the line of node {row + 1} must hold numbers, got {' '.join(entries)[:80]!r}"
             ) from None
-        if any(not 1 <= number <= nodes for number in numbers) or (has_weights and len(rest) % 2):
+        if any(not 1 <= number <= nodes for number in numbers) or (has_weights and len(entries) % 2):
             raise FormatError(f"{source}: the line of node {row + 1} must name nodes 1 to {nodes:,}")
         sources += [row] * len(numbers)
         targets += [number - 1 for number in numbers]
-    if len(targets) != 2 * int(head[1]) or any(lines[nodes + 1 :]):
+    if len(targets) != 2 * int(header[1]) or any(lines[nodes + 1 :]):
         raise FormatError(
-            f"{source}: must have {int(head[1]):,} edges, each in the lines of both its nodes, got {len(targets):,} "
+            f"{source}: must have {int(header[1]):,} edges, each in the lines of both its nodes, got {len(targets):,} "
             "neighbours in all"
         )
     return Graph.from_arcs(
@@ -167,8 +169,8 @@ def read_metis(source: Source, *, directed: bool = False) -> Graph:
 def _find_layout(
     source: Source, data: Bytes, wanted: Sequence[str] | None, unweighted: bool
 ) -> tuple[int, Bytes, int, Columns]:
-    """The separator (0 for white space), the data without a header, how many lines that left out, and the columns."""
-    lines, places = _first_lines(data)
+    """Return the separator (0 for white space), the data without header, the number of skipped lines, and columns."""
+    lines, positions = _first_lines(data)
     if not lines:
         return 0, data, 0, choose_columns(None, [], None, unweighted)
     separator = _find_separator(source.kind, lines[0])
@@ -182,27 +184,27 @@ def _find_layout(
         warnings.warn(f"{source}: {chosen.note}", ManelaWarning, stacklevel=5)
     if not has_header:
         return separator, data, 0, chosen
-    end = places[0] + len(lines[0]) + 1
+    end = positions[0] + len(lines[0]) + 1
     return separator, data[end:], int(np.count_nonzero(data[:end] == ord("\n"))), chosen
 
 
 def _first_lines(data: Bytes) -> tuple[list[bytes], list[int]]:
-    """Some lines from the first on that is no comment, and where each begins."""
+    """Return the first lines that are not comments, and the position of each."""
     lines: list[bytes] = []
-    places: list[int] = []
-    at = 0
-    while at < len(data) and len(lines) <= _LINES:
-        piece = data[at : at + _FIRST_BYTES].tobytes()
-        end = piece.rfind(b"\n") + 1 if at + len(piece) < len(data) else len(piece)
-        if end == 0:  # a line longer than this
+    positions: list[int] = []
+    position = 0
+    while position < len(data) and len(lines) <= _LINES:
+        piece = data[position : position + _FIRST_BYTES].tobytes()
+        end = piece.rfind(b"\n") + 1 if position + len(piece) < len(data) else len(piece)
+        if end == 0:  # a line longer than the piece
             end = len(piece)
         for line in piece[:end].splitlines(keepends=True):
             text = line.rstrip(b"\r\n")
             if text.strip() and text.lstrip()[:1] not in (b"#", b"%"):
                 lines.append(text)
-                places.append(at)
-            at += len(line)
-    return lines[: _LINES + 1], places[: _LINES + 1]
+                positions.append(position)
+            position += len(line)
+    return lines[: _LINES + 1], positions[: _LINES + 1]
 
 
 def _find_separator(kind: str, first: bytes) -> int:
@@ -213,13 +215,13 @@ def _find_separator(kind: str, first: bytes) -> int:
     if kind == ".tsv":
         return ord("\t")
     if b"\t" in first and any(b" " in field.strip() for field in first.split(b"\t")):
-        return ord("\t")  # white space within fields
-    commas = b"," in first and all(len(field.split()) == 1 for field in first.split(b","))
-    return ord(",") if commas else 0
+        return ord("\t")  # fields contain spaces
+    has_commas = b"," in first and all(len(field.split()) == 1 for field in first.split(b","))
+    return ord(",") if has_commas else 0
 
 
 def _fields_of(line: bytes, separator: int) -> list[str]:
-    """The fields of a line, without the quotation marks around them."""
+    """Split a line into fields, without quotation marks around them."""
     text = line.decode(errors="replace")
     fields = (
         next(csv.reader([text], delimiter=chr(separator), skipinitialspace=True), []) if separator else text.split()
@@ -227,12 +229,14 @@ def _fields_of(line: bytes, separator: int) -> list[str]:
     return [field.strip() for field in fields]
 
 
-def _read_rest(source: Source, data: Bytes, weights: npt.NDArray[np.float64], separator: int, skipped: int) -> None:
-    """Read the weights that are not plain positive decimals, and check them.
+def _parse_remaining_weights(
+    source: Source, data: Bytes, weights: npt.NDArray[np.float64], separator: int, skipped: int
+) -> None:
+    """Parse and check the weights that are not plain positive decimals.
 
-    First many at a time; then one by one those that did not work out, to find which is wrong.
+    Most are parsed many at a time; those that fail are parsed one by one, to find the wrong one.
     """
-    _read_many(data, weights, separator)
+    _parse_batches(data, weights, separator)
     for edge in np.flatnonzero(weights < 0).tolist():
         start = int(-1 - weights[edge])
         line = data[start : start + _LONGEST_NUMBER].tobytes().split(b"\n")[0]
@@ -248,30 +252,30 @@ def _read_rest(source: Source, data: Bytes, weights: npt.NDArray[np.float64], se
             raise FormatError(f"{source}:{number}: a weight must be {WEIGHT_RULE}, got {weights[edge]:g}")
 
 
-def _read_many(data: Bytes, weights: npt.NDArray[np.float64], separator: int) -> None:
-    """Read short fields that hold positive numbers; others stay as they are."""
+def _parse_batches(data: Bytes, weights: npt.NDArray[np.float64], separator: int) -> None:
+    """Parse short fields with positive numbers, in batches; leave the others unchanged."""
     unread = np.flatnonzero(weights < 0)
     ends = np.frombuffer(bytes([separator]) + b'"' if separator else b" \t\r", dtype=np.uint8)
     for first in range(0, len(unread), _FIRST_BYTES):
         edges = unread[first : first + _FIRST_BYTES]
         places = (-1 - weights[edges]).astype(np.int64)[:, None] + np.arange(_WIDEST_NUMBER)
         fields = np.where(places < len(data), data[np.minimum(places, len(data) - 1)], ord("\n"))
-        beyond = np.logical_or.accumulate(np.isin(fields, ends) | (fields == ord("\n")), axis=1)
-        plain = beyond[:, -1] & ~np.any((fields == ord("_")) & ~beyond, axis=1)  # 1_000 is a number to NumPy only
-        edges, fields, beyond = (array[plain] for array in (edges, fields, beyond))
-        texts = np.where(beyond, 0, fields).astype(np.uint8).view(f"S{_WIDEST_NUMBER}").ravel()
+        is_past_end = np.logical_or.accumulate(np.isin(fields, ends) | (fields == ord("\n")), axis=1)
+        is_plain = is_past_end[:, -1] & ~np.any((fields == ord("_")) & ~is_past_end, axis=1)  # NumPy would accept 1_000
+        edges, fields, is_past_end = (array[is_plain] for array in (edges, fields, is_past_end))
+        texts = np.where(is_past_end, 0, fields).astype(np.uint8).view(f"S{_WIDEST_NUMBER}").ravel()
         try:
             numbers = texts.astype(np.float64)
         except ValueError:
             continue
-        good = (numbers >= LEAST_WEIGHT) & (numbers <= MOST_WEIGHT)
-        weights[edges[good]] = numbers[good]
+        is_valid = (numbers >= LEAST_WEIGHT) & (numbers <= MOST_WEIGHT)
+        weights[edges[is_valid]] = numbers[is_valid]
 
 
 def _read_ids(
     source: Source, data: Bytes, places: npt.NDArray[np.int64], separator: int, skipped: int
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32] | None]:
-    """The ids; integers are put in order, and then the new number of each old one comes with them."""
+    """Return the ids; for integers, sorted and with the new number for each old one."""
     from manela.kernels import text as kernels
 
     values = np.empty(len(places), dtype=np.int64)
@@ -310,7 +314,7 @@ def _explain(source: Source, line: int, error: int, text: str, chosen: Columns |
 
 
 def _line(data: Bytes, number: int) -> str:
-    """The text of a line, shortened."""
+    """Return the text of a line, shortened for an error message."""
     ends = np.flatnonzero(data == ord("\n"))
     first = int(ends[number - 2]) + 1 if number >= 2 else 0
     return data[first:][:80].tobytes().split(b"\n")[0].decode(errors="replace").strip()

@@ -1,4 +1,4 @@
-"""Embeddings in files that hold arrays: .npz, .npy, Parquet, Feather, safetensors."""
+"""Readers and writers of embeddings as arrays: .npz, .npy, Parquet, Feather, safetensors."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from manela.files import replace_file
 from manela.formats.ids import from_plain, to_plain
 
 _PIECE = 4096
+"""Vectors that are written at once; more take more memory."""
 _NOTES = "provenance"
 
 
 def write_npz(embedding: Embedding, file: BinaryIO, path: Path) -> None:
-    """Ids, vectors, context vectors and provenance."""
+    """Write ids, vectors, context vectors and provenance as .npz."""
     nodes, kind = to_plain(embedding.nodes, path)
     arrays: dict[str, npt.NDArray[Any]] = {"nodes": nodes, "vectors": embedding.vectors}
     if embedding.context is not None:
@@ -32,7 +33,7 @@ def write_npz(embedding: Embedding, file: BinaryIO, path: Path) -> None:
 
 
 def read_npz(path: Path) -> Embedding:
-    """What `write_npz` wrote."""
+    """Read a file of `write_npz`."""
     arrays, notes = read_arrays(path, _NOTES)
     if not {"nodes", "vectors"} <= set(arrays):
         raise FormatError(f"{path}: must hold 'nodes' and 'vectors', got {', '.join(arrays)}")
@@ -42,9 +43,10 @@ def read_npz(path: Path) -> Embedding:
 
 
 def write_npy(embedding: Embedding, file: BinaryIO, path: Path) -> None:
-    """Vectors, and their ids in a file beside them, which says of which vectors they are.
+    """Write vectors as .npy, and their ids to a second file with the SHA-256 of the vectors.
 
-    The two cannot be replaced at once: until the new vectors are there, the ids of those before stay beside them too.
+    The two files cannot be replaced in one step: the previous ids are kept in a third file until the new vectors are
+    in place.
     """
     nodes, kind = to_plain(embedding.nodes, path)
     sha = hashlib.sha256()
@@ -55,19 +57,19 @@ def write_npy(embedding: Embedding, file: BinaryIO, path: Path) -> None:
         content = rows.astype("<f4", copy=False).tobytes()
         sha.update(content)
         file.write(content)
-    beside = {
+    sidecar = {
         "nodes": nodes.tolist(), "node_ids": kind, "provenance": dict(embedding.provenance), "sha256": sha.hexdigest()
     }  # fmt: skip
     ids = ids_beside(path)
     if ids.exists() and not _has_ids_before(path):
-        with replace_file(ids_before(path)) as before:
-            before.write(ids.read_bytes())
-    with replace_file(ids) as written:
-        written.write(json.dumps(beside, ensure_ascii=False, sort_keys=True).encode())
+        with replace_file(ids_before(path)) as previous:
+            previous.write(ids.read_bytes())
+    with replace_file(ids) as ids_file:
+        ids_file.write(json.dumps(sidecar, ensure_ascii=False, sort_keys=True).encode())
 
 
 def read_npy(path: Path) -> Embedding:
-    """What `write_npy` wrote."""
+    """Read the files of `write_npy`."""
     ids = ids_beside(path)
     if not ids.exists():
         raise FormatError(f"{path}: needs its ids beside it in {ids.name}, which is not there")
@@ -75,17 +77,17 @@ def read_npy(path: Path) -> Embedding:
     sha = hashlib.sha256(np.ascontiguousarray(vectors).data).hexdigest()
     for file in (ids, ids_before(path)):
         if file.exists():
-            beside = json.loads(file.read_bytes())
-            if beside.get("sha256", sha) == sha:
+            sidecar = json.loads(file.read_bytes())
+            if sidecar.get("sha256", sha) == sha:
                 break
     else:
         raise FormatError(f"{path}: the ids in {ids.name} are those of other vectors; write both anew")
-    nodes = from_plain(beside["nodes"], beside["node_ids"])
-    return Embedding(nodes, vectors.astype(np.float32, copy=False), None, beside["provenance"])
+    nodes = from_plain(sidecar["nodes"], sidecar["node_ids"])
+    return Embedding(nodes, vectors.astype(np.float32, copy=False), None, sidecar["provenance"])
 
 
 def _has_ids_before(path: Path) -> bool:
-    """Whether the ids of the vectors that are there are those before: a write was killed between the two files."""
+    """Whether the present vectors belong to the previous ids, as a write was killed between the two files."""
     try:
         known = json.loads(ids_before(path).read_bytes()).get("sha256")
         vectors = np.load(path, allow_pickle=False)
@@ -95,29 +97,29 @@ def _has_ids_before(path: Path) -> bool:
 
 
 def ids_before(path: Path) -> Path:
-    """Where the ids of the vectors are that a .npy file held before."""
+    """Return the path of the ids of the vectors that a .npy file held before."""
     return path.with_suffix(".nodes.before.json")
 
 
 def ids_beside(path: Path) -> Path:
-    """Where the ids of the vectors in a .npy file are."""
+    """Return the path of the ids of the vectors in a .npy file."""
     return path.with_suffix(".nodes.json")
 
 
 def write_parquet(embedding: Embedding, file: BinaryIO, path: Path) -> None:
-    """A table of Parquet."""
+    """Write a Parquet table."""
     parquet: Any = import_extra("pyarrow.parquet", "io", "writing .parquet")
     parquet.write_table(_to_table(embedding, path), file)
 
 
 def write_feather(embedding: Embedding, file: BinaryIO, path: Path) -> None:
-    """A table of Feather, which is Arrow's own format."""
+    """Write a Feather table, which is Arrow's own format."""
     feather: Any = import_extra("pyarrow.feather", "io", f"writing {path.suffix}")
     feather.write_feather(_to_table(embedding, path), file, compression="uncompressed")
 
 
 def read_by_arrow(module: str) -> Callable[[Path], Embedding]:
-    """A reader of tables that a module of pyarrow reads."""
+    """Return a reader of tables that uses this module of pyarrow."""
 
     def read(path: Path) -> Embedding:
         library: Any = import_extra(f"pyarrow.{module}", "io", f"reading {path.suffix}")
@@ -138,7 +140,7 @@ def read_by_arrow(module: str) -> Callable[[Path], Embedding]:
 
 
 def _to_table(embedding: Embedding, path: Path) -> Any:
-    """A table of Arrow: the id of each node and its vector, a list of fixed length; and its context vector, if any."""
+    """Convert to an Arrow table: ids, vectors as lists of fixed length, and context vectors if there are any."""
     arrow: Any = import_extra("pyarrow", "io", f"writing {path.suffix}")
     nodes, kind = to_plain(embedding.nodes, path)
     columns: dict[str, Any] = {"node": nodes.tolist()}
@@ -151,7 +153,7 @@ def _to_table(embedding: Embedding, path: Path) -> Any:
 
 
 def write_safetensors(embedding: Embedding, file: BinaryIO, path: Path) -> None:
-    """Tensors `vectors` and `context`; ids and provenance are its metadata."""
+    """Write the tensors `vectors` and `context`, with ids and provenance as metadata."""
     library: Any = import_extra("safetensors.numpy", "io", "writing .safetensors")
     nodes, kind = to_plain(embedding.nodes, path)
     tensors = {"vectors": np.ascontiguousarray(embedding.vectors)}
@@ -166,7 +168,7 @@ def write_safetensors(embedding: Embedding, file: BinaryIO, path: Path) -> None:
 
 
 def read_safetensors(path: Path) -> Embedding:
-    """What `write_safetensors` wrote; without ids, rows are numbered."""
+    """Read a file of `write_safetensors`; if it has no ids, they are the row numbers."""
     library: Any = import_extra("safetensors", "io", "reading .safetensors")
     with library.safe_open(path, framework="numpy") as file:
         notes, names = file.metadata() or {}, list(file.keys())

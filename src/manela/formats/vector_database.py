@@ -1,4 +1,4 @@
-"""Embeddings in a database of SQLite: a table of ids and vectors, which other programs can query."""
+"""Reads and writes embeddings as an SQLite database, which other programs can query."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 
 
 def write_database(embedding: Embedding, file: BinaryIO, path: Path) -> None:
-    """A table `vectors`: the id of each node, and its vector as 32-bit floats, little-endian."""
+    """Write a table `vectors`: the id of each node, and its vector as little-endian 32-bit floats."""
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".manela.") as folder:
         database = Path(folder) / "vectors.db"
         _fill(embedding, database, path)
@@ -47,7 +47,7 @@ def _fill(embedding: Embedding, database: Path, path: Path) -> None:
 
 
 def read_database(path: Path) -> Embedding:
-    """What `write_database` wrote."""
+    """Read a database of `write_database`."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         try:
             facts = dict(connection.execute("SELECT name, value FROM facts"))
@@ -57,7 +57,9 @@ def read_database(path: Path) -> Embedding:
     nodes = from_plain([node for node, _, _ in rows], facts["node_ids"])
     vectors = np.array([np.frombuffer(vector, "<f4") for _, vector, _ in rows], dtype=np.float32)
     has_context = bool(rows) and rows[0][2] is not None
-    context = np.array([np.frombuffer(held, "<f4") for _, _, held in rows], dtype=np.float32) if has_context else None
+    context = (
+        np.array([np.frombuffer(content, "<f4") for _, _, content in rows], dtype=np.float32) if has_context else None
+    )
     return Embedding(nodes, vectors, context, json.loads(facts["provenance"]))
 
 

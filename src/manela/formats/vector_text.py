@@ -1,4 +1,4 @@
-"""Embeddings in files of lines: word2vec's format, tables, and what TensorBoard's projector shows."""
+"""Readers and writers of embeddings as text: word2vec, tables, and TensorBoard's projector."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from manela.formats.ids import from_words, to_words
 
 
 def write_word2vec(embedding: Embedding, file: BinaryIO, path: Path) -> None:
-    """The sizes, and a line for each node: its id and its vector."""
+    """Write the sizes, and a line with the id and the vector for each node."""
     file.write(f"{embedding.vectors.shape[0]} {embedding.vectors.shape[1]}\n".encode())
     form = " ".join(["%s"] + ["%.9g"] * embedding.vectors.shape[1]) + "\n"
     for word, row in zip(to_words(embedding.nodes, path), embedding.vectors, strict=True):
@@ -27,14 +27,14 @@ def write_word2vec(embedding: Embedding, file: BinaryIO, path: Path) -> None:
 
 
 def write_word2vec_binary(embedding: Embedding, file: BinaryIO, path: Path) -> None:
-    """The sizes, and for each node its id and the bytes of its vector."""
+    """Write the sizes, and for each node its id and the bytes of its vector."""
     file.write(f"{embedding.vectors.shape[0]} {embedding.vectors.shape[1]}\n".encode())
     for node, row in zip(to_words(embedding.nodes, path), embedding.vectors, strict=True):
         file.write(node.encode() + b" " + row.astype("<f4", copy=False).tobytes() + b"\n")
 
 
 def read_word2vec(path: Path) -> Embedding:
-    """What `write_word2vec` or another program wrote."""
+    """Read a text file of word2vec, by any program."""
     with _open(path) as file:
         size, dimensions = _read_sizes(path, file.readline())
         ids: list[str] = []
@@ -49,19 +49,19 @@ def read_word2vec(path: Path) -> Embedding:
 
 
 def read_word2vec_binary(path: Path) -> Embedding:
-    """What `write_word2vec_binary` or another program wrote."""
+    """Read a binary file of word2vec, by any program."""
     with _open(path) as file:
         data = file.read()
     end = data.index(b"\n")
     size, dimensions = _read_sizes(path, data[: end + 1])
     ids: list[str] = []
     vectors = np.empty((size, dimensions), dtype=np.float32)
-    at = end + 1
+    position = end + 1
     for row in range(size):
-        end = data.index(b" ", at)
-        ids.append(data[at:end].lstrip(b"\n").decode())
-        at = end + 1 + 4 * dimensions
-        vectors[row] = np.frombuffer(data[end + 1 : at], dtype="<f4")
+        end = data.index(b" ", position)
+        ids.append(data[position:end].lstrip(b"\n").decode())
+        position = end + 1 + 4 * dimensions
+        vectors[row] = np.frombuffer(data[end + 1 : position], dtype="<f4")
     return Embedding(from_words(ids), vectors)
 
 
@@ -70,14 +70,14 @@ def _read_sizes(path: Path, line: bytes) -> tuple[int, int]:
     if len(fields) != 2 or not all(field.isdigit() for field in fields):
         raise FormatError(f"{path}:1: must be the number of nodes and of dimensions, got {line[:40]!r}")
     size, dimensions = int(fields[0]), int(fields[1])
-    most = path.stat().st_size * (1000 if path.suffix.lower() == ".gz" else 1)  # as gzip packs at most
+    most = path.stat().st_size * (1000 if path.suffix.lower() == ".gz" else 1)  # the best that gzip can compress
     if size * dimensions * 2 > most:
         raise FormatError(f"{path}:1: {size:,} vectors of {dimensions:,} numbers cannot be in a file of this size")
     return size, dimensions
 
 
 def write_table(separator: str) -> Callable[[Embedding, BinaryIO, Path], None]:
-    """A writer of tables with a header: a column of ids, and a column for each dimension."""
+    """Return a writer of tables with a header: a column of ids, and a column for each dimension."""
 
     def write(embedding: Embedding, file: BinaryIO, _: Path) -> None:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
@@ -91,7 +91,7 @@ def write_table(separator: str) -> Callable[[Embedding, BinaryIO, Path], None]:
 
 
 def read_table(separator: str) -> Callable[[Path], Embedding]:
-    """A reader of such tables, with a header or without."""
+    """Return a reader of such tables, with or without a header."""
 
     def read(path: Path) -> Embedding:
         with io.TextIOWrapper(_open(path), encoding="utf-8", newline="") as file:
@@ -111,7 +111,7 @@ def read_table(separator: str) -> Callable[[Path], Embedding]:
 
 
 def _is_header(row: list[str]) -> bool:
-    """Whether these are names of columns, or their numbers, rather than a node and its vector."""
+    """Whether a row holds column names or numbers, rather than a node and its vector."""
     try:
         return [float(field) for field in row[1:]] == list(range(len(row) - 1))
     except ValueError:
@@ -119,17 +119,17 @@ def _is_header(row: list[str]) -> bool:
 
 
 def write_projector(embedding: Embedding, folder: Path) -> None:
-    """Files that TensorBoard's projector shows: vectors, ids, and where both are."""
+    """Write the files for TensorBoard's projector: vectors, ids, and a configuration that names both."""
     with (folder / "vectors.tsv").open("w", encoding="utf-8") as file:
         file.writelines("\t".join(f"{value:.9g}" for value in row.tolist()) + "\n" for row in embedding.vectors)
-    with (folder / "metadata.tsv").open("w", encoding="utf-8") as file:  # one column has no header
+    with (folder / "metadata.tsv").open("w", encoding="utf-8") as file:  # a single column has no header
         file.writelines(" ".join(str(node).split()) + "\n" for node in embedding.nodes.tolist())
     config = 'embeddings {\n  tensor_path: "vectors.tsv"\n  metadata_path: "metadata.tsv"\n}\n'
     (folder / "projector_config.pbtxt").write_text(config, encoding="utf-8")
 
 
 def read_projector(folder: Path) -> Embedding:
-    """What `write_projector` or another program wrote; a metadata file of several columns has its ids in the first."""
+    """Read the files of TensorBoard's projector; ids are the first column of the metadata."""
     vectors = np.loadtxt(folder / "vectors.tsv", delimiter="\t", dtype=np.float32, ndmin=2)
     lines = (folder / "metadata.tsv").read_text(encoding="utf-8").splitlines()
     if lines and "\t" in lines[0]:
