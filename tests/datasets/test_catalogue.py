@@ -84,7 +84,7 @@ def test_a_file_is_downloaded_once_with_progress(dataset, tmp_path):
 
 
 def test_a_download_that_broke_off_goes_on_where_it_was(dataset, tmp_path):
-    with pytest.raises(DatasetError, match="what came is kept"):
+    with pytest.raises(DatasetError, match="the next attempt continues there"):
         fetch(at(dataset, "/short"))
     assert (tmp_path / "manela" / "bytes.mat.part").stat().st_size == len(CONTENT) // 2
     assert locate(dataset) is None
@@ -109,7 +109,9 @@ def test_another_file_than_the_published_one_is_refused_and_not_kept(dataset, tm
 @pytest.mark.parametrize("path", ["/none", "/nonsense", ":1/closed"])
 def test_a_home_that_does_not_answer_is_named_with_what_to_do(dataset, path):
     home = dataset.home.rsplit(":", 1)[0] + ":1/closed" if path.startswith(":") else at(dataset, path).home
-    with pytest.raises(DatasetError, match=r"bytes cannot be had from http.*bytes\.mat can be named in MANELA_DATA"):
+    with pytest.raises(
+        DatasetError, match=r"bytes cannot be downloaded from http.*bytes\.mat can be named in MANELA_DATA"
+    ):
         fetch(replace(dataset, home=home))
 
 

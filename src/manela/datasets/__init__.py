@@ -1,1 +1,1 @@
-"""Networks by name: the paper's, and generated ones."""
+"""Data sets: the networks of the paper, and generated ones."""

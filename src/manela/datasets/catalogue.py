@@ -1,4 +1,4 @@
-"""The catalogue of data sets, and how their files get to this machine."""
+"""The catalogue of data sets, with the download of their files."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from manela.progress import DownloadReporter
 
 _PIECE = 1 << 16
 _TIMEOUT = 30.0
+"""Seconds without data after which a download fails."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A network that can be named: a published file, or a generator."""
+    """A named network: a published file, or a generator."""
 
     name: str
     title: str
@@ -81,24 +82,24 @@ DATASETS: dict[str, Dataset] = {
 
 
 def find(name: str) -> Dataset:
-    """The data set of this name."""
+    """Return the data set of this name."""
     if name not in DATASETS:
         raise DatasetError(f"no data set is called {name!r}; there are {', '.join(DATASETS)}")
     return DATASETS[name]
 
 
 def given_folder() -> Path | None:
-    """The folder that MANELA_DATA names: looked at first, never written."""
+    """Return the folder in MANELA_DATA, which is searched first and never written."""
     return Path(os.environ["MANELA_DATA"]) if os.environ.get("MANELA_DATA") else None
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept."""
+    """Return the folder for downloads."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "manela"
 
 
 def locate(dataset: Dataset) -> Path | None:
-    """The file of a data set if this machine has it, MANELA_DATA first."""
+    """Return the file of a data set if this machine has it, from MANELA_DATA or from the cache."""
     for folder in (given_folder(), cache_folder()):
         if folder is not None and dataset.file and (folder / dataset.file).is_file():
             return folder / dataset.file
@@ -106,13 +107,13 @@ def locate(dataset: Dataset) -> Path | None:
 
 
 def fetch(dataset: Dataset, progress: DownloadReporter | None = None) -> Path:
-    """The file of a data set, downloaded if need be and checked against its SHA-256."""
+    """Return the file of a data set, downloaded if necessary and checked against its SHA-256."""
     if dataset.generate is not None:
         raise DatasetError(f"{dataset.name} is generated and has no file; name it as GRAPH to use it")
-    found = locate(dataset)
-    if found is not None:
-        _verify(found, dataset, advice="remove or replace it")
-        return found
+    local_file = locate(dataset)
+    if local_file is not None:
+        _verify(local_file, dataset, advice="remove or replace it")
+        return local_file
     target = cache_folder() / dataset.file
     part = target.with_name(target.name + ".part")
     try:
@@ -123,34 +124,36 @@ def fetch(dataset: Dataset, progress: DownloadReporter | None = None) -> Path:
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
         raise DatasetError(
-            f"{dataset.name} cannot be had from {dataset.home}: {' '.join(str(reason).split())}; "
+            f"{dataset.name} cannot be downloaded from {dataset.home}: {' '.join(str(reason).split())}; "
             f"a folder that holds {dataset.file} can be named in MANELA_DATA"
         ) from error
     return target
 
 
 def _download(dataset: Dataset, part: Path, progress: DownloadReporter | None) -> None:
-    """Add to part what is still missing of it."""
-    have = part.stat().st_size if part.exists() else 0
-    if have >= dataset.size:
-        have = 0
+    """Download the rest of a file, appending to the part that an earlier attempt left."""
+    received = part.stat().st_size if part.exists() else 0
+    if received >= dataset.size:
+        received = 0
         part.unlink(missing_ok=True)
-    headers = {"User-Agent": "manela"} | ({"Range": f"bytes={have}-"} if have else {})
+    headers = {"User-Agent": "manela"} | ({"Range": f"bytes={received}-"} if received else {})
     request = urllib.request.Request(dataset.home, headers=headers)
     with urllib.request.urlopen(request, timeout=_TIMEOUT) as reply:
-        if have and reply.status != 206:
-            have = 0
-        with part.open("ab" if have else "wb") as file:
+        if received and reply.status != 206:
+            received = 0
+        with part.open("ab" if received else "wb") as file:
             while piece := reply.read(_PIECE):
-                have += len(piece)
-                if have > dataset.size:
+                received += len(piece)
+                if received > dataset.size:
                     break
                 file.write(piece)
                 if progress is not None:
-                    progress(have, dataset.size)
-    if have < dataset.size:
-        raise OSError(f"the connection ended after {have:,} of {dataset.size:,} bytes; what came is kept")
-    if have > dataset.size:
+                    progress(received, dataset.size)
+    if received < dataset.size:
+        raise OSError(
+            f"the connection ended after {received:,} of {dataset.size:,} bytes; the next attempt continues there"
+        )
+    if received > dataset.size:
         part.unlink()
         raise OSError(f"it is longer than the {dataset.size:,} bytes that were published")
 

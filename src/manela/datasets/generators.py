@@ -1,4 +1,4 @@
-"""Generated networks."""
+"""Generators of random networks."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from manela.graph import Graph
 def stochastic_block_model(
     nodes: int = 1024, communities: int = 3, inside: float = 0.1, between: float = 0.01, seed: int = 0
 ) -> tuple[Graph, npt.NDArray[np.int64]]:
-    """A stochastic block model; by default SYN-SBM of the paper.
+    """Generate a stochastic block model; by default SYN-SBM of the paper.
 
     Each node belongs to a random community; two nodes have an edge with probability `inside` if they share it and
-    `between` if not.
+    `between` otherwise.
 
     Returns
     -------
@@ -29,17 +29,17 @@ def stochastic_block_model(
     random = np.random.default_rng(seed)
     community = random.integers(communities, size=nodes)
     rows, columns = np.triu_indices(nodes, k=1)
-    chance = np.where(community[rows] == community[columns], inside, between)
-    chosen = random.random(len(rows)) < chance
-    return Graph.from_arcs(rows[chosen], columns[chosen], None, np.arange(nodes), duplicates="first"), community
+    probability = np.where(community[rows] == community[columns], inside, between)
+    has_edge = random.random(len(rows)) < probability
+    return Graph.from_arcs(rows[has_edge], columns[has_edge], None, np.arange(nodes), duplicates="first"), community
 
 
 def planted_partition(
     nodes: int, communities: int, inside: int, outside: int, seed: int = 0
 ) -> tuple[Graph, npt.NDArray[np.int64]]:
-    """A sparse network with communities: each node draws some edges to its own, and some to any node.
+    """Generate a sparse network with communities: each node draws edges to its own community, and to any node.
 
-    Takes time and room in proportion to the edges, where `stochastic_block_model` looks at every pair.
+    Time and memory are proportional to the edges, while `stochastic_block_model` visits every pair of nodes.
 
     Returns
     -------
@@ -55,17 +55,23 @@ def planted_partition(
     random = np.random.default_rng(seed)
     community = random.integers(communities, size=nodes)
     members = np.argsort(community, kind="stable")
-    begins = np.searchsorted(community[members], np.arange(communities + 1))
-    sizes = begins[community + 1] - begins[community]
-    near, far = np.repeat(np.arange(nodes), inside), np.repeat(np.arange(nodes), outside)
-    own = members[begins[community[near]] + (random.random(len(near)) * sizes[near]).astype(np.int64)]
-    other = random.integers(nodes, size=len(far))
-    sources, targets = np.concatenate((near, far)), np.concatenate((own, other))
+    starts = np.searchsorted(community[members], np.arange(communities + 1))
+    sizes = starts[community + 1] - starts[community]
+    inside_sources, outside_sources = np.repeat(np.arange(nodes), inside), np.repeat(np.arange(nodes), outside)
+    inside_targets = members[
+        starts[community[inside_sources]]
+        + (random.random(len(inside_sources)) * sizes[inside_sources]).astype(np.int64)
+    ]
+    outside_targets = random.integers(nodes, size=len(outside_sources))
+    sources, targets = (
+        np.concatenate((inside_sources, outside_sources)),
+        np.concatenate((inside_targets, outside_targets)),
+    )
     return Graph.from_arcs(sources, targets, None, np.arange(nodes), duplicates="first"), community
 
 
 def draw_random(nodes: int, edges: int, seed: int = 0) -> Graph:
-    """A uniformly random network of about this many edges (duplicates and self-loops are dropped)."""
+    """Generate a uniformly random network of about this many edges (duplicates and self-loops are dropped)."""
     random = np.random.default_rng(seed)
     kind = np.int32 if nodes < 2**31 else np.int64
     ends = random.integers(nodes, size=(2, edges), dtype=kind)

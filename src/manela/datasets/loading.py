@@ -1,4 +1,4 @@
-"""A network, and its labels, from whatever the user names: an object, a file, or a data set."""
+"""Loads a network or labels from an object, a file, a URL or the name of a data set."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def load_graph(source: Any, *, progress: DownloadReporter | None = None, **readi
 
 
 def load_labels(source: str | Path, progress: DownloadReporter | None = None) -> Labels:
-    """The labels in a file, or those of a data set's name; a file of that name comes before a data set."""
+    """Load labels from a file or by the name of a data set; a file takes precedence."""
     path = Path(source)
     if str(source) in DATASETS and not path.exists():
         dataset = DATASETS[str(source)]
