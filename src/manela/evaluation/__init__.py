@@ -1,1 +1,1 @@
-"""How good vectors are."""
+"""Evaluation of vectors."""

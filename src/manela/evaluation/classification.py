@@ -26,14 +26,14 @@ TRAIN_RATIOS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 @dataclass(frozen=True)
 class Scores:
-    """F1 of several shuffles, an array each.
+    """F1 scores, one value for each shuffle.
 
     Attributes
     ----------
     micro, macro
         The number of labels of a test node is known, as in the literature.
     open_micro, open_macro
-        It is not: labels above a threshold that was best on the training part are predicted.
+        It is not known: all labels above the threshold that is best for the training nodes are predicted.
     """
 
     micro: npt.NDArray[np.float64]
@@ -59,31 +59,31 @@ def classify(
     ----------
     vectors : array, shape (n, m)
     labels : array or sparse matrix of 0 and 1, shape (n, number of labels)
-        Nodes without a label are left out.
+        Nodes without a label are ignored.
     train_ratio : float
-        Part of the nodes to train on.
+        Share of the nodes to train on.
     shuffles : int
-        How often to split anew. The splits depend on the labels and `random_state` alone: every method has the same.
+        Number of random splits. They depend only on the labels and `random_state`, so all methods get the same.
     test : array of bool, shape (n,), optional
         Predict the labels of these nodes from all others, once, instead of splitting at random.
     jobs : int
-        Threads; the scores are the same for any number.
+        Threads; their number does not change the scores.
     done : callable
         Called after each shuffle.
     """
     truth = as_labels(labels, len(vectors))
-    kept = truth.any(axis=1)
-    features, truth = np.asarray(vectors)[kept], truth[kept]
+    is_labelled = truth.any(axis=1)
+    features, truth = np.asarray(vectors)[is_labelled], truth[is_labelled]
     if test is not None:
-        chosen = np.asarray(test)[kept]
-        splits = [(np.flatnonzero(~chosen), np.flatnonzero(chosen))]
+        is_test = np.asarray(test)[is_labelled]
+        splits = [(np.flatnonzero(~is_test), np.flatnonzero(is_test))]
     else:
         splits = split(len(truth), train_ratio, shuffles, random_state)
 
     def score(parts: tuple[RowNumbers, RowNumbers]) -> tuple[float, float, float, float]:
-        found = _score(features, truth, *parts)
+        scores = _score(features, truth, *parts)
         done()
-        return found
+        return scores
 
     with ThreadPoolExecutor(jobs) as threads:
         columns = zip(*threads.map(score, splits), strict=True)
@@ -91,7 +91,7 @@ def classify(
 
 
 def split(nodes: int, train_ratio: float, shuffles: int, random_state: Any = 0) -> list[tuple[RowNumbers, RowNumbers]]:
-    """RowNumbers to train on and rows to test on, for each shuffle; a larger ratio adds to the same order."""
+    """Return row numbers to train and to test on for each shuffle; a larger ratio extends the same training set."""
     first = round(train_ratio * nodes)
     if not 0 < first < nodes:
         raise ParameterError(
@@ -103,7 +103,7 @@ def split(nodes: int, train_ratio: float, shuffles: int, random_state: Any = 0) 
 
 
 def as_labels(labels: Any, nodes: int) -> Labels:
-    """Labels as an array of bool, shape (nodes, number of labels)."""
+    """Convert labels to an array of bool, shape (nodes, number of labels)."""
     truth: Labels = np.asarray(labels.todense() if sp.issparse(labels) else labels).astype(bool)
     if truth.ndim != 2 or len(truth) != nodes:
         raise ParameterError(f"labels must have {nodes} rows, one a vector, got the shape {truth.shape}.")
@@ -114,9 +114,9 @@ def _score(
     features: npt.NDArray[np.floating], truth: Labels, train: RowNumbers, test: RowNumbers
 ) -> tuple[float, float, float, float]:
     at_test, at_train = _learn(features, truth, train, test)
-    known = take_best(at_test, truth[test].sum(axis=1))
-    guessed = at_test >= best_threshold(at_train, truth[train])
-    return (*_f1(truth[test], known), *_f1(truth[test], guessed))
+    predicted = take_best(at_test, truth[test].sum(axis=1))
+    open_predicted = at_test >= best_threshold(at_train, truth[train])
+    return (*_f1(truth[test], predicted), *_f1(truth[test], open_predicted))
 
 
 def _f1(truth: Labels, predicted: Labels) -> tuple[float, float]:
@@ -127,30 +127,30 @@ def _f1(truth: Labels, predicted: Labels) -> tuple[float, float]:
 def _learn(
     features: npt.NDArray[np.floating], truth: Labels, train: RowNumbers, test: RowNumbers
 ) -> tuple[Chances, Chances]:
-    """The probability of each label for the test and for the training nodes; labels never seen have −1."""
-    always = truth[train].all(axis=0)
-    seen = np.flatnonzero(truth[train].any(axis=0) & ~always)
+    """Return label probabilities for test and training nodes; −1 for a label that no training node has, 2 if all do."""
+    in_all = truth[train].all(axis=0)
+    seen = np.flatnonzero(truth[train].any(axis=0) & ~in_all)
     if len(seen):
         model = OneVsRestClassifier(LogisticRegression(solver="liblinear", max_iter=100))
         model.fit(features[train], truth[train][:, seen].astype(np.int64))
-    chances = []
+    by_part = []
     for part in (test, train):
-        chance = np.full((len(part), truth.shape[1]), -1.0)
+        probabilities = np.full((len(part), truth.shape[1]), -1.0)
         if len(seen):
-            chance[:, seen] = model.predict_proba(features[part]).reshape(len(part), -1)[:, -len(seen) :]
-        chance[:, always] = 2.0
-        chances.append(chance)
-    return chances[0], chances[1]
+            probabilities[:, seen] = model.predict_proba(features[part]).reshape(len(part), -1)[:, -len(seen) :]
+        probabilities[:, in_all] = 2.0
+        by_part.append(probabilities)
+    return by_part[0], by_part[1]
 
 
 def take_best(chances: Chances, counts: npt.NDArray[np.integer]) -> Labels:
-    """True for the counts[i] largest values of each row i."""
+    """Return True for the counts[i] largest values of each row i."""
     ranks = np.argsort(np.argsort(-chances, axis=1, kind="stable"), axis=1, kind="stable")
     return np.asarray(ranks < counts[:, None])
 
 
 def best_threshold(chances: Chances, truth: Labels) -> float:
-    """The smallest chance to predict from, such that micro-F1 is largest.
+    """Return the threshold for which predicting all labels at or above it has the largest micro-F1.
 
     Examples
     --------
@@ -165,6 +165,6 @@ def best_threshold(chances: Chances, truth: Labels) -> float:
 
 
 def summarise(scores: Sequence[float] | npt.NDArray[np.float64]) -> tuple[float, float]:
-    """Mean and standard deviation (of the sample, 0 for a single one)."""
+    """Return the mean and the sample standard deviation, which is 0 for a single score."""
     values = np.asarray(scores, dtype=np.float64)
     return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0

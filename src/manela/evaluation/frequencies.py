@@ -1,4 +1,4 @@
-"""How often vectors are updated: the law that the counts follow, and how they go with degree."""
+"""Statistics of update counts: a power-law fit, and the correlation with degree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Counts = npt.NDArray[np.integer]
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """Counts from `smallest` on have probabilities proportional to count^−exponent; `error` is of the exponent."""
+    """P(count) ∝ count^−exponent from `smallest` on; `error` is the standard error, `above` the counts used."""
 
     exponent: float
     error: float
@@ -21,10 +21,10 @@ class PowerLaw:
 
 
 def fit_power_law(counts: Counts, smallest: float | None = None) -> PowerLaw:
-    """Fit by maximum likelihood, on the counts from `smallest` on, or where the fit has the smallest distance.
+    """Fit a power law by maximum likelihood to the counts from `smallest` on.
 
-    The distance is that of Kolmogorov and Smirnov, after Clauset, Shalizi and Newman (2009), among 50 candidates that
-    leave at least 50 counts.
+    By default `smallest` is the one of 50 candidates, each leaving at least 50 counts, with the smallest
+    Kolmogorov-Smirnov distance (Clauset, Shalizi and Newman 2009).
 
     Examples
     --------
@@ -46,12 +46,12 @@ def fit_power_law(counts: Counts, smallest: float | None = None) -> PowerLaw:
 def _fit_from(values: npt.NDArray[np.float64], smallest: float) -> tuple[float, PowerLaw]:
     tail = values[values >= smallest]
     exponent = 1.0 + len(tail) / max(float(np.log(tail / smallest).sum()), 1e-12)
-    ideal = 1.0 - (tail / smallest) ** (1.0 - exponent)
-    seen = np.arange(1, len(tail) + 1) / len(tail)
-    distance = float(np.abs(seen - ideal).max())
+    expected = 1.0 - (tail / smallest) ** (1.0 - exponent)
+    observed = np.arange(1, len(tail) + 1) / len(tail)
+    distance = float(np.abs(observed - expected).max())
     return distance, PowerLaw(exponent, (exponent - 1.0) / len(tail) ** 0.5, smallest, len(tail))
 
 
 def explain(x: npt.NDArray[np.number], y: npt.NDArray[np.number]) -> float:
-    """r², the share of the variance of y that a straight line of x explains."""
+    """Return r², the share of the variance of y explained by a linear function of x."""
     return float(np.corrcoef(np.asarray(x, np.float64), np.asarray(y, np.float64))[0, 1] ** 2)

@@ -1,4 +1,4 @@
-"""Scores of possible links from the neighbours of two nodes alone, with nothing learned."""
+"""Link scores computed directly from the neighbours of two nodes, without learning."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from manela.graph import Graph
 
 
 def count_common_neighbours(graph: Graph) -> Scorer:
-    """|N(v) ∩ N(v')|."""
+    """Score pairs by |N(v) ∩ N(v')|."""
     adjacency = _adjacency(graph)
     return lambda rows: (adjacency[rows] @ adjacency).toarray()
 
 
 def score_adamic_adar(graph: Graph) -> Scorer:
-    """Σ 1/log d(w) over the common neighbours w."""
+    """Score pairs by Σ 1/log d(w) over the common neighbours w."""
     adjacency = _adjacency(graph)
-    # a common neighbour has two neighbours at least; the others weigh nothing whatever they are given
+    # a common neighbour has a degree of at least 2; the weights of other nodes are never used
     weights = 1.0 / np.log(np.maximum(graph.degrees, 2))
     weighted = sp.csr_array(sp.diags_array(weights) @ adjacency)
     return lambda rows: (adjacency[rows] @ weighted).toarray()
 
 
 def score_preferential_attachment(graph: Graph) -> Scorer:
-    """d(v)·d(v')."""
+    """Score pairs by d(v)·d(v')."""
     degrees = graph.degrees.astype(np.float64)
 
     def score(rows: RowNumbers) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Ledger: results of experiments in a file, a line of JSON each, so that a run that was stopped can go on."""
+"""Ledger: a file of results, one JSON line each, from which an interrupted run continues."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ from manela.errors import FormatError, OutputError
 
 
 class Ledger:
-    """Results by what they are results of.
+    """Results by experiment and parameters.
 
-    Each line holds `part`, `about` (what it is a result of, with all parameters and the seed), `result`, `seconds`,
-    `version` and `machine`. A last line that was cut off by a crash is dropped. With `frozen`, nothing is computed:
-    what is not there is a LookupError.
+    Each line holds `part`, `about` (all parameters and the seed), `result`, `seconds`, `version` and `machine`. A last
+    line that was cut off by a crash is dropped. With `frozen` nothing is computed: a missing result raises LookupError.
     """
 
     def __init__(self, path: Path, frozen: bool = False) -> None:
         self.path, self.frozen = path, frozen
         self.records: list[dict[str, Any]] = []
-        self._found: dict[str, Any] = {}
+        self._results: dict[str, Any] = {}
         if path.exists():
             self._load()
 
     def get(self, part: str, about: dict[str, Any], compute: Callable[[], Any]) -> Any:
-        """The result that is there, or that `compute` gives, which is then kept."""
+        """Return the stored result, or call `compute` and store its result."""
         key = _key(part, about, __version__)
-        if key not in self._found:
+        if key not in self._results:
             if self.frozen:
                 raise LookupError(key)
             begun = time.perf_counter()
@@ -47,7 +46,7 @@ class Ledger:
             }
             self._append(record)
             self._remember(record)
-        return self._found[key]
+        return self._results[key]
 
     def _append(self, record: dict[str, Any]) -> None:
         line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
@@ -60,7 +59,7 @@ class Ledger:
             raise OutputError(f"{self.path}: cannot be written: {error.strerror or error}") from error
 
     def _load(self) -> None:
-        whole = 0
+        complete_bytes = 0
         content = self.path.read_bytes()
         for number, line in enumerate(content.splitlines(keepends=True), 1):
             if not line.endswith(b"\n"):
@@ -70,12 +69,12 @@ class Ledger:
                 self._remember(record)
             except (ValueError, KeyError, TypeError) as error:
                 raise FormatError(f"{self.path}:{number}: is damaged; remove the file to begin anew") from error
-            whole += len(line)
-        if whole < len(content):
-            os.truncate(self.path, whole)
+            complete_bytes += len(line)
+        if complete_bytes < len(content):
+            os.truncate(self.path, complete_bytes)
 
     def _remember(self, record: dict[str, Any]) -> None:
-        self._found[_key(record["part"], record["about"], record["version"])] = record["result"]
+        self._results[_key(record["part"], record["about"], record["version"])] = record["result"]
         self.records.append(record)
 
 
@@ -84,5 +83,5 @@ def _key(part: str, about: dict[str, Any], version: str) -> str:
 
 
 def describe_machine() -> str:
-    """System, processor and Python, in a line."""
+    """Return the system, processor and Python version in one line."""
     return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"

@@ -1,4 +1,4 @@
-"""Link prediction as in the paper: hide edges, learn from the rest, rank the pairs that are not connected there."""
+"""Link prediction as in the paper: hide edges, learn from the rest, and rank the pairs without an edge."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from manela.randomness import seed_of
 
 RowNumbers = npt.NDArray[np.int64]
 Scorer = Callable[[RowNumbers], npt.NDArray[np.floating]]
-"""Scores of some nodes against all, shape (len(rows), n); the larger, the likelier a link."""
+"""Scores some nodes against all nodes, shape (len(rows), n); a larger score means a likelier link."""
 
 _BLOCK = 1 << 22
-"""Scores held at a time."""
+"""Scores computed at a time; more take more memory."""
 _STRANGERS = 200
-"""Pairs without an edge, for each node, that AUC compares the hidden ones with …"""
+"""Random pairs without an edge per node for AUC; more are more precise and slower."""
 _MOST_ASKED = 2048
-"""… and for how many nodes at most it does so."""
+"""Most nodes that AUC is computed for; more are more precise and slower."""
 PLACES = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
-"""The k of precision@k."""
+"""The values of k for precision@k."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +37,9 @@ class Split:
     Attributes
     ----------
     graph : Graph
-        What may be learned from: the largest component of what is left.
+        The network to learn from: the largest component without the hidden edges.
     hidden : sparse array of bool, shape (n, n)
-        Hidden edges between nodes of that component, both ways.
+        Hidden edges between nodes of that component, in both directions.
     """
 
     graph: Graph
@@ -47,7 +47,7 @@ class Split:
 
     @property
     def number_hidden(self) -> int:
-        """Hidden edges."""
+        """Number of hidden edges."""
         return int(self.hidden.nnz // 2)
 
 
@@ -58,13 +58,13 @@ class LinkScores:
     Attributes
     ----------
     mean_average_precision : float
-        MAP: the mean of average precision over the nodes that have a hidden edge to find.
+        MAP: the mean of average precision over the nodes that have a hidden edge.
     over_all : float
-        The mean over all nodes asked for, as the paper's equation has it, where one with nothing to find counts as 0.
+        The mean over all ranked nodes, as in the paper's equation; a node without a hidden edge counts as 0.
     precision : dict
-        precision@k of the one list of all pairs, by k.
+        precision@k of a single list of all pairs, by k.
     auc : float
-        The chance that a hidden edge scores above a pair without any edge.
+        The probability that a hidden edge scores above a pair without any edge.
     """
 
     mean_average_precision: float
@@ -84,24 +84,24 @@ def hide_edges(graph: Graph, share: float = 0.2, random_state: Any = 0) -> Split
     chosen = np.random.default_rng(seed_of(random_state)).permutation(edges.nnz)[: round(share * edges.nnz)]
     hidden[chosen] = True
     shape = (graph.number_of_nodes,) * 2
-    left = sp.csr_array((edges.data[~hidden], (edges.row[~hidden], edges.col[~hidden])), shape=shape)
-    left = sp.csr_array(left + left.T)
-    _, membership = connected_components(left, directed=False)
-    inside = membership == np.argmax(np.bincount(membership))
-    if not hidden.any() or np.count_nonzero(inside) < 3:
+    remaining = sp.csr_array((edges.data[~hidden], (edges.row[~hidden], edges.col[~hidden])), shape=shape)
+    remaining = sp.csr_array(remaining + remaining.T)
+    _, membership = connected_components(remaining, directed=False)
+    in_component = membership == np.argmax(np.bincount(membership))
+    if not hidden.any() or np.count_nonzero(in_component) < 3:
         raise GraphError(f"too small to hide {share:.0%} of its {edges.nnz} edges and learn from the rest")
-    ends = np.ones(np.count_nonzero(hidden), dtype=bool)
-    lost = sp.csr_array((ends, (edges.row[hidden], edges.col[hidden])), shape=shape)
-    lost = sp.csr_array((lost + lost.T)[inside][:, inside])
-    kept = sp.csr_array(left[inside][:, inside])
-    ids = graph.nodes[inside]
-    u, v = sp.triu(kept, k=1).nonzero()
-    weights = np.asarray(kept[u, v]).ravel() if graph.is_weighted else None
-    return Split(Graph.from_edges(ids[u], ids[v], weights, nodes=ids), lost)
+    ones = np.ones(np.count_nonzero(hidden), dtype=bool)
+    hidden_edges = sp.csr_array((ones, (edges.row[hidden], edges.col[hidden])), shape=shape)
+    hidden_edges = sp.csr_array((hidden_edges + hidden_edges.T)[in_component][:, in_component])
+    component = sp.csr_array(remaining[in_component][:, in_component])
+    ids = graph.nodes[in_component]
+    u, v = sp.triu(component, k=1).nonzero()
+    weights = np.asarray(component[u, v]).ravel() if graph.is_weighted else None
+    return Split(Graph.from_edges(ids[u], ids[v], weights, nodes=ids), hidden_edges)
 
 
 def sample_nodes(split: Split, count: int | None, random_state: Any = 0) -> RowNumbers:
-    """Nodes to predict the edges of: so many at random, or all."""
+    """Return the nodes to predict edges for: `count` at random, or all."""
     n = split.graph.number_of_nodes
     if count is None or count >= n:
         return np.arange(n)
@@ -109,24 +109,23 @@ def sample_nodes(split: Split, count: int | None, random_state: Any = 0) -> RowN
 
 
 def score_vectors(vectors: npt.NDArray[np.floating]) -> Scorer:
-    """Φ(v)·Φ(v')."""
+    """Score pairs by Φ(v)·Φ(v')."""
     return lambda rows: np.asarray(vectors[rows] @ vectors.T)
 
 
 def rank_links(
     scorer: Scorer, split: Split, nodes: RowNumbers, *, among: bool = True, random_state: Any = 0
 ) -> LinkScores:
-    """Rank the pairs of two of these nodes, those connected in training left out, and look for hidden edges there.
+    """Rank all pairs of these nodes that have no edge in training, and score how high the hidden edges rank.
 
-    With `among=False` the pairs of these nodes with any other are ranked. Pairs of equal score are in the order of
-    their nodes.
+    With `among=False` the pairs of these nodes with any other node are ranked. Ties are broken by the order of nodes.
     """
     n = split.graph.number_of_nodes
     known = sp.csr_array(split.graph.to_scipy() != 0)
     hits: list[npt.NDArray[np.bool_]] = []
     tops: list[npt.NDArray[np.floating]] = []
     averages = np.zeros(len(nodes))
-    findable = np.zeros(len(nodes), dtype=bool)
+    has_hidden = np.zeros(len(nodes), dtype=bool)
     is_chosen = np.zeros(n, dtype=bool)
     is_chosen[nodes] = True
     step = max(1, _BLOCK // n)
@@ -140,18 +139,18 @@ def rank_links(
             scores[:, ~is_chosen] = -np.inf
             wanted[:, ~is_chosen] = False
         averages[first : first + step] = average_precision(scores, wanted)
-        findable[first : first + step] = wanted.any(axis=1)
-        # a pair of two chosen nodes is in the one list once, from the smaller
+        has_hidden[first : first + step] = wanted.any(axis=1)
+        # a pair of two chosen nodes is listed once, in the row of the smaller
         scores[(np.arange(n) < rows[:, None]) & is_chosen] = -np.inf
         best = np.argsort(-scores, axis=None, kind="stable")[: PLACES[-1]]
         best = best[scores.ravel()[best] > -np.inf]
         tops.append(scores.ravel()[best])
         hits.append(wanted.ravel()[best])
     order = np.argsort(-np.concatenate(tops), kind="stable")
-    found = np.cumsum(np.concatenate(hits)[order])
-    precision = {k: float(found[k - 1] / k) for k in PLACES if k <= len(found)}
+    hits_up_to = np.cumsum(np.concatenate(hits)[order])
+    precision = {k: float(hits_up_to[k - 1] / k) for k in PLACES if k <= len(hits_up_to)}
     return LinkScores(
-        mean_average_precision=float(averages[findable].mean()) if findable.any() else 0.0,
+        mean_average_precision=float(averages[has_hidden].mean()) if has_hidden.any() else 0.0,
         over_all=float(averages.mean()),
         precision=precision,
         auc=_auc(scorer, split, known, nodes, random_state),
@@ -159,9 +158,9 @@ def rank_links(
 
 
 def average_precision(scores: npt.NDArray[np.floating], wanted: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
-    """AP of each row: the mean, over what is wanted, of precision at its place in the order of falling scores.
+    """Return the AP of each row: the mean of the precision at each wanted column, in descending order of scores.
 
-    Columns with a score of −∞ are not in the list. 0 where nothing is wanted.
+    Columns with a score of −∞ are ignored. A row without wanted columns has an AP of 0.
 
     Examples
     --------
@@ -169,30 +168,30 @@ def average_precision(scores: npt.NDArray[np.floating], wanted: npt.NDArray[np.b
     [0.8333333333333333]
     """
     order = np.argsort(-scores, axis=1, kind="stable")
-    listed = np.take_along_axis(scores, order, axis=1) > -np.inf
-    right = np.take_along_axis(wanted, order, axis=1) & listed
-    precision = np.cumsum(right, axis=1) / np.arange(1, scores.shape[1] + 1)
-    average: npt.NDArray[np.float64] = (precision * right).sum(axis=1) / np.maximum(right.sum(axis=1), 1)
+    is_listed = np.take_along_axis(scores, order, axis=1) > -np.inf
+    is_hit = np.take_along_axis(wanted, order, axis=1) & is_listed
+    precision = np.cumsum(is_hit, axis=1) / np.arange(1, scores.shape[1] + 1)
+    average: npt.NDArray[np.float64] = (precision * is_hit).sum(axis=1) / np.maximum(is_hit.sum(axis=1), 1)
     return average
 
 
 def _auc(scorer: Scorer, split: Split, known: sp.csr_array, nodes: RowNumbers, random_state: Any) -> float:
-    """Hidden edges of some of the nodes against random pairs of the same nodes with any other that have no edge."""
+    """Return the AUC of the hidden edges of some nodes against random pairs of these nodes without an edge."""
     n = split.graph.number_of_nodes
     random = np.random.default_rng(seed_of(random_state))
-    asked = np.sort(random.permutation(nodes)[:_MOST_ASKED])
+    sampled = np.sort(random.permutation(nodes)[:_MOST_ASKED])
     values: list[npt.NDArray[np.floating]] = []
     truth: list[npt.NDArray[np.bool_]] = []
     step = max(1, _BLOCK // n)
-    for first in range(0, len(asked), step):
-        rows = asked[first : first + step]
+    for first in range(0, len(sampled), step):
+        rows = sampled[first : first + step]
         scores, hidden = np.asarray(scorer(rows)), split.hidden[rows].toarray()
-        others = random.integers(n, size=(len(rows), min(_STRANGERS, n)))
-        taken = np.take_along_axis(known[rows].toarray() | hidden, others, axis=1) | (others == rows[:, None])
-        strange = np.take_along_axis(scores, others, axis=1)[~taken]
-        values += [scores[hidden], strange]
-        truth += [np.ones(int(hidden.sum()), dtype=bool), np.zeros(len(strange), dtype=bool)]
-    known_ones = np.concatenate(truth)
-    if known_ones.all() or not known_ones.any():
+        partners = random.integers(n, size=(len(rows), min(_STRANGERS, n)))
+        is_taken = np.take_along_axis(known[rows].toarray() | hidden, partners, axis=1) | (partners == rows[:, None])
+        unlinked_scores = np.take_along_axis(scores, partners, axis=1)[~is_taken]
+        values += [scores[hidden], unlinked_scores]
+        truth += [np.ones(int(hidden.sum()), dtype=bool), np.zeros(len(unlinked_scores), dtype=bool)]
+    is_hidden = np.concatenate(truth)
+    if is_hidden.all() or not is_hidden.any():
         return float("nan")
-    return float(roc_auc_score(known_ones, np.concatenate(values)))
+    return float(roc_auc_score(is_hidden, np.concatenate(values)))

@@ -1,4 +1,4 @@
-"""Every method by its name: those that learn vectors, and those that score links without."""
+"""All methods by name: those that learn vectors, and those that score links directly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ METHODS = (*EMBEDDERS, *HEURISTICS)
 
 
 def choose_methods(names: str, graph: Graph, window: int) -> tuple[str, ...]:
-    """The methods that are named, with commas between them, or `all` that a network is not too large for."""
+    """Parse method names separated by commas; `all` leaves out those for which the network is too large."""
     chosen = METHODS if names == "all" else tuple(dict.fromkeys(names.split(",")))
     unknown = [name for name in chosen if name not in METHODS]
     if unknown:
@@ -39,7 +39,7 @@ def choose_methods(names: str, graph: Graph, window: int) -> tuple[str, ...]:
 
 
 def make_embedder(method: str, parameters: Mapping[str, Any]) -> Embedder:
-    """The estimator of a method with those of the parameters that it has."""
+    """Return the estimator of a method; parameters that it does not have are ignored."""
     if method not in EMBEDDERS:
         raise ParameterError(f"method must be one of {', '.join(EMBEDDERS)}, got {method!r}.")
     kind = EMBEDDERS[method]
@@ -48,7 +48,7 @@ def make_embedder(method: str, parameters: Mapping[str, Any]) -> Embedder:
 
 
 def make_scorer(method: str, graph: Graph, parameters: Mapping[str, Any]) -> Scorer:
-    """What a method says of the links that a network may have, learned from it if need be."""
+    """Return the link scorer of a method, fitted to the network if the method learns vectors."""
     if method not in METHODS:
         raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
     heuristic: Callable[[Graph], Scorer] | None = HEURISTICS.get(method)

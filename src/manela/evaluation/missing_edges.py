@@ -1,4 +1,4 @@
-"""Missing edges: pairs that are not joined and that the network leads one to expect."""
+"""Missing edges: recommends pairs without an edge that the rest of the network suggests."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from manela.evaluation.links import RowNumbers, Scorer, Split, hide_edges, sampl
 from manela.graph import Graph
 
 Learn = Callable[[Graph], npt.NDArray[np.float32]]
-"""The vectors of a network, a row for each of its nodes."""
+"""Learns the vectors of a network, one row for each node."""
 
 _SHARE = 0.1
-"""Of the edges that are hidden; with more, the score is surer, and less is left to learn from."""
+"""Share of the edges that are hidden; a larger share measures more precisely and leaves less to learn from."""
 _MOST_ASKED = 2000
-"""Nodes for which hidden edges are looked for."""
+"""Most nodes whose hidden edges are searched for; more are more precise and slower."""
 _BLOCK = 1 << 24
-"""Scores held at a time."""
+"""Scores computed at a time; more take more memory."""
 
 
 @dataclass(frozen=True)
 class Recall:
-    """How many of the edges that were hidden are among those recommended.
+    """The share of hidden edges that are recommended.
 
     Attributes
     ----------
     hidden : int
-        Edges that were hidden from what was learned, of the nodes asked for.
+        Number of hidden edges of the sampled nodes.
     by_vectors, by_neighbours : float
-        The share of them that is found by vectors, and by common neighbours (Adamic and Adar), which learns nothing.
+        The share of them that is found by vectors, and by common neighbours (Adamic and Adar) without learning.
     """
 
     hidden: int
@@ -46,7 +46,7 @@ class Recall:
 def recommend(
     graph: Graph, scorer: Scorer, rows: RowNumbers, count: int
 ) -> Iterator[tuple[RowNumbers, npt.NDArray[np.float64]]]:
-    """For each of the nodes, rows of those that it is not joined with and that score highest, with the scores."""
+    """Yield for each node the rows of the highest-scoring nodes that are not its neighbours, with their scores."""
     if count < 1:
         raise ParameterError(f"count must be at least 1, got {count}.")
     known = sp.csr_array(graph.to_scipy() != 0)
@@ -65,7 +65,7 @@ def recommend(
 
 
 def measure_recall(graph: Graph, learn: Learn, count: int, random_state: Any = 0) -> Recall:
-    """Hide a tenth of the edges, learn from the rest, and see how many are among `count` recommended for a node."""
+    """Hide a tenth of the edges, learn from the rest, and measure how many are among `count` recommended per node."""
     split = hide_edges(graph, _SHARE, random_state)
     rows = sample_nodes(split, _MOST_ASKED, random_state)
     by_vectors, hidden = _find_hidden(split, score_vectors(learn(split.graph)), rows, count)
@@ -74,7 +74,7 @@ def measure_recall(graph: Graph, learn: Learn, count: int, random_state: Any = 0
 
 
 def _find_hidden(split: Split, scorer: Scorer, rows: RowNumbers, count: int) -> tuple[int, int]:
-    """How many hidden edges are recommended, and how many there are."""
+    """Return the number of hidden edges that are recommended, and the total."""
     found = 0
     for row, (places, _) in zip(rows, recommend(split.graph, scorer, rows, count), strict=True):
         found += int(split.hidden[[int(row)]][:, places].nnz)

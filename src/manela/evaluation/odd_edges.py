@@ -1,4 +1,4 @@
-"""Odd edges: those that the rest of the network does not lead one to expect."""
+"""Odd edges: finds edges that the rest of the network does not suggest."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from manela.randomness import seed_of
 Vectors = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
 Learn = Callable[[Graph], Vectors]
-"""The vectors of a network, a row for each of its nodes."""
+"""Learns the vectors of a network, one row for each node."""
 
 _RANDOM_PAIRS = 50_000
-"""Pairs without an edge that edges are compared with; with more, small differences are told apart."""
+"""Random pairs without an edge for comparison; more distinguish smaller differences and take longer."""
 _BLOCK = 1 << 18
+"""Pairs that are compared at a time; more take more memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +38,11 @@ class OddEdges:
     similarity : array of float32, shape (e,)
         The cosine of the vectors of its ends, which were learned without this edge.
     oddness : array of float64, shape (e,)
-        The share of random pairs without an edge that are at least as similar: near 0 for an edge as one would expect.
+        The share of random pairs without an edge that are at least as similar: near 0 for an expected edge.
     judged : int
-        Edges that could be judged; ends that have no other edge say nothing, and their edges are left out.
+        Number of edges that could be scored; an edge with an end that has no other edge is left out.
     auc : float
-        The chance that an edge that was hidden is more similar than a random pair without an edge.
+        The probability that a hidden edge is more similar than a random pair without an edge.
     """
 
     sources: Integers
@@ -59,19 +60,19 @@ def find_odd_edges(
     random_state: Any = 0,
     done: Callable[[], None] = lambda: None,
 ) -> OddEdges:
-    """Judge every edge by vectors that were learned without it.
+    """Score every edge by vectors that were learned without it.
 
-    The edges are dealt into `folds` parts. For each, vectors are learned from all other parts, and its edges are
-    compared with random pairs that are no edges. An edge that an attacker, a mistake or chance has put in is as similar
-    as these.
+    The edges are split into `folds` parts at random. For each part, vectors are learned from all other parts, and its
+    edges are compared with random pairs without an edge. An edge that was added by an attacker, by mistake or by chance
+    is about as similar as a random pair.
 
     Parameters
     ----------
     graph : Graph
     learn : callable
-        The vectors of a network.
+        Learns the vectors of a network.
     folds : int
-        Parts; with more, more is learned from, and the run takes longer.
+        Number of parts; with more, each fit sees more edges, and the run takes longer.
     random_state : int
     done : callable
         Called after each part.
@@ -89,21 +90,21 @@ def find_odd_edges(
     truth, scores = [], []
     for number in range(folds):
         hidden = part == number
-        left = ~hidden
-        rest = Graph.from_arcs(
-            edges.row[left].astype(np.int64), edges.col[left].astype(np.int64),
-            edges.data[left] if graph.is_weighted else None, graph.nodes, duplicates="first",
+        is_left = ~hidden
+        remaining = Graph.from_arcs(
+            edges.row[is_left].astype(np.int64), edges.col[is_left].astype(np.int64),
+            edges.data[is_left] if graph.is_weighted else None, graph.nodes, duplicates="first",
         )  # fmt: skip
-        directions = find_directions(learn(rest))
+        directions = find_directions(learn(remaining))
         random_similarity = np.sort(_compare(directions, *pairs))
-        known = hidden & (rest.degrees[edges.row] > 0) & (rest.degrees[edges.col] > 0)
-        similarity[known] = _compare(directions, edges.row[known], edges.col[known])
-        above = len(random_similarity) - np.searchsorted(random_similarity, similarity[known])
-        oddness[known] = above / len(random_similarity)
-        truth.append(np.repeat([True, False], [int(known.sum()), len(random_similarity)]))
-        # places among the random pairs of the same part, since vectors of different parts cannot be compared
-        places = (np.arange(len(random_similarity), 0, -1) - 0.5) / len(random_similarity)
-        scores.append(-np.concatenate((oddness[known], places)))
+        is_scored = hidden & (remaining.degrees[edges.row] > 0) & (remaining.degrees[edges.col] > 0)
+        similarity[is_scored] = _compare(directions, edges.row[is_scored], edges.col[is_scored])
+        above = len(random_similarity) - np.searchsorted(random_similarity, similarity[is_scored])
+        oddness[is_scored] = above / len(random_similarity)
+        truth.append(np.repeat([True, False], [int(is_scored.sum()), len(random_similarity)]))
+        # ranks among the random pairs of the same part, as vectors of different parts cannot be compared
+        random_ranks = (np.arange(len(random_similarity), 0, -1) - 0.5) / len(random_similarity)
+        scores.append(-np.concatenate((oddness[is_scored], random_ranks)))
         done()
     judged = np.flatnonzero(~np.isnan(oddness))
     if not len(judged):
@@ -121,19 +122,19 @@ def _symmetric(graph: Graph) -> sp.csr_array:
 
 
 def _draw_pairs(graph: Graph, random: np.random.Generator) -> tuple[Integers, Integers]:
-    """Random pairs without an edge; ends are drawn by degree, so that their degrees are those of ends of edges."""
-    chances = graph.degrees / graph.degrees.sum()
-    known = sp.csr_array(_symmetric(graph) != 0)
-    ends = random.choice(graph.number_of_nodes, size=(2, 2 * _RANDOM_PAIRS), p=chances)
-    is_edge = np.asarray(known[ends[0], ends[1]]).ravel()
-    free = np.flatnonzero((ends[0] != ends[1]) & ~is_edge)[:_RANDOM_PAIRS]
-    if not len(free):
-        raise GraphError("every node is joined with every other, so that no edge is odd")
-    return ends[0][free], ends[1][free]
+    """Draw random pairs without an edge; nodes are drawn by degree, so degrees are distributed as in edges."""
+    probabilities = graph.degrees / graph.degrees.sum()
+    adjacency = sp.csr_array(_symmetric(graph) != 0)
+    ends = random.choice(graph.number_of_nodes, size=(2, 2 * _RANDOM_PAIRS), p=probabilities)
+    is_edge = np.asarray(adjacency[ends[0], ends[1]]).ravel()
+    unlinked = np.flatnonzero((ends[0] != ends[1]) & ~is_edge)[:_RANDOM_PAIRS]
+    if not len(unlinked):
+        raise GraphError("every node is joined with every other, so no edge is odd")
+    return ends[0][unlinked], ends[1][unlinked]
 
 
 def _compare(directions: Vectors, sources: Any, targets: Any) -> Vectors:
-    """The cosine of each pair."""
+    """Return the cosine of each pair."""
     cosines = np.empty(len(sources), dtype=np.float32)
     for start in range(0, len(sources), _BLOCK):
         block = slice(start, start + _BLOCK)

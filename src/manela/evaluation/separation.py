@@ -1,4 +1,4 @@
-"""How clearly communities stand apart in vectors."""
+"""Measures how clearly vectors separate communities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.neighbors import NearestCentroid
 
 @dataclass(frozen=True)
 class Separation:
-    """Silhouette, from −1 to 1, and the share of nodes that are nearest to the centre of their own community."""
+    """Silhouette, from −1 to 1, and the share of nodes nearest to the centre of their own community."""
 
     silhouette: float
     accuracy: float
@@ -22,9 +22,9 @@ class Separation:
 def measure_separation(
     vectors: npt.NDArray[np.floating], communities: npt.NDArray[np.integer], metric: str = "cosine"
 ) -> Separation:
-    """Score vectors, shape (n, m), against a community for each; a node has no part in the centre it is judged by.
+    """Score vectors, shape (n, m), against communities, shape (n,); centres are computed without the tested nodes.
 
-    The silhouette is by cosine, or by another metric of scikit-learn: "euclidean" for points on a plane.
+    The silhouette uses cosine distances, or another metric of scikit-learn, such as "euclidean" for points on a plane.
     """
     nearest = cross_val_predict(NearestCentroid(), vectors, communities, cv=10)
     return Separation(

@@ -1,4 +1,4 @@
-"""Tuning: which ratios, how many hops, and whether context vectors help, tried out on what is held back."""
+"""Tuning: tries ratios, numbers of hops and context vectors, and scores them on held-back data."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ from manela.schedule import count_pairs
 from manela.settings import check_all
 
 _SMALLEST_SHARE = 0.1
+"""Smallest share of the budget for a trial; a larger one tries fewer candidates in the same time."""
 _GROWTH = 3.0
+"""Factor by which the share grows after each stage."""
 _NODES = 1024
+"""Nodes whose hidden edges are ranked; more are more precise and slower."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Trial:
 
 
 def candidates() -> list[Candidate]:
-    """One, two, three and five hops, with and without context vectors."""
+    """Return candidates of one, two, three and five hops, with and without context vectors."""
     ratios: list[tuple[float, ...]] = [(1.0,)]
     ratios += [(r, round(1 - r, 2)) for r in (0.9, 0.8, 0.7, 0.5, 0.3, 0.1)]
     ratios += [(0.5, 0.3, 0.2), (0.2, 0.2, 0.2, 0.2, 0.2)]
@@ -66,15 +69,14 @@ def tune(
     n_jobs: int | None = None,
     tell: Callable[[Trial], None] = lambda _: None,
 ) -> list[Trial]:
-    """Try candidates within a time.
+    """Try candidates within a time limit, and return all trials, the best last.
 
-    All with the whole budget if half of the time is enough for that, otherwise all with a part of it, and then the
-    better half of them with three times as much, up to the whole.
+    All candidates get the whole budget if half of the time is enough for that. Otherwise all get a part of it, and
+    then the better half of them three times as much, up to the whole budget.
 
-    Scored by labels, if there are any: micro-F1 of three splits, half of the nodes with labels trained on. Otherwise by
-    hidden edges: MAP. Returns all trials, the best last. What is measured here is not what the winner would score on
-    data that no trial has seen. The whole budget is that of a run by default, or so many pairs a node; `preset` are
-    parameters of all candidates.
+    With labels the score is micro-F1 of three splits, with half of the labelled nodes for training; without labels it
+    is the MAP of hidden edges. The score of the winner is optimistic, as it was chosen on the same data. The whole
+    budget is the default of a run, or `pairs_per_node`. `preset` are parameters of all candidates.
     """
     begun = time.perf_counter()
     trials: list[Trial] = []
@@ -85,25 +87,25 @@ def tune(
             score = _score_labels(graph, labels, fit, random_state, n_jobs)
         else:
             score = _score_links(graph, fit, random_state)
-        left, share = candidates(), 1.0
+        remaining, share = candidates(), 1.0
         if max_seconds < float("inf"):
-            measured = [_try(score, left[0], _SMALLEST_SHARE)]
-            whole = sum(_expect(measured, candidate, 1.0) for candidate in left)
-            share = float(np.clip(max_seconds / 2 / max(whole, 1e-9), _SMALLEST_SHARE, 1.0))
-        while left:
-            found: list[Trial] = []
-            for candidate in left:
-                expected = _expect([*trials, *found], candidate, share)
-                if time.perf_counter() - begun + expected > max_seconds and (trials or found):
+            measured = [_try(score, remaining[0], _SMALLEST_SHARE)]
+            full_seconds = sum(_expect(measured, candidate, 1.0) for candidate in remaining)
+            share = float(np.clip(max_seconds / 2 / max(full_seconds, 1e-9), _SMALLEST_SHARE, 1.0))
+        while remaining:
+            stage: list[Trial] = []
+            for candidate in remaining:
+                expected = _expect([*trials, *stage], candidate, share)
+                if time.perf_counter() - begun + expected > max_seconds and (trials or stage):
                     continue
                 trial = _try(score, candidate, share)
                 tell(trial)
-                found.append(trial)
-            trials += found
-            if len(found) <= 1 or share >= 1.0:
+                stage.append(trial)
+            trials += stage
+            if len(stage) <= 1 or share >= 1.0:
                 break
-            found.sort(key=lambda trial: -trial.score)
-            left = [trial.candidate for trial in found[: (len(found) + 1) // 2]]
+            stage.sort(key=lambda trial: -trial.score)
+            remaining = [trial.candidate for trial in stage[: (len(stage) + 1) // 2]]
             share = min(1.0, share * _GROWTH)
     largest = max(trial.share for trial in trials)
     return sorted(trials, key=lambda trial: (trial.share == largest, trial.score))
@@ -116,15 +118,15 @@ def _try(score: Callable[[Candidate, float], float], candidate: Candidate, share
 
 
 def _expect(trials: list[Trial], candidate: Candidate, share: float) -> float:
-    """How long a trial will take at most, from the last one of its kind; context vectors double the work."""
-    alike = [trial for trial in trials if trial.candidate.context == candidate.context]
-    factor = 1.0 if alike else 2.0
-    return max((factor * t.seconds * share / t.share for t in (alike or trials)[-1:]), default=0.0)
+    """Estimate the seconds of a trial from the last one of its kind; context vectors at most double the work."""
+    same_kind = [trial for trial in trials if trial.candidate.context == candidate.context]
+    factor = 1.0 if same_kind else 2.0
+    return max((factor * t.seconds * share / t.share for t in (same_kind or trials)[-1:]), default=0.0)
 
 
 @dataclass(frozen=True)
 class _Fit:
-    """Fits candidates with some parameters and a share of the budget."""
+    """Fits a candidate with common parameters and a share of the budget."""
 
     parameters: dict[str, Any]
     pairs_per_node: int | None
@@ -132,10 +134,10 @@ class _Fit:
     def __call__(self, graph: Graph, candidate: Candidate, share: float) -> npt.NDArray[np.float32]:
         parameters = {**self.parameters, "ratios": candidate.ratios, "context": candidate.context}
         if self.pairs_per_node is not None:
-            whole = self.pairs_per_node * graph.number_of_nodes
+            full_budget = self.pairs_per_node * graph.number_of_nodes
         else:
-            whole = count_pairs(graph, check_all(parameters))
-        pairs = max(1, round(share * whole)) if share < 1.0 or self.pairs_per_node is not None else None
+            full_budget = count_pairs(graph, check_all(parameters))
+        pairs = max(1, round(share * full_budget)) if share < 1.0 or self.pairs_per_node is not None else None
         return Manela(**parameters, pairs=pairs).fit(graph).embedding_
 
 
@@ -144,8 +146,8 @@ def _score_labels(
 ) -> Callable[[Candidate, float], float]:
     def score(candidate: Candidate, share: float) -> float:
         vectors = fit(graph, candidate, share)
-        found = classify(vectors, labels, shuffles=3, random_state=random_state + 1, jobs=count_jobs(n_jobs))
-        return float(found.micro.mean())
+        scores = classify(vectors, labels, shuffles=3, random_state=random_state + 1, jobs=count_jobs(n_jobs))
+        return float(scores.micro.mean())
 
     return score
 
