@@ -1,1 +1,1 @@
-"""Plots of results."""
+"""The report of a reproduction, and plots of results."""

@@ -1,4 +1,4 @@
-"""What all pictures share: colours, the look of axes, legends beside the lines, and saving."""
+"""Colours, axes, legends and saving, shared by all plots."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from manela.evaluation.classification import summarise
 from manela.files import replace_file
 
 INK = "#010203"
-"""The colour of text and axes: nearly black, and easy to find again when a page wants its own colour."""
+"""The colour of text and axes: nearly black, and unique, so that a page can replace it with its own."""
 GREY = "#808080"
 COLOURS = ("#2a6f97", "#e07a1f", "#3a8f5c", "#8e5aa8", "#b8323c", "#6b6b6b", "#1b1b1b", "#c9a227")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "h", "<", ">")
 
 
 def colour(place: int) -> str:
-    """The colour of the line at a place; they repeat after the last."""
+    """Return the colour of line number `place`; colours repeat after the last."""
     return COLOURS[place % len(COLOURS)]
 
 
 def import_pyplot() -> Any:
-    """Matplotlib's pyplot, set up to draw into files."""
+    """Return matplotlib's pyplot, configured for drawing to files."""
     matplotlib: Any = import_extra("matplotlib", "report", "drawing")
     matplotlib.use("agg")
     names = ("text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color")
@@ -38,7 +38,7 @@ def import_pyplot() -> Any:
 def draw_band(
     panel: Any, x: Sequence[float], table: npt.NDArray[np.float64], place: int, label: str, line: str = "-"
 ) -> None:
-    """Draw the means of the table's rows, one row for each x, with the deviation as a shade."""
+    """Draw the mean of each row of a table, one row per x, with the standard deviation as a band."""
     means, deviations = np.array([summarise(row) for row in table]).T
     panel.plot(x, means, line, color=colour(place), marker="o", markersize=3, label=label)
     panel.fill_between(
@@ -47,21 +47,21 @@ def draw_band(
 
 
 def tidy(panels: Iterable[Any]) -> None:
-    """Take away the frame, and draw a light grid."""
+    """Remove the top and right border, and draw a light grid."""
     for panel in panels:
         panel.spines[["top", "right"]].set_visible(False)
         panel.grid(alpha=0.25, linewidth=0.5)
 
 
 def add_legend(figure: Any, panel: Any, columns: int = 3, **look: Any) -> None:
-    """Put the legend of a panel below the figure, where it covers no line."""
+    """Put the legend of a panel below the figure, where it does not cover lines."""
     handles, labels = panel.get_legend_handles_labels()
     look = {"frameon": False, "fontsize": "small", **look}
     figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(labels)), **look)
 
 
 def check_picture(path: Path) -> str:
-    """The format that the ending of path names; raises ParameterError if it is none of ours."""
+    """Return the format for the suffix of a path; raise ParameterError if it is not supported."""
     kind = path.suffix.lstrip(".").lower()
     if kind not in ("png", "svg"):
         raise ParameterError(f"a picture must end in .png or .svg, got {path}.")
@@ -69,7 +69,7 @@ def check_picture(path: Path) -> str:
 
 
 def save(figure: Any, path: Path) -> None:
-    """Write a figure completely or not at all, in the format that the ending of path names."""
+    """Write a figure in the format of the path's suffix; the file appears complete or not at all."""
     kind = check_picture(path)
     with replace_file(path) as file:
         if kind == "svg":

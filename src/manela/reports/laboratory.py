@@ -1,4 +1,4 @@
-"""Laboratory: what every experiment of the paper needs to run."""
+"""Laboratory: the plan, ledger and other resources that every experiment needs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Results = dict[str, Any]
 
 @dataclass(frozen=True)
 class Laboratory:
-    """The plan, the ledger of what is done, how many threads to use, and whom to tell of progress."""
+    """The plan, the ledger of finished work, the number of threads, and a function that reports progress."""
 
     plan: Plan
     ledger: Ledger
@@ -35,7 +35,7 @@ class Laboratory:
     tell: Tell
 
     def get(self, part: str, compute: Callable[[], Any], **about: Any) -> Any:
-        """The result that the ledger has, or that `compute` gives, which the ledger then keeps."""
+        """Return the result from the ledger, or call `compute` and store its result there."""
         words = [f"{name}={value}" for name, value in about.items() if isinstance(value, str | int | float)]
         self.tell(f"{part}: {' '.join(words)}")
         return self.ledger.get(part, about, compute)
@@ -43,7 +43,7 @@ class Laboratory:
     def choose_parameters(
         self, method: str, nodes: int, r1: float, p: float = 1.0, q: float = 1.0, seed: int = 0
     ) -> dict[str, Any]:
-        """The parameters of a method on a network of so many nodes, with the work that the plan gives it."""
+        """Return the parameters of a method on a network of `nodes` nodes, with the budget of the plan."""
         if method == "manela":
             pairs = self.plan.pairs_per_node * nodes
             return {"ratios": split_ratio(r1), "pairs": pairs, "random_state": seed}
@@ -52,18 +52,18 @@ class Laboratory:
 
 
 def split_ratio(r1: float) -> list[float]:
-    """r₁, and the rest for nodes two hops away."""
+    """Return r₁ and 1 − r₁, the share of targets two hops away."""
     return [r1, round(1 - r1, 10)]
 
 
 def load_plain(network: str) -> tuple[Graph, npt.NDArray[np.bool_]]:
-    """A network without weights, and its labels."""
+    """Load a network without weights, and its labels."""
     graph = load_graph(network, unweighted=True)
     return graph, load_labels(network).of(graph.nodes)
 
 
 def fit(method: str, parameters: dict[str, Any], graph: Graph, jobs: int) -> Embedder:
-    """Fit a method: MANELA with the paper's settings, those that walk by one thread: a seed gives the same bits."""
+    """Fit a method: MANELA with the paper's settings, others with one thread, so that a seed gives the same bits."""
     if method == "manela":
         parameters = {**PAPER, **parameters}
     model = make_embedder(method, {**parameters, "n_jobs": jobs if method == "manela" else 1})

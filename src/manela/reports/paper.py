@@ -1,4 +1,4 @@
-"""The numbers that the paper prints, for the columns that ours are compared with, and why ours differ."""
+"""The values printed in the paper, with reasons why ours differ."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ MICRO_F1 = {
     "deepwalk": {"blogcatalog": 0.380, "ppi": 0.210, "wikipedia": 0.474},
     "relational-neighbors": {"blogcatalog": 0.037, "ppi": 0.039, "wikipedia": 0.005},
 }
-"""Micro-F1 when half of the nodes is trained on."""
+"""Micro-F1 with half of the nodes for training."""
 
 MEAN_AVERAGE_PRECISION = {"manela": 0.1360, "node2vec": 0.1059, "deepwalk": 0.0964}
 """MAP of link prediction on PPI."""
 
 SYN_SBM_EDGES = 29_833
-"""Edges of SYN-SBM by the paper's table of networks."""
+"""Number of edges of SYN-SBM in the paper's table of networks."""
 
 _SOFTMAX = (
     "Skip-gram is trained with negative sampling here; the authors' DeepWalk, which the paper ran, uses a hierarchical "
@@ -38,14 +38,14 @@ _REASONS = {
 
 
 class Reasons:
-    """Why values differ from the paper's by more than a hundredth, each reason once."""
+    """Collects the reasons why values differ from the paper by more than 0.01, each once."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
 
     def add(self, method: str, name: str, comparisons: list[Comparison]) -> None:
         """Note the reason for a method if one of the comparisons is not near."""
-        if method not in _REASONS or all(one.is_near for one in comparisons):
+        if method not in _REASONS or all(comparison.is_near for comparison in comparisons):
             return
         note = f"{name} differs by more than {NEAR:g}: {_REASONS[method]}"
         if note not in self.notes:

@@ -1,4 +1,4 @@
-"""Plan: how much of each experiment is done."""
+"""Plan: the amount of work for each experiment."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from manela.evaluation.classification import TRAIN_RATIOS
 
 PAIRS_PER_NODE = 7450
-"""Update pairs for each node, as many as make the paper's numbers."""
+"""Update pairs per node that reproduce the paper's values; fewer would be quicker and worse."""
 WALKS = 10
 """Walks of DeepWalk and node2vec from each node, as in the paper."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much of each experiment is done.
+    """The amount of work for each experiment.
 
-    A method is compared with the paper only where it gets all of the paper's work: `compares` says so.
+    A method is compared with the paper only if it gets as much work as there; see `compares`.
     """
 
     networks: tuple[str, ...] = ("blogcatalog", "ppi", "wikipedia")
@@ -31,7 +31,7 @@ class Plan:
     tuned_networks: tuple[str, ...] = ("blogcatalog", "ppi", "wikipedia")
     tuned_seeds: int = 3
     search_pairs_per_node: int = PAIRS_PER_NODE
-    """Update pairs for each node where many settings are tried: in the sweep and in tuning."""
+    """Update pairs per node in the sweep and in tuning, which try many settings."""
     quick: bool = False
 
     def compares(self, method: str) -> bool:
@@ -44,7 +44,7 @@ class Plan:
 
     @property
     def notes(self) -> list[str]:
-        """What the page says below a table of methods of which some are not compared."""
+        """Notes below a table in which some methods are not compared with the paper."""
         if all(self.compares(method) for method in ("manela", "deepwalk", "node2vec")):
             return []
         return [
@@ -54,7 +54,7 @@ class Plan:
 
     @property
     def compares_search(self) -> bool:
-        """Whether each of many settings, in the sweep and in tuning, gets as much work as the paper's MANELA."""
+        """Whether each setting in the sweep and in tuning gets as much work as MANELA in the paper."""
         return self.search_pairs_per_node >= PAIRS_PER_NODE
 
 

@@ -1,4 +1,4 @@
-"""Pictures of vectors and of scores, for the commands and the demo."""
+"""Plots of vectors and scores, for the command line and the demo."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from manela.reports.drawing import add_legend, colour, draw_band, import_pyplot,
 def plot_communities(
     vectors: npt.NDArray[np.floating], communities: npt.NDArray[np.integer], title: str, path: Path
 ) -> None:
-    """Draw vectors on a plane by t-SNE, a colour for each community, as a PNG or SVG file."""
+    """Draw vectors on a plane with t-SNE, one colour per community, as a PNG or SVG file."""
     from sklearn.manifold import TSNE
 
     pyplot = import_pyplot()
@@ -33,9 +33,9 @@ def plot_communities(
 
 
 def plot_scores(methods: Mapping[str, Sequence[Mapping[str, Any]]], path: Path) -> None:
-    """Draw micro- and macro-F1 against the part of the nodes that was trained on, a line for each method.
+    """Draw micro- and macro-F1 against the share of training nodes, one line per method.
 
-    Dashes show the scores when the number of labels of a node is not known; shades show the deviation.
+    Dashed lines are the scores if the number of labels of a node is not known; bands show the standard deviation.
     """
     figure, axes = import_pyplot().subplots(1, 2, figsize=(9, 4.4), layout="constrained")
     for panel, name in zip(axes, ("micro", "macro"), strict=True):
@@ -50,7 +50,7 @@ def plot_scores(methods: Mapping[str, Sequence[Mapping[str, Any]]], path: Path) 
 
 
 def plot_precision(methods: Mapping[str, Sequence[Mapping[int, float]]], path: Path) -> None:
-    """Draw precision@k against k, the mean of runs with the deviation as a shade, a line for each method."""
+    """Draw precision@k against k, one line per method: the mean of runs, with the standard deviation as a band."""
     figure, axes = import_pyplot().subplots(figsize=(6, 4.6), layout="constrained")
     for place, (method, runs) in enumerate(methods.items()):
         counts = sorted(set.intersection(*(set(run) for run in runs)))

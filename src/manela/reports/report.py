@@ -1,4 +1,4 @@
-"""The page of a reproduction: every table and figure of the paper beside ours, in one file."""
+"""Writes the report of a reproduction: the tables and figures of the paper beside ours, as one HTML file."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from manela.reports.sections import summarise_sections
 
 
 def write_report(results: Mapping[str, Any], folder: Path, machine: str, plan: Plan) -> Path:
-    """Write report.html and the figures as .png and .svg into the folder; returns the page's path.
+    """Write report.html and the figures as .png and .svg to a folder, and return the path of the report.
 
-    `results` are by the name of the experiment, `machine` is what measured.
+    `results` are keyed by the name of the experiment; `machine` describes the machine that ran them.
     """
     jinja2: Any = import_extra("jinja2", "report", "the report")
-    sections = [EXPERIMENTS[name].describe(found, folder, plan) for name, found in results.items()]
-    compared = [one for section in sections for one in section.comparisons]
+    sections = [EXPERIMENTS[name].describe(result, folder, plan) for name, result in results.items()]
+    comparisons = [comparison for section in sections for comparison in section.comparisons]
     template = files("manela.reports").joinpath("report.html.j2").read_text(encoding="utf-8")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined)
     page = environment.from_string(template).render(
         sections=sections,
         summary=summarise_sections(sections),
-        compared=len(compared),
-        near=sum(one.is_near for one in compared),
+        compared=len(comparisons),
+        near=sum(comparison.is_near for comparison in comparisons),
         version=__version__,
         machine=machine,
         quick=plan.quick,

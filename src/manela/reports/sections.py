@@ -1,4 +1,4 @@
-"""The pieces of a report's page: sections of tables and figures, and values beside those of the paper."""
+"""The elements of a report: sections with tables, figures and comparisons with the paper."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ NAMES = {
     "most-frequent": "most frequent labels", "blogcatalog": "BlogCatalog", "ppi": "PPI", "wikipedia": "Wikipedia",
 }  # fmt: skip
 NEAR = 0.01
-"""A value that is no further than this from the paper's is called reproduced."""
+"""Largest difference from the paper's value that counts as reproduced."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text, and notes below it."""
+    """A table of text, with notes below it."""
 
     caption: str
     heads: list[str]
@@ -32,7 +32,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture as SVG that takes the colour of the page's text."""
+    """An SVG picture in the text colour of the page."""
 
     name: str
     caption: str
@@ -41,7 +41,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A value of ours beside the paper's."""
+    """A value of ours and the paper's."""
 
     what: str
     paper: float
@@ -49,18 +49,18 @@ class Comparison:
 
     @property
     def difference(self) -> float:
-        """Ours less the paper's."""
+        """Ours minus the paper's."""
         return self.ours - self.paper
 
     @property
     def is_near(self) -> bool:
-        """Whether they are the same but for a hundredth."""
+        """Whether they differ by at most `NEAR`."""
         return abs(self.difference) <= NEAR
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page."""
+    """A section of the page."""
 
     name: str
     title: str
@@ -69,75 +69,75 @@ class Section:
     figures: list[Figure] = field(default_factory=list)
     comparisons: list[Comparison] = field(default_factory=list)
     remark: str = ""
-    """What to say in the summary where there is no value of the paper to compare with."""
+    """Text for the summary if the paper has no value to compare with."""
 
 
 def format_scores(scores: Sequence[float], digits: int = 3) -> str:
-    """The mean with its deviation; a single value has none, and one that is very small is not shown as 0."""
+    """Format the mean and the standard deviation, which is left out if it is 0 and never rounded to 0."""
     mean, deviation = summarise(scores)
-    text, beside = f"{mean:.{digits}f}", f"{deviation:.{digits}f}"
+    text, rounded = f"{mean:.{digits}f}", f"{deviation:.{digits}f}"
     if deviation == 0:
         return text
-    return f"{text} ± {beside}" if float(beside) > 0 else f"{text} ± {deviation:.0e}"
+    return f"{text} ± {rounded}" if float(rounded) > 0 else f"{text} ± {deviation:.0e}"
 
 
 def count(number: int, thing: str) -> str:
-    """A number of things: "1 run", "10 runs"."""
+    """Format a number of things: "1 run", "10 runs"."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def compare(what: str, scores: Sequence[float], printed: float | None) -> tuple[list[str], list[Comparison]]:
-    """Three cells, the paper's value, ours and the difference, and the comparison if there is one."""
+    """Return three cells (the paper's value, ours, the difference), and a list with the comparison, if any."""
     ours = format_scores(scores)
     if printed is None:
         return ["", ours, ""], []
-    one = Comparison(what, printed, summarise(scores)[0])
-    return [f"{printed:.3f}", ours, f"{one.difference:+.3f}"], [one]
+    comparison = Comparison(what, printed, summarise(scores)[0])
+    return [f"{printed:.3f}", ours, f"{comparison.difference:+.3f}"], [comparison]
 
 
 def summarise_sections(sections: Sequence[Section]) -> Table:
-    """What was reproduced, what differs and by how much: a row for each section."""
+    """Return a table with a row for each section: what was reproduced, and the largest differences."""
     rows = []
     for section in sections:
-        found = section.comparisons
-        if not found:
+        comparisons = section.comparisons
+        if not comparisons:
             rows.append([section.title, "", "", "", section.remark])
             continue
         rows.append(
             [
                 section.title,
-                str(len(found)),
-                str(sum(one.is_near for one in found)),
-                str(sum(not one.is_near for one in found)),
-                _describe_differences(found),
+                str(len(comparisons)),
+                str(sum(comparison.is_near for comparison in comparisons)),
+                str(sum(not comparison.is_near for comparison in comparisons)),
+                _describe_differences(comparisons),
             ]
         )
-    heads = ["experiment", "values compared", f"within {NEAR:g}", "further away", "differences"]
-    return Table("Ours beside what the paper prints", heads, rows)
+    header = ["experiment", "values compared", f"within {NEAR:g}", "further away", "differences"]
+    return Table("Ours beside what the paper prints", header, rows)
 
 
 def _describe_differences(comparisons: Sequence[Comparison]) -> str:
-    """The largest differences above and below the paper's values, in words."""
-    far = [one for one in comparisons if not one.is_near]
+    """Describe the largest differences above and below the paper's values."""
+    far = [comparison for comparison in comparisons if not comparison.is_near]
     if not far:
         return f"none is larger than {NEAR:g}"
     parts = []
     for word, sign in (("higher", 1), ("lower", -1)):
-        those = [one for one in far if one.difference * sign > 0]
-        if those:
-            largest = max(those, key=lambda one: abs(one.difference))
-            parts.append(f"{len(those)} {word}, most {largest.what} ({largest.difference:+.3f})")
+        group = [comparison for comparison in far if comparison.difference * sign > 0]
+        if group:
+            largest = max(group, key=lambda comparison: abs(comparison.difference))
+            parts.append(f"{len(group)} {word}, most {largest.what} ({largest.difference:+.3f})")
     return "; ".join(parts)
 
 
 def draw(name: str, caption: str, folder: Path, plot: Callable[[Path], None]) -> Figure:
-    """Draw a figure as .png and .svg, and take the second into the page."""
+    """Draw a figure as .png and .svg, and return the SVG for the page."""
     plot(folder / f"{name}.png")
     plot(folder / f"{name}.svg")
     text = (folder / f"{name}.svg").read_text(encoding="utf-8")
-    head, body = text[text.index("<svg") :].split(">", 1)
-    width = re.search(r'width="([\d.]+)pt"', head)
-    shape = re.search(r'viewBox="[^"]*"', head)
+    tag, body = text[text.index("<svg") :].split(">", 1)
+    width = re.search(r'width="([\d.]+)pt"', tag)
+    shape = re.search(r'viewBox="[^"]*"', tag)
     if width is None or shape is None:
         raise FormatError(f"{folder / name}.svg: has no size")
     opening = (
@@ -148,7 +148,7 @@ def draw(name: str, caption: str, folder: Path, plot: Callable[[Path], None]) ->
 
 
 def name_parameters(parameters: Mapping[str, object]) -> str:
-    """The paper's own parameters of a method, as text."""
+    """Format the parameters of a method that the paper tunes."""
     if isinstance(ratios := parameters.get("ratios"), list):
         return f"r₁ = {ratios[0]:g}"
     return f"p = {parameters['p']:g}, q = {parameters['q']:g}" if "p" in parameters else ""

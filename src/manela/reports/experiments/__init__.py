@@ -1,4 +1,4 @@
-"""The paper's experiments: one module each, with how it is run, its tables and its plot."""
+"""The paper's experiments, one module each, which runs it and describes the results."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from manela.reports.sections import Section
 
 
 class Experiment(Protocol):
-    """What a module of an experiment has."""
+    """The interface of a module that defines an experiment."""
 
     def run(self, lab: Laboratory) -> Results:
-        """Do what the ledger does not have yet, and return all results."""
+        """Compute what the ledger does not have yet, and return all results."""
         ...
 
     def describe(self, found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
-        """Draw the figures into the folder, and return the section of the page."""
+        """Draw the figures to a folder, and return the section of the report."""
         ...
 
 
@@ -37,7 +37,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 
 def run_experiment(name: str, lab: Laboratory) -> Results:
-    """Do what is not done yet of an experiment, and return all its results; notes of the library are not shown."""
+    """Compute the missing results of an experiment, and return all of them; warnings of the library are hidden."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ManelaWarning)
         return EXPERIMENTS[name].run(lab)

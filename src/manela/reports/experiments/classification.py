@@ -1,4 +1,4 @@
-"""Node classification: the paper's Table IV, and F1 against the part of the nodes trained on."""
+"""Node classification: the paper's Table IV, and F1 against the share of training nodes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from manela.reports.plan import Plan
 from manela.reports.sections import NAMES, Comparison, Section, Table, compare, draw, format_scores, name_parameters
 
 _LEARNED = ("manela", "node2vec", "deepwalk")
-_COUNTED = ("relational-neighbors", "most-frequent")
+_NOT_LEARNED = ("relational-neighbors", "most-frequent")
 
 
 def run(lab: Laboratory) -> Results:
-    """Results by network and method: a row for each train ratio."""
+    """Return results by network and method: a row for each train ratio."""
     return {network: _run_network(lab, network) for network in lab.plan.networks}
 
 
@@ -36,7 +36,7 @@ def _run_network(lab: Laboratory, network: str) -> Results:
     work = {"train_ratios": lab.plan.train_ratios, "shuffles": lab.plan.shuffles}
     results: Results = {}
     for method in _LEARNED:
-        # the value to reach for node2vec is one with weights; the paper does not say
+        # with weights, as the value to reach is one with weights; the paper does not say whether it used them
         graph = weighted if method == "node2vec" else plain
         parameters = lab.choose_parameters(method, graph.number_of_nodes, FIRST_RATIO[network], *BIASES[network])
 
@@ -45,7 +45,7 @@ def _run_network(lab: Laboratory, network: str) -> Results:
 
         about = {"network": network, "method": method, "parameters": parameters, "weighted": graph.is_weighted}
         results[method] = {**lab.get("classification", learn, **about, **work), "parameters": parameters}
-    for method in _COUNTED:
+    for method in _NOT_LEARNED:
 
         def count(method: str = method) -> Any:
             return {"rows": list(_classify_without_vectors(method, plain, labels, lab.plan))}
@@ -70,40 +70,40 @@ def _classify_vectors(
 def _classify_without_vectors(
     method: str, graph: Graph, labels: npt.NDArray[np.bool_], plan: Plan
 ) -> Iterator[dict[str, Any]]:
-    """Relational Neighbors, or the labels that are most frequent in the training part; same splits as with vectors."""
+    """Yield scores of Relational Neighbors, or of the most frequent training labels, on the splits used for vectors."""
     labelled = np.flatnonzero(labels.any(axis=1))
     for ratio in plan.train_ratios:
         row: dict[str, Any] = {"train_ratio": ratio, "micro": [], "macro": []}
         for train, test in split(len(labelled), ratio, plan.shuffles):
-            given = np.zeros_like(labels)
-            given[labelled[train]] = labels[labelled[train]]
+            train_labels = np.zeros_like(labels)
+            train_labels[labelled[train]] = labels[labelled[train]]
             if method == "relational-neighbors":
-                predicted = RelationalNeighbors().fit(graph, given).predict(labels.sum(axis=1))
+                predicted = RelationalNeighbors().fit(graph, train_labels).predict(labels.sum(axis=1))
             else:
-                chances = np.tile(given.mean(axis=0), (len(labels), 1))
-                predicted = take_best(chances, labels.sum(axis=1))
+                frequencies = np.tile(train_labels.mean(axis=0), (len(labels), 1))
+                predicted = take_best(frequencies, labels.sum(axis=1))
             for average in ("micro", "macro"):
-                true, found = labels[labelled[test]], predicted[labelled[test]]
-                row[average].append(float(f1_score(true, found, average=average, zero_division=0)))
+                truth, test_predicted = labels[labelled[test]], predicted[labelled[test]]
+                row[average].append(float(f1_score(truth, test_predicted, average=average, zero_division=0)))
         yield row
 
 
 def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
-    """The section of the page."""
+    """Return the section of the report."""
     rows, reasons = [], Reasons()
     comparisons: list[Comparison] = []
-    for method in (*_LEARNED, *_COUNTED):
+    for method in (*_LEARNED, *_NOT_LEARNED):
         for network, methods in found.items():
             half = next(row for row in methods[method]["rows"] if row["train_ratio"] == 0.5)
             printed = MICRO_F1.get(method, {}).get(network) if plan.compares(method) else None
             cells, compared = compare(f"{NAMES[method]}, {NAMES[network]}", half["micro"], printed)
-            openly = format_scores(half["open_micro"]) if "open_micro" in half else ""
+            open_score = format_scores(half["open_micro"]) if "open_micro" in half else ""
             pairs = f"{methods[method]['pairs'] / 1e6:.1f} M" if "pairs" in methods[method] else ""
             about = [NAMES[method], NAMES[network], name_parameters(methods[method].get("parameters", {}))]
-            rows.append([*about, *cells, openly, pairs])
+            rows.append([*about, *cells, open_score, pairs])
             comparisons += compared
             reasons.add(method, NAMES[method], compared)
-    heads = ["method", "network", "parameters", "paper", "ours", "difference", "labels not counted", "update pairs"]
+    header = ["method", "network", "parameters", "paper", "ours", "difference", "labels not counted", "update pairs"]
     caption = "Micro-F1 with half of the nodes trained on (the paper's Table IV)"
     return Section(
         "classification", "Node classification",
@@ -113,7 +113,7 @@ def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
             "the score when it is not, and labels above a threshold chosen on the training part are predicted. "
             "node2vec uses edge weights, the others do not."
         ],
-        [Table(caption, heads, rows, reasons.notes + plan.notes)],
+        [Table(caption, header, rows, reasons.notes + plan.notes)],
         [draw("classification", "F1 against the part of the nodes trained on; shades are deviations.", folder,
               lambda path: plot(found, path))],
         comparisons,

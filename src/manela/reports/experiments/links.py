@@ -23,7 +23,7 @@ _METHODS = ("manela", "deepwalk", "node2vec", *HEURISTICS)
 
 
 def run(lab: Laboratory) -> Results:
-    """Results by method: scores of each run, on 1,024 nodes and on all."""
+    """Return results by method: scores of each run, on 1,024 nodes and on all."""
     graph, _ = load_plain("ppi")
     results: Results = {method: [] for method in _METHODS}
     for seed in range(lab.plan.link_runs):
@@ -36,9 +36,9 @@ def run(lab: Laboratory) -> Results:
 
         about = {"network": "ppi", "run": seed, "share": 0.2, "nodes": 1024, "walks": lab.plan.walks}
         about |= {"pairs_per_node": lab.plan.pairs_per_node, "first_ratio": _RATIO, "biases": _BIASES}
-        done = lab.get("links", compute, **about)
+        scores_by_method = lab.get("links", compute, **about)
         for method in _METHODS:
-            results[method].append(done[method])
+            results[method].append(scores_by_method[method])
     return results
 
 
@@ -55,7 +55,7 @@ def _score(lab: Laboratory, hidden: Split, method: str, seed: int) -> Results:
 
 
 def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
-    """The section of the page."""
+    """Return the section of the report."""
     rows, reasons = [], Reasons()
     comparisons: list[Comparison] = []
     columns = (("sampled", "over_all"), ("all", "mean_average_precision"), ("all", "over_all"), ("sampled", "auc"))
@@ -96,7 +96,7 @@ def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
 
 
 def plot(found: Mapping[str, Any], where: str, path: Path) -> None:
-    """Draw precision@k against k, a line for each method."""
+    """Draw precision@k against k, one line per method."""
     precision = {
         NAMES.get(method, method.replace("-", " ")): [
             {int(k): value for k, value in run[where]["precision"].items()} for run in runs

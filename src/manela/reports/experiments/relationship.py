@@ -1,4 +1,4 @@
-"""Relationship to DeepWalk: how often each node's vector is updated, beside its degree."""
+"""Relationship to DeepWalk: the number of updates of each vector, and the degree of its node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from manela.reports.sections import NAMES, Section, Table, draw
 
 
 def run(lab: Laboratory) -> Results:
-    """Results by method: how often each node's vector was updated, beside its degree."""
+    """Return results by method: the updates of each node's vector, with its degree."""
     network = lab.plan.related
     graph, _ = load_plain(network)
     results: Results = {"degrees": graph.degrees.tolist(), "network": network, "methods": {}}
@@ -39,20 +39,20 @@ def run(lab: Laboratory) -> Results:
 
 
 def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  # noqa: ARG001
-    """The section of the page."""
-    methods = {NAMES[method]: one for method, one in found["methods"].items()}
+    """Return the section of the report."""
+    methods = {NAMES[method]: result for method, result in found["methods"].items()}
     rows = [
-        [method, f"{one['law']['exponent']:.2f} ± {one['law']['error']:.2f}", f"{one['law']['smallest']:,.0f}",
-         f"{one['explained']:.4f}", f"{sum(one['updates']):,}"]
-        for method, one in methods.items()
+        [method, f"{result['law']['exponent']:.2f} ± {result['law']['error']:.2f}", f"{result['law']['smallest']:,.0f}",
+         f"{result['explained']:.4f}", f"{sum(result['updates']):,}"]
+        for method, result in methods.items()
     ]  # fmt: skip
-    heads = ["method", "exponent", "from updates", "r² of updates and degree", "updates in all"]
-    explained = " and ".join(f"{one['explained']:.4f} ({method})" for method, one in methods.items())
+    header = ["method", "exponent", "from updates", "r² of updates and degree", "updates in all"]
+    explained = " and ".join(f"{result['explained']:.4f} ({method})" for method, result in methods.items())
     return Section(
         "relationship", "Relationship to DeepWalk",
         [f"How often each node's vector was really updated in a run on {NAMES[found['network']]}, the power law that "
          "fits the many updates best, and how well a node's degree explains its updates."],
-        [Table("Updates of a node", heads, rows)],
+        [Table("Updates of a node", header, rows)],
         [draw("relationship", "Above: how many nodes have so many updates, with the fitted law. Below: degree against "
               "updates, a dot for each node.", folder, lambda path: plot(methods, found["degrees"], path))],
         remark=f"the paper shows pictures alone; r² of updates and degree is {explained}",
@@ -64,21 +64,21 @@ def plot(methods: Mapping[str, Any], degrees: list[int], path: Path) -> None:
     figure, axes = import_pyplot().subplots(
         2, len(methods), figsize=(4.5 * len(methods), 7), layout="constrained", squeeze=False
     )
-    for column, (method, found) in enumerate(methods.items()):
-        updates, law = np.array(found["updates"]), found["law"]
-        above = updates[updates > 0]
-        edges = np.geomspace(above.min(), above.max() + 1, 40)
-        counts, _ = np.histogram(above, edges)
-        density, middles = counts / np.diff(edges) / len(above), np.sqrt(edges[1:] * edges[:-1])
+    for column, (method, result) in enumerate(methods.items()):
+        updates, law = np.array(result["updates"]), result["law"]
+        updated = updates[updates > 0]
+        edges = np.geomspace(updated.min(), updated.max() + 1, 40)
+        counts, _ = np.histogram(updated, edges)
+        density, middles = counts / np.diff(edges) / len(updated), np.sqrt(edges[1:] * edges[:-1])
         top, bottom = axes[0, column], axes[1, column]
         top.loglog(middles[counts > 0], density[counts > 0], "o", markersize=4, color=colour(column))
-        x = np.geomspace(law["smallest"], above.max(), 20)
-        share = law["above"] / len(above) * (law["exponent"] - 1) / law["smallest"]
+        x = np.geomspace(law["smallest"], updated.max(), 20)
+        share = law["above"] / len(updated) * (law["exponent"] - 1) / law["smallest"]
         top.loglog(x, share * (x / law["smallest"]) ** -law["exponent"], "-", linewidth=1, color=GREY)
         top.set(
             title=f"{method}: exponent {law['exponent']:.2f} ± {law['error']:.2f}", xlabel="updates", ylabel="density"
         )
         bottom.scatter(updates, degrees, s=4, alpha=0.4, linewidths=0, color=colour(column), rasterized=True)
-        bottom.set(title=f"{method}: r² {found['explained']:.4f}", xlabel="updates", ylabel="degree")
+        bottom.set(title=f"{method}: r² {result['explained']:.4f}", xlabel="updates", ylabel="degree")
     tidy(axes.ravel())
     save(figure, path)

@@ -17,7 +17,7 @@ from manela.reports.sections import NAMES, Section, Table, draw
 
 
 def run(lab: Laboratory) -> Results:
-    """Results by network: micro-F1 at 50 % for each r₁."""
+    """Return results by network: micro-F1 at 50 % for each r₁."""
     results: Results = {}
     for network in lab.plan.networks:
         graph, labels = load_plain(network)
@@ -37,7 +37,7 @@ def run(lab: Laboratory) -> Results:
 
 
 def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
-    """The section of the page."""
+    """Return the section of the report."""
     ratios = [row["first_ratio"] for row in next(iter(found.values()))]
     means = {network: [summarise(row["micro"])[0] for row in rows] for network, rows in found.items()}
     best = ", ".join(f"{ratios[int(np.argmax(scores))]:g} on {NAMES[network]}" for network, scores in means.items())

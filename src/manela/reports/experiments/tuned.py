@@ -1,4 +1,4 @@
-"""Tuned: what `manela tune` finds, beside the paper's MANELA."""
+"""Tuned: the parameters that `manela tune` finds, compared with the paper's MANELA."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from manela.reports.sections import NAMES, Comparison, Section, Table, compare
 
 
 def run(lab: Laboratory) -> Results:
-    """Results by network: the best of what tuning tries, with edge weights, and its scores on other splits."""
+    """Return results by network: the best candidate of tuning, with edge weights, and its scores on other splits."""
     return {network: _run_network(lab, network) for network in lab.plan.tuned_networks}
 
 
@@ -51,25 +51,25 @@ def _run_network(lab: Laboratory, network: str) -> Results:
 
 
 def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  # noqa: ARG001
-    """The section of the page."""
+    """Return the section of the report."""
     rows = []
     comparisons: list[Comparison] = []
-    for network, one in found.items():
+    for network, result in found.items():
         printed = MICRO_F1["manela"][network] if plan.compares_search else None
-        scores = [score for seed in one["seeds"] for score in seed["micro"]]
+        scores = [score for seed in result["seeds"] for score in seed["micro"]]
         cells, compared = compare(f"MANELA tuned, {NAMES[network]}", scores, printed)
         comparisons += compared
-        by_seed = ", ".join(f"{summarise(seed['micro'])[0]:.4f}" for seed in one["seeds"])
-        ratios = ", ".join(f"{ratio:g}" for ratio in one["ratios"])
-        context = "yes" if one["context"] else "no"
-        rows.append([NAMES[network], ratios, context, *cells, by_seed, str(len(one["trials"]))])
-    heads = ["network", "ratios", "context vectors", "paper's MANELA", "ours", "difference", "each seed", "trials"]
+        by_seed = ", ".join(f"{summarise(seed['micro'])[0]:.4f}" for seed in result["seeds"])
+        ratios = ", ".join(f"{ratio:g}" for ratio in result["ratios"])
+        context = "yes" if result["context"] else "no"
+        rows.append([NAMES[network], ratios, context, *cells, by_seed, str(len(result["trials"]))])
+    header = ["network", "ratios", "context vectors", "paper's MANELA", "ours", "difference", "each seed", "trials"]
     return Section(
         "tuned", "Tuned",
         ["Ratios, hops and context vectors as `manela tune` finds them, edge weights used; mean over the shuffles of "
          "every seed. They are chosen with the first seed by the labels of the same nodes, on other splits than those "
          "of the score: some of the gain is the choice itself."],
-        [Table("Micro-F1 at 50 % with the best of what was tried", heads, rows)],
+        [Table("Micro-F1 at 50 % with the best of what was tried", header, rows)],
         comparisons=comparisons,
         remark="a quick run gives tuning too little work to compare it with the paper",
     )  # fmt: skip

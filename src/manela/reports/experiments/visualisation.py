@@ -20,7 +20,7 @@ from manela.reports.sections import Section, Table, draw
 
 
 def run(lab: Laboratory) -> Results:
-    """Results by r₁: points on the plane, communities, and how clear the boundaries are."""
+    """Return results by r₁: points on the plane, communities, and how well they are separated."""
     graph, communities = stochastic_block_model()
     results: Results = {}
     for r1 in (1.0, 0.75, 0.5):
@@ -37,18 +37,18 @@ def run(lab: Laboratory) -> Results:
                 "plane": asdict(measure_separation(points, communities, "euclidean")),
             }
 
-        found = lab.get("visualisation", compute, network="sbm", parameters=parameters)
-        results[str(r1)] = {**found, "edges": graph.number_of_edges}
+        result = lab.get("visualisation", compute, network="sbm", parameters=parameters)
+        results[str(r1)] = {**result, "edges": graph.number_of_edges}
     return results
 
 
 def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  # noqa: ARG001
-    """The section of the page."""
+    """Return the section of the report."""
     rows = [
-        [r1, *(f"{one[where][what]:.3f}" for where in ("vectors", "plane") for what in ("silhouette", "accuracy"))]
-        for r1, one in found.items()
+        [r1, *(f"{result[where][what]:.3f}" for where in ("vectors", "plane") for what in ("silhouette", "accuracy"))]
+        for r1, result in found.items()
     ]
-    heads = ["r₁", "silhouette, 128-D", "nearest centre, 128-D", "silhouette, plane", "nearest centre, plane"]
+    header = ["r₁", "silhouette, 128-D", "nearest centre, 128-D", "silhouette, plane", "nearest centre, plane"]
     edges = next(iter(found.values()))["edges"]
     clearest = max(found, key=lambda r1: found[r1]["vectors"]["silhouette"])
     return Section(
@@ -57,7 +57,7 @@ def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  # 
          "r₁, the more a node looks two hops away.",
          f"The network has {edges:,} edges, as the paper's probabilities of 0.1 within and 0.01 between communities "
          f"give; the paper prints {SYN_SBM_EDGES:,}, which they cannot."],
-        [Table("How clear the boundaries are", heads, rows)],
+        [Table("How clear the boundaries are", header, rows)],
         [draw("visualisation", "SYN-SBM on a plane, a colour for each community.", folder,
               lambda path: plot(found, path))],
         remark=f"the paper shows pictures alone; communities are clearest with r₁ = {float(clearest):g}; "
@@ -66,17 +66,17 @@ def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  # 
 
 
 def plot(found: Mapping[str, Any], path: Path) -> None:
-    """Draw vectors on a plane, a panel for each r₁, with how clear the boundaries are."""
+    """Draw vectors on a plane, one panel per r₁, with how well communities are separated."""
     figure, axes = import_pyplot().subplots(
         1, len(found), figsize=(4 * len(found), 4.2), layout="constrained", squeeze=False
     )
-    for panel, (r1, one) in zip(axes[0], found.items(), strict=True):
-        points, communities = np.array(one["points"]), np.array(one["communities"])
+    for panel, (r1, result) in zip(axes[0], found.items(), strict=True):
+        points, communities = np.array(result["points"]), np.array(result["communities"])
         for place, community in enumerate(np.unique(communities)):
             panel.scatter(*points[communities == community].T, s=6, color=colour(place), linewidths=0, alpha=0.8)
-        clear = one["vectors"]
+        scores = result["vectors"]
         panel.set(
-            title=f"r₁ = {float(r1):g}\nsilhouette {clear['silhouette']:.3f}, nearest centre {clear['accuracy']:.1%}",
+            title=f"r₁ = {float(r1):g}\nsilhouette {scores['silhouette']:.3f}, nearest centre {scores['accuracy']:.1%}",
             xticks=[], yticks=[],
         )  # fmt: skip
         panel.spines[:].set_visible(False)
