@@ -1,1 +1,1 @@
-"""The command `manela`: one file for each subcommand."""
+"""The command line `manela`, with one file for each subcommand."""

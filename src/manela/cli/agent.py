@@ -1,4 +1,4 @@
-"""manela agent: a host's daemon."""
+"""manela agent: sets up and runs a host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ agent.add_typer(peer, name="peer")
 agent.add_typer(edges, name="edges")
 agent.add_typer(node, name="node")
 _LATE = 10.0
-"""Seconds after which a status is old."""
+"""Seconds after which a status is outdated; larger notices a stuck daemon later."""
 
 
 @agent.command()
@@ -31,16 +31,18 @@ def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The host's name: a-z, 0-9, dot and hyphen.")],
     *,
     home: Home = HOME,
-    listen: Annotated[str, typer.Option(metavar="ADDRESS", help="Where peers reach this host.")] = "0.0.0.0:7446",
+    listen: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address on which peers reach this host.")
+    ] = "0.0.0.0:7446",
     watch: Annotated[
         str,
-        typer.Option(metavar="ADDRESS", help="Where this machine sees a status page and metrics; none by default."),
+        typer.Option(metavar="ADDRESS", help="Local address of a status page and metrics; none by default."),
     ] = "",
     paper: o.Paper = False,  # noqa: ARG001
     parameters: Annotated[o.Values, o.Flags(*PARAMETERS_OF_HOSTS)],
-    weighted: Annotated[bool, typer.Option("--weighted", help="Steps and frequencies go by edge weight.")] = False,
+    weighted: Annotated[bool, typer.Option("--weighted", help="Use edge weights for steps and frequencies.")] = False,
 ) -> None:
-    """Make a host: a folder with its key, certificate, store, and configuration with comments.
+    """Create a host: a folder with its key, certificate, store, and commented configuration.
 
     \b
     manela agent init alpha --home alpha
@@ -61,12 +63,12 @@ def init(
 @agent.command()
 def run(
     home: Home = HOME,
-    trace: Annotated[bool, typer.Option("--trace", help="Write down all that peers disclose, in trace.jsonl.")] = False,
-    while_stdin: Annotated[bool, typer.Option("--while-stdin", help="End when stdin is closed.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Log everything that peers disclose to trace.jsonl.")] = False,
+    while_stdin: Annotated[bool, typer.Option("--while-stdin", help="Stop when stdin is closed.")] = False,
 ) -> None:
     """Run the daemon until SIGTERM or Ctrl-C; it logs lines of JSON to stderr.
 
-    SIGHUP makes it read its peers, key and certificate anew. A host that has done its rounds goes on answering.
+    SIGHUP reloads peers, key and certificate. A host that has finished its rounds continues to answer peers.
     """
     from manela.agents.process import exec_daemon
 
@@ -78,7 +80,7 @@ def status(
     home: Home = HOME,
     as_json: Annotated[bool, typer.Option("--json", help="All of it, as JSON.")] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="End with status 2 unless the daemon runs, moves and can save.")
+        bool, typer.Option("--strict", help="Exit with status 2 unless the daemon runs, makes progress and can save.")
     ] = False,
 ) -> None:
     """Show what the daemon does: round, update pairs, peers, refusals, traffic."""
@@ -89,44 +91,44 @@ def status(
 
     if not (home / FILE).exists():
         raise AgentError(f"{home}: holds no host; make one with `manela agent init`")
-    found = read_status(home)
-    if strict and not (found["running"] and time.time() - found.get("updated", 0) < _LATE and not found["trouble"]):
+    report = read_status(home)
+    if strict and not (report["running"] and time.time() - report.get("updated", 0) < _LATE and not report["trouble"]):
         raise AgentError(f"{home}: the daemon does not run, does not move, or cannot save")
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(report, indent=2))
         return
-    if "name" not in found:
+    if "name" not in report:
         print("the daemon has not run yet")
         return
     facts: dict[str, Any] = {
-        "host": found["name"],
-        "state": found["state"] if found["running"] else "not running",
-        "round": f"{found['round']:,} of {found['rounds']:,}",
-        "update pairs": found["pairs"],
-        "pairs a second": found["pairs_per_second"],
-        "own nodes": found["nodes"],
-        "noise": found.get("noise", 0.0),
-        "sent, MB": round(found["sent"] / 1e6, 2),
-        "received, MB": round(found["received"] / 1e6, 2),
+        "host": report["name"],
+        "state": report["state"] if report["running"] else "not running",
+        "round": f"{report['round']:,} of {report['rounds']:,}",
+        "update pairs": report["pairs"],
+        "pairs a second": report["pairs_per_second"],
+        "own nodes": report["nodes"],
+        "noise": report.get("noise", 0.0),
+        "sent, MB": round(report["sent"] / 1e6, 2),
+        "received, MB": round(report["received"] / 1e6, 2),
     }
-    if found["running"] and found.get("watch"):
-        facts["page"] = found["watch"]
-    if found["trouble"]:
-        facts["trouble"] = found["trouble"]
-    age = time.time() - found["updated"]
-    if found["running"] and age > _LATE:
+    if report["running"] and report.get("watch"):
+        facts["page"] = report["watch"]
+    if report["trouble"]:
+        facts["trouble"] = report["trouble"]
+    age = time.time() - report["updated"]
+    if report["running"] and age > _LATE:
         facts["these numbers"] = f"are {o.say_seconds(age)} old: the daemon is stuck, or its disk is full"
-    elif not found["running"]:
+    elif not report["running"]:
         facts["these numbers"] = f"are {o.say_seconds(age)} old"
     print_facts(facts)
-    for line in warn_of_expiry(found):
+    for line in warn_of_expiry(report):
         print(f"warning: {line}")
-    for name, one in found["peers"].items():
-        words = f"{one['state']}, {one['sent'] / 1e6:.2f} MB sent, {one['received'] / 1e6:.2f} MB received"
-        print(f"peer {name:<22}{words}{', ' + one['trouble'] if one['trouble'] else ''}")
-        for kind, times in one.get("alarms", {}).items():
+    for name, known in report["peers"].items():
+        words = f"{known['state']}, {known['sent'] / 1e6:.2f} MB sent, {known['received'] / 1e6:.2f} MB received"
+        print(f"peer {name:<22}{words}{', ' + known['trouble'] if known['trouble'] else ''}")
+        for kind, times in known.get("alarms", {}).items():
             print(f"alarm {name:<21}its vectors are {kind}: {times:,} times")
-    for name, reasons in found["refusals"].items():
+    for name, reasons in report["refusals"].items():
         for reason, times in reasons.items():
             print(f"refused {name:<19}{reason}: {times:,}")
 
@@ -136,14 +138,14 @@ def export(
     output: Annotated[Path, typer.Argument(metavar="OUT", help="Where the vectors go: .npz .csv .txt and so on.")],
     home: Home = HOME,
 ) -> None:
-    """Write this host's own vectors, as they were kept last; nobody else's are there to write."""
+    """Write this host's own vectors as they were last saved; it has no vectors of other hosts."""
     from manela.agents.folder import export as export_vectors
     from manela.formats.embeddings import check_output
 
     target = check_output(output)
-    found = export_vectors(home)
-    target.write(found)
-    print(f"{output}: {len(found.nodes):,} vectors")
+    embedding = export_vectors(home)
+    target.write(embedding)
+    print(f"{output}: {len(embedding.nodes):,} vectors")
 
 
 @agent.command()
@@ -161,10 +163,10 @@ def audit(
 
 @agent.command()
 def exposure(home: Home = HOME) -> None:
-    """Say how much of other hosts' edges this host could find out, by known attacks on its own trace.
+    """Estimate how many edges of other hosts this host could infer, with known attacks on its own trace.
 
-    Run the daemon with --trace first. Each attack is tried on edges whose truth this host knows: those of its own nodes
-    with nodes of others. What it finds of these, it would find of edges between nodes of others that it sees.
+    Run the daemon with --trace first. Each attack is tested on edges that this host knows: those between its own nodes
+    and nodes of other hosts. It would infer about as many of the edges between the nodes of others that it sees.
     """
     from manela.agents.config import FILE, read_config
     from manela.agents.exposure import attack, read_record, try_on_known_edges
@@ -192,10 +194,10 @@ def exposure(home: Home = HOME) -> None:
 
 @agent.command()
 def learn(
-    rounds: Annotated[int, typer.Option(metavar="N", min=1, max=10**6, help="How many rounds more.")],
+    rounds: Annotated[int, typer.Option(metavar="N", min=1, max=10**6, help="Number of additional rounds.")],
     home: Home = HOME,
 ) -> None:
-    """Ask for more rounds: a daemon that is done goes on, one that is not does so when it is."""
+    """Ask for more rounds, which the daemon does after those that it already has."""
     import secrets
 
     from manela.agents.store import Store
@@ -203,7 +205,7 @@ def learn(
     with Store(home) as store:
         number, _, waiting = (store.get("learn") or "").partition(" ")
         if waiting.isdecimal() and number != store.get("learned"):
-            rounds += int(waiting)  # which were asked for before, and not begun
+            rounds += int(waiting)  # requested earlier and not yet begun
         store.put("learn", f"{secrets.token_hex(8)} {rounds}")
     print(f"{rounds:,} rounds more, from the daemon's next look on")
 
@@ -211,11 +213,11 @@ def learn(
 @agent.command()
 def serve(
     home: Home = HOME,
-    off: Annotated[bool, typer.Option("--off", help="End it.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Stop answering.")] = False,
 ) -> None:
     """Have the daemon answer questions on its status page's address: who is near, whom to recommend, odd edges, groups.
 
-    Asked for are own nodes. Found are own nodes and those of other hosts that are neighbours of own ones, never others.
+    Questions are about own nodes. Answers contain own nodes and their neighbours on other hosts, never other nodes.
     """
     from manela.agents.answering import ANSWERS, ON
     from manela.agents.config import FILE, read_config
@@ -232,8 +234,8 @@ def serve(
     if off:
         print("the daemon answers no more")
         return
-    found = read_status(home)
-    where = f"{found['watch']}{PAGE[1:]}" if found["running"] and found.get("watch") else "when the daemon runs"
+    report = read_status(home)
+    where = f"{report['watch']}{PAGE[1:]}" if report["running"] and report.get("watch") else "when the daemon runs"
     print(f"the daemon answers: {where}")
 
 
@@ -245,10 +247,10 @@ def invite(
     ] = "",
     home: Home = HOME,
 ) -> None:
-    """Print one line by which others make this host a peer: `manela agent peer add LINE`.
+    """Print a line with which others add this host as a peer: `manela agent peer add LINE`.
 
-    It holds the name, the address and the fingerprint of the certificate; nothing in it is secret. Whoever takes it
-    asks the daemon at the address for the certificate itself, so run the daemon first.
+    It holds the name, the address and the fingerprint of the certificate; nothing in it is secret. `peer add` fetches
+    the certificate itself from the daemon at that address, so run the daemon first.
     """
     from manela.agents.config import FILE, check_address, read_config
     from manela.agents.identity import CERTIFICATE, fingerprint, read_certificate
@@ -267,7 +269,7 @@ def backup(
     output: Annotated[Path, typer.Argument(metavar="FILE", help="Where the backup goes, a .tar file.")],
     home: Home = HOME,
 ) -> None:
-    """Write all that this host needs to go on elsewhere to one file; the daemon may run. The key is in it."""
+    """Write all that this host needs to continue elsewhere to one file, including the key; the daemon may run."""
     from manela.agents.backups import write_backup
     from manela.files import check_writable
 
@@ -281,7 +283,7 @@ def restore(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="What `manela agent backup` wrote.")],
     home: Home = HOME,
 ) -> None:
-    """Put a host back from a backup, once all of it is found to be good; what was there is kept beside it."""
+    """Restore a host from a backup after checking all of it; the previous files are kept beside it."""
     from manela.agents.backups import restore_backup
 
     print(f"{home}: {', '.join(restore_backup(path, home))} are back")
@@ -289,26 +291,26 @@ def restore(
 
 @agent.command()
 def check(home: Home = HOME) -> None:
-    """Look for what is wrong: configuration, permissions, certificate, clock, store, port, and peers both ways."""
+    """Check configuration, permissions, certificate, clock, store, port, and the connections to and from peers."""
     from manela.agents.doctor import BAD, examine
 
-    worst = 0
+    bad = 0
     for level, what, words in examine(home):
         print(f"{level:<9}{what:<16}{words}")
-        worst += level == BAD
-    if worst:
-        raise AgentError(f"{worst} of these must be set right")
+        bad += level == BAD
+    if bad:
+        raise AgentError(f"{bad} of these must be fixed")
 
 
 @agent.command()
 def renew(
     home: Home = HOME,
-    use: Annotated[bool, typer.Option("--use", help="Begin to use the new key and certificate.")] = False,
+    use: Annotated[bool, typer.Option("--use", help="Start to use the new key and certificate.")] = False,
 ) -> None:
-    """Make a new key and certificate, and later begin to use them.
+    """Make a new key and certificate, and start to use them in a second step.
 
     First without --use: next-certificate.pem appears; peers add it beside the one they have. Then with --use, and
-    SIGHUP to the daemon; the certificate before stays as old-certificate.pem, for peers to remove.
+    SIGHUP to the daemon; the previous certificate is kept as old-certificate.pem, for peers to remove.
     """
     from manela.agents.config import FILE, read_config
     from manela.agents.identity import CERTIFICATE, KEY, make_identity
@@ -319,7 +321,7 @@ def renew(
     if use:
         if not certificate.exists():
             raise AgentError(f"{certificate}: is not there; make it with `manela agent renew` first")
-        if key.exists():  # otherwise it was in use before this was interrupted
+        if key.exists():  # otherwise an interrupted run has already moved it
             with replace_file(home / f"old-{CERTIFICATE}", private=True) as file:
                 file.write((home / CERTIFICATE).read_bytes())
             key.replace(home / KEY)

@@ -1,4 +1,4 @@
-"""manela agent edges and node: the nodes of a host, and the edges that they have."""
+"""manela agent edges and manela agent node: the nodes of a host and their edges."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def remove_edge(own: Own, other: Other = "", home: Home = HOME) -> None:
 
 
 class _FilesByDefault(TyperGroup):
-    """Takes what is no source for a file of edges."""
+    """Treats an argument that is not a source as a file of edges."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in {*self.commands, "--help", "-h"}:
@@ -79,9 +79,9 @@ def import_file(
     from manela.agents.edge_files import read_edges
     from manela.agents.store import Store
 
-    found = read_edges(path, read_config(home / FILE).name)
+    file_edges = read_edges(path, read_config(home / FILE).name)
     with Store(home) as store:
-        print(f"{store.add_edges(found):,} edges taken")
+        print(f"{store.add_edges(file_edges):,} edges taken")
 
 
 def import_source(source: Source, home: Home = HOME) -> None:

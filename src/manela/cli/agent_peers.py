@@ -27,12 +27,12 @@ def add_peer(
             metavar="N",
             min=0,
             max=2**31,
-            help="How many nodes it has; it never counts for more. By default as many as are known.",
+            help="Number of its nodes, and the most it counts for. By default as many as are known.",
         ),
     ] = None,
     home: Home = HOME,
 ) -> None:
-    """Learn with a peer from now on; or give one that is known another address, size, or a further certificate.
+    """Add a peer to learn with, or change the address or size of a known peer, or add a certificate.
 
     \b
     manela agent peer add manela:beta@beta.example.org:7446#9F86D081…
@@ -49,25 +49,25 @@ def add_peer(
                 "a peer is added by the line that `manela agent invite` printed there, or by NAME ADDRESS CERT"
             )
         invitation = read_invitation(name)
-        name, address, found = invitation.name, invitation.address, accept_invitation(invitation)
+        name, address, peer_certificate = invitation.name, invitation.address, accept_invitation(invitation)
     else:
-        found = read_certificate(certificate)
-        if name_of(found) != name:
-            raise AgentError(f"{certificate}: is the certificate of {name_of(found)!r}, not of {name!r}")
+        peer_certificate = read_certificate(certificate)
+        if name_of(peer_certificate) != name:
+            raise AgentError(f"{certificate}: is the certificate of {name_of(peer_certificate)!r}, not of {name!r}")
     if name == read_config(home / FILE).name:
         raise AgentError(f"{name} is this host itself")
     with Store(home) as store:
-        store.add_peer(name, check_address(address), found, nodes)
+        store.add_peer(name, check_address(address), peer_certificate, nodes)
     if certificate is None:
         print(f"{name} at {address}, with the certificate of its invitation")
         return
     print(f"{name} at {address}; compare the fingerprint of its certificate with its operator:")
-    print(fingerprint(found))
+    print(fingerprint(peer_certificate))
 
 
 @peer.command("list")
 def list_peers(home: Home = HOME) -> None:
-    """Show all peers: certificates and until when, and what the daemon knows of each."""
+    """Show all peers: certificates with their expiry dates, and what the daemon knows of each."""
     from manela.agents.folder import read_status
     from manela.agents.identity import expiry_of, fingerprint
     from manela.agents.store import Store
@@ -78,8 +78,8 @@ def list_peers(home: Home = HOME) -> None:
         for name, (address, certificates) in store.peers().items():
             size = f", {sizes[name]:,} nodes by the operator" if name in sizes else ""
             print(f"{name}  {address}{size}")
-            for one in certificates:
-                print(f"    until {expiry_of(one):%Y-%m-%d}  {fingerprint(one)}")
+            for certificate in certificates:
+                print(f"    until {expiry_of(certificate):%Y-%m-%d}  {fingerprint(certificate)}")
             known = status.get("peers", {}).get(name)
             if known:
                 seen = "never" if known.get("seen") is None else f"{say_seconds(time.time() - known['seen'])} ago"
@@ -96,13 +96,13 @@ def remove_peer(
         Path | None, typer.Option("--certificate", metavar="CERT", help="Forget only this certificate of it.")
     ] = None,
     fingerprint: Annotated[
-        str, typer.Option(metavar="AB:CD…", help="Forget only the certificate whose fingerprint begins so.")
+        str, typer.Option(metavar="AB:CD…", help="Forget only the certificate whose fingerprint begins with this.")
     ] = "",
     home: Home = HOME,
 ) -> None:
-    """Forget a peer and all of it: certificates, edges with its nodes, what was refused to it.
+    """Remove a peer with its certificates, the edges with its nodes, and its lines of the audit.
 
-    From the daemon's next look, within a second, it is refused.
+    The daemon refuses it within a second.
     """
     from manela.agents.identity import find_certificate, read_certificate
     from manela.agents.store import Store
@@ -113,9 +113,9 @@ def remove_peer(
             print(f"{name} is forgotten, with {edges:,} edges and {lines:,} lines of the audit")
             return
         if certificate is not None:
-            found = read_certificate(certificate)
+            removed = read_certificate(certificate)
         else:
-            found = find_certificate(store.peers().get(name, ("", ()))[1], fingerprint)
-        store.remove_certificate(name, found)
+            removed = find_certificate(store.peers().get(name, ("", ()))[1], fingerprint)
+        store.remove_certificate(name, removed)
         if not store.peers()[name][1]:
             print(f"{name} has no certificate left: it is refused until you add one")

@@ -1,4 +1,4 @@
-"""manela datasets: the catalogue of networks that have a name."""
+"""manela datasets: the catalogue of data sets."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def list_all() -> None:
     from manela.datasets.catalogue import DATASETS, locate
 
     for dataset in DATASETS.values():
-        here = "generated" if dataset.generate else "here" if locate(dataset) else f"{dataset.size / 1e6:.1f} MB"
-        print(f"{dataset.name:<13}{dataset.nodes:>7,} nodes  {here:<10} {dataset.title}; {dataset.licence}")
+        state = "generated" if dataset.generate else "here" if locate(dataset) else f"{dataset.size / 1e6:.1f} MB"
+        print(f"{dataset.name:<13}{dataset.nodes:>7,} nodes  {state:<10} {dataset.title}; {dataset.licence}")
 
 
 @datasets.command()
 def fetch(name: Name) -> None:
-    """Download a data set, if need be, and print where it is."""
+    """Download a data set, if necessary, and print the path of its file."""
     from manela.bar import report_download
     from manela.datasets import catalogue
 
@@ -33,14 +33,14 @@ def fetch(name: Name) -> None:
 
 @datasets.command()
 def path(name: Name) -> None:
-    """Print where a data set's file is on this machine."""
+    """Print the path of a data set's file on this machine."""
     from manela.datasets import catalogue
     from manela.errors import DatasetError
 
     dataset = catalogue.find(name)
     if dataset.generate:
         raise DatasetError(f"{name} is generated and has no file; name it as GRAPH to use it")
-    found = catalogue.locate(dataset)
-    if found is None:
+    file = catalogue.locate(dataset)
+    if file is None:
         raise DatasetError(f"{name} is not on this machine: manela datasets fetch {name}")
-    print(found)
+    print(file)

@@ -1,4 +1,4 @@
-"""What the command shows: how much has come of a download, and tables of facts."""
+"""Prints facts about networks and runs."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from manela.settings import Settings
 
 
 def say_written(embedding: Embedding, output: Path) -> None:
-    """Say what was written."""
+    """Print a summary of what was written."""
     facts = embedding.provenance
     words = f"{len(embedding):,} vectors after {facts['pairs_made']:,} update pairs on {facts['engine']}"
     print(f"{output}: {words}", file=sys.stderr)
 
 
 def describe(graph: Graph) -> str:
-    """The size of a network, and what was dropped from it, in a line."""
+    """Return the size of a network, and what was dropped from it, in one line."""
     text = repr(graph)[len("Graph(") : -1]
-    odd = ((graph.self_loops, "self-loops dropped"), (graph.duplicates, "repeated edges"))
-    told = [f"{number:,} {what}" for number, what in odd if number]
-    return f"{text} ({', '.join(told)})" if told else text
+    counts = ((graph.self_loops, "self-loops dropped"), (graph.duplicates, "repeated edges"))
+    dropped = [f"{number:,} {what}" for number, what in counts if number]
+    return f"{text} ({', '.join(dropped)})" if dropped else text
 
 
 def facts_of(graph: Graph) -> dict[str, Any]:
-    """Size, components and degrees."""
+    """Return size, components and degrees."""
     import numpy as np
     from scipy.sparse.csgraph import connected_components
 
@@ -50,18 +50,18 @@ def facts_of(graph: Graph) -> dict[str, Any]:
 
 
 def estimate_facts(graph: Graph, settings: Settings) -> dict[str, Any]:
-    """Update pairs, time and memory of a run."""
+    """Return the estimated update pairs, time and memory of a run."""
     from manela.engines.estimate import estimate
 
-    reckoned = estimate(graph, settings)
+    estimated = estimate(graph, settings)
     return {
-        "update pairs": reckoned.pairs,
-        "rounds": reckoned.rounds,
+        "update pairs": estimated.pairs,
+        "rounds": estimated.rounds,
         "threads": settings.threads,
-        "estimated seconds": round(reckoned.seconds, 2),
-        "estimated peak memory, MB": round(reckoned.bytes / 1e6, 2),
-        "… of a GPU, MB": round(reckoned.gpu_bytes / 1e6, 2),
-        "… of Ray's object store, MB": round(reckoned.store_bytes / 1e6, 2),
+        "estimated seconds": round(estimated.seconds, 2),
+        "estimated peak memory, MB": round(estimated.bytes / 1e6, 2),
+        "… of a GPU, MB": round(estimated.gpu_bytes / 1e6, 2),
+        "… of Ray's object store, MB": round(estimated.store_bytes / 1e6, 2),
     }
 
 
@@ -76,7 +76,7 @@ def show_estimate(graph: Graph, settings: Settings) -> None:
 
 
 def print_facts(facts: dict[str, Any]) -> None:
-    """A name and a value a line."""
+    """Print one name and value per line."""
     width = max(27, *(len(name) + 2 for name in facts))
     for name, value in facts.items():
         if isinstance(value, bool):

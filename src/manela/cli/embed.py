@@ -1,4 +1,4 @@
-"""manela embed: graph in, vectors out."""
+"""manela embed: learns the vectors of a network."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ def embed(
         Path | None, typer.Option(metavar="DIR", help="Save the run here, so that it can be resumed.")
     ] = None,
     checkpoint_every: Annotated[float, typer.Option(metavar="SECONDS", help="How often to save.")] = 60.0,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, if there is one.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what the run would take.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the checkpoint, if there is one.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print the time and memory that the run would take.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no notes.")] = False,
 ) -> None:
     """Learn a vector for each node of GRAPH and write them to OUT.
@@ -82,7 +84,7 @@ def _embed(
     if target is not None:
         target.check_ids(graph.nodes)
 
-    # what is slow to import comes after what can be wrong
+    # slow imports come after the checks
     from manela.bar import RunBar
     from manela.cli.display import describe, say_written, show_estimate, show_graph
     from manela.engines.checkpoint import Checkpoint

@@ -1,4 +1,4 @@
-"""manela evaluate: how good vectors are, by what can be told from them."""
+"""manela evaluate: scores vectors by classification and link prediction."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from manela.errors import ParameterError
 from manela.params import PAPER, THOROUGH, check
 
 evaluate = typer.Typer(
-    help="Score vectors: can labels or missing links be told from them?", no_args_is_help=True, rich_markup_mode=None
+    help="Score vectors: do they predict labels or missing links?", no_args_is_help=True, rich_markup_mode=None
 )
 
 _PARAMETERS = ("dimensions", "window", "ratios", *PAPER, *THOROUGH, "context", "pairs", "rounds", "p", "q")
-"""Of those methods of `evaluate links` that have them."""
+"""Parameters for the methods of `evaluate links`; each method takes those that it has."""
 
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write every score here as JSON.")]
 PlotFile = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the scores as .png or .svg.")]
@@ -33,9 +33,9 @@ def classify(
         typer.Argument(metavar="LABELS", help="`node label` lines, .csv, .tsv, .mat (`group`), or a data set's name."),
     ],
     train_ratios: Annotated[
-        str, typer.Option(metavar="A,B,…", help="Parts of the nodes to train on.")
+        str, typer.Option(metavar="A,B,…", help="Shares of the nodes to train on.")
     ] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9",
-    shuffles: Annotated[int, typer.Option(min=1, help="How often to split anew.")] = 10,
+    shuffles: Annotated[int, typer.Option(min=1, help="Number of random splits.")] = 10,
     random_state: o.RandomState = default("random_state"),
     jobs: o.Jobs = default("n_jobs"),
     json: JsonFile = None,
@@ -43,9 +43,9 @@ def classify(
 ) -> None:
     """Learn labels from the vectors of some nodes and predict those of the rest.
 
-    One-versus-rest logistic regression; micro- and macro-F1, mean and deviation. "known" is the way of the literature:
-    how many labels a node has is given, and its most probable ones are predicted. "open" is how it would be in use:
-    labels above a threshold, the best one on the training part.
+    One-versus-rest logistic regression; micro- and macro-F1, mean and standard deviation. "known" is the method of the
+    literature: the number of labels of each node is given, and its most probable labels are predicted. "open" is the
+    realistic case: all labels above a threshold, which is the best one for the training nodes.
 
     \b
     manela embed blogcatalog -o vectors.npz --ratios 0.7,0.3
@@ -61,10 +61,10 @@ def classify(
     _check_outputs(json, plot)
     check("random_state", random_state)
     check("n_jobs", jobs)
-    read = read_embedding(embedding)
-    order = sort_by_id(read.nodes)
-    vectors = read.vectors[order]
-    truth = load_labels(labels).of(read.nodes[order])
+    loaded = read_embedding(embedding)
+    order = sort_by_id(loaded.nodes)
+    vectors = loaded.vectors[order]
+    truth = load_labels(labels).of(loaded.nodes[order])
 
     from manela.evaluation import classification
     from manela.params import count_jobs
@@ -102,9 +102,9 @@ def links(
             "or all.",
         ),
     ] = "manela",
-    share: Annotated[float, typer.Option(help="Part of the edges to hide.")] = 0.2,
+    share: Annotated[float, typer.Option(help="Share of the edges to hide.")] = 0.2,
     nodes: Annotated[int, typer.Option(min=0, help="Random nodes to predict edges among; 0 for all.")] = 1024,
-    runs: Annotated[int, typer.Option(min=1, help="How often to hide edges anew.")] = 10,
+    runs: Annotated[int, typer.Option(min=1, help="Number of runs, each with other hidden edges.")] = 10,
     paper: o.Paper = False,  # noqa: ARG001
     thorough: o.Thorough = False,  # noqa: ARG001
     parameters: Annotated[o.Values, o.Flags(*_PARAMETERS)],
@@ -115,9 +115,9 @@ def links(
 ) -> None:
     """Hide edges of GRAPH, learn from the rest, and see how high the hidden ones rank among all pairs without an edge.
 
-    A pair scores the product of its vectors. MAP is the mean of average precision over the nodes that have a hidden
-    edge to find, and beside it that over all nodes, as the paper's equation has it; precision@k is that of the one list
-    of all pairs.
+    The score of a pair is the product of its vectors. MAP is the mean average precision over the nodes with a hidden
+    edge; "MAP over all" averages over all nodes, as in the paper's equation. precision@k refers to a single list of all
+    pairs.
 
     \b
     manela evaluate links ppi
@@ -129,43 +129,43 @@ def links(
 
     _check_outputs(json, plot)
     check("random_state", random_state)
-    read = load_graph(graph, **reading, progress=report_download(graph))
+    network = load_graph(graph, **reading, progress=report_download(graph))
 
     from manela.evaluation.links import hide_edges, rank_links, sample_nodes
     from manela.evaluation.methods import choose_methods, make_scorer
 
-    chosen = choose_methods(method, read, parameters["window"])
-    found: dict[str, list[Any]] = {name: [] for name in chosen}
+    chosen = choose_methods(method, network, parameters["window"])
+    scores_by_method: dict[str, list[Any]] = {name: [] for name in chosen}
     with _counting("run", runs * len(chosen)) as done:
         for run in range(runs):
-            split = hide_edges(read, share, random_state + run)
-            asked = sample_nodes(split, nodes or None, random_state + run)
+            split = hide_edges(network, share, random_state + run)
+            sample = sample_nodes(split, nodes or None, random_state + run)
             for name in chosen:
                 scorer = make_scorer(name, split.graph, {**parameters, "random_state": random_state + run})
-                found[name].append(rank_links(scorer, split, asked, random_state=random_state + run))
+                scores_by_method[name].append(rank_links(scorer, split, sample, random_state=random_state + run))
                 done()
-    shown = (1, 10, 100, 1000)
+    cutoffs = (1, 10, 100, 1000)
     _print_table(
-        ("method", "MAP", "MAP over all", *(f"precision@{k}" for k in shown), "AUC"),
+        ("method", "MAP", "MAP over all", *(f"precision@{k}" for k in cutoffs), "AUC"),
         [
             (
                 name,
-                _mean([one.mean_average_precision for one in scores]),
-                _mean([one.over_all for one in scores]),
-                *(_mean([one.precision[k] for one in scores if k in one.precision]) for k in shown),
-                _mean([one.auc for one in scores]),
+                _mean([score.mean_average_precision for score in scores]),
+                _mean([score.over_all for score in scores]),
+                *(_mean([score.precision[k] for score in scores if k in score.precision]) for k in cutoffs),
+                _mean([score.auc for score in scores]),
             )
-            for name, scores in found.items()
+            for name, scores in scores_by_method.items()
         ],
     )
     from dataclasses import asdict
 
-    rows = {name: [asdict(one) for one in scores] for name, scores in found.items()}
+    rows = {name: [asdict(score) for score in scores] for name, scores in scores_by_method.items()}
     _write_json(json, {"graph": graph, "share": share, "nodes": nodes, "random_state": random_state, "scores": rows})
     if plot is not None:
         from manela.reports.plots import plot_precision
 
-        plot_precision({name: [one.precision for one in scores] for name, scores in found.items()}, plot)
+        plot_precision({name: [score.precision for score in scores] for name, scores in scores_by_method.items()}, plot)
 
 
 def _mean(values: list[float]) -> str:
@@ -174,15 +174,15 @@ def _mean(values: list[float]) -> str:
     return "{:.4f} ± {:.4f}".format(*summarise(values)) if values else "-"
 
 
-def _print_table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    widths = [max(len(cell) for cell in column) for column in zip(heads, *rows, strict=True)]
-    for row in (heads, *rows):
-        first, *rest = row
-        print("  ".join([first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(rest, widths[1:], strict=True))]))
+def _print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
+    for row in (header, *rows):
+        first, *cells = row
+        print("  ".join([first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(cells, widths[1:], strict=True))]))
 
 
 def _check_outputs(json: Path | None, plot: Path | None) -> None:
-    """Find out now what could not be written after the work."""
+    """Raise an error now for an output that could not be written after the work."""
     from manela.errors import import_extra
     from manela.files import check_writable
     from manela.reports.drawing import check_picture
@@ -207,7 +207,7 @@ def _write_json(path: Path | None, content: dict[str, Any]) -> None:
 
 @contextmanager
 def _counting(what: str, total: int) -> Iterator[Any]:
-    """What to call after each piece of work; shows how many are done, if stderr is a terminal."""
+    """Yield a function to call after each piece of work; it shows the progress if stderr is a terminal."""
     import sys
 
     if not sys.stderr.isatty():

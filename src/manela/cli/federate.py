@@ -1,4 +1,4 @@
-"""manela federate: a network split over real daemons on this machine."""
+"""manela federate: learns a network split over real daemons on this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def federate(
     graph: o.GraphArgument,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="Where the vectors go.")],
-    hosts: Annotated[int, typer.Option(metavar="N", help="How many daemons.")] = 4,
+    hosts: Annotated[int, typer.Option(metavar="N", help="Number of daemons.")] = 4,
     by: Annotated[
         str, typer.Option(metavar="HOW", help="random, community, or a file of lines `node host`.")
     ] = "random",
@@ -30,12 +30,15 @@ def federate(
         Path | None, typer.Option(metavar="DIR", help="Keep the hosts' folders here, with keys, stores and logs.")
     ] = None,
     lock_step: Annotated[
-        bool, typer.Option("--lock-step", help="All rounds together: the bits of `manela embed`.")
+        bool,
+        typer.Option(
+            "--lock-step", help="Keep all hosts in the same round; the result equals `manela embed` bit for bit."
+        ),
     ] = False,
-    trace: Annotated[bool, typer.Option("--trace", help="Write down what is disclosed to each host.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Log what is disclosed to each host.")] = False,
     float32: Annotated[bool, typer.Option("--float32", help="Send vectors as float32.")] = False,
     noise: Annotated[
-        float | None, typer.Option(metavar="SIZE", help="Noise on means that hosts show, over the size of the means.")
+        float | None, typer.Option(metavar="SIZE", help="Noise on the means that hosts show, relative to their size.")
     ] = None,
     paper: o.Paper = False,  # noqa: ARG001
     parameters: Annotated[o.Values, o.Flags(*PARAMETERS_OF_HOSTS)],
@@ -45,8 +48,8 @@ def federate(
 ) -> None:
     """Split GRAPH over daemons on this machine, let them learn together, and write their vectors to OUT.
 
-    Each daemon is a process of its own with its own key, store and part of the network; they speak over mutual TLS.
-    Nothing is left running, whatever happens.
+    Each daemon is a process with its own key, store and part of the network; they communicate over mutual TLS.
+    All processes are stopped at the end, also after an error.
 
     \b
     manela federate sbm --hosts 4 -o vectors.npz
@@ -86,7 +89,7 @@ def federate(
 
 
 class _Table:
-    """One live table of all hosts on a terminal, a line now and then elsewhere."""
+    """A live table of all hosts on a terminal; elsewhere, a line every few seconds."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet, self._shown = quiet, 0.0
@@ -106,12 +109,14 @@ class _Table:
             self._live.stop()
 
     def show(self, statuses: list[dict[str, Any]], seconds: float) -> None:
-        """Show what the hosts say."""
+        """Show the statuses of the hosts."""
         if self._live is not None:
             self._live.update(self._draw(statuses), refresh=True)
         elif not self._quiet and seconds - self._shown >= 5.0:
             self._shown = seconds
-            rounds = ", ".join(f"{one['name']} {one.get('round', 0)}/{one.get('rounds', '?')}" for one in statuses)
+            rounds = ", ".join(
+                f"{status['name']} {status.get('round', 0)}/{status.get('rounds', '?')}" for status in statuses
+            )
             print(f"{seconds:5.0f} s  {rounds}", file=sys.stderr, flush=True)
 
     @staticmethod
@@ -119,18 +124,18 @@ class _Table:
         from rich.table import Table
 
         table = Table(box=None, pad_edge=False)
-        for head in ("host", "state", "round", "pairs/s", "sent", "received", "refused", "peers"):
-            table.add_column(head, justify="left" if head in ("host", "state") else "right")
-        for one in statuses:
-            refused = sum(times for reasons in one.get("refusals", {}).values() for times in reasons.values())
-            peers = one.get("peers", {})
+        for title in ("host", "state", "round", "pairs/s", "sent", "received", "refused", "peers"):
+            table.add_column(title, justify="left" if title in ("host", "state") else "right")
+        for status in statuses:
+            refused = sum(times for reasons in status.get("refusals", {}).values() for times in reasons.values())
+            peers = status.get("peers", {})
             table.add_row(
-                one["name"],
-                one.get("state", "starting"),
-                f"{one.get('round', 0)}/{one.get('rounds', '?')}",
-                f"{one.get('pairs_per_second', 0) / 1e6:.2f} M",
-                f"{one.get('sent', 0) / 1e6:.1f} MB",
-                f"{one.get('received', 0) / 1e6:.1f} MB",
+                status["name"],
+                status.get("state", "starting"),
+                f"{status.get('round', 0)}/{status.get('rounds', '?')}",
+                f"{status.get('pairs_per_second', 0) / 1e6:.2f} M",
+                f"{status.get('sent', 0) / 1e6:.1f} MB",
+                f"{status.get('received', 0) / 1e6:.1f} MB",
                 str(refused),
                 f"{sum(peer['state'] == 'here' for peer in peers.values())}/{len(peers)}",
             )

@@ -1,4 +1,4 @@
-"""manela groups: which nodes belong together, from their vectors."""
+"""manela groups: finds groups of nodes from their vectors."""
 
 from __future__ import annotations
 
@@ -16,32 +16,30 @@ if TYPE_CHECKING:
     from manela.answers.groups import Groups
 
 _MOST_SIZES = 10
-"""Sizes of groups that are told; more make the line long."""
+"""Most group sizes that are printed; more make the line longer."""
 _WEAK = 0.5
-"""Agreement below which groups are called weak."""
+"""Agreement below which groups are called weak; larger warns more often."""
 
 
 def groups(
     vectors: Annotated[Path, typer.Argument(metavar="VECTORS", help="What `manela embed` wrote.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where `node,group` lines go, or - for stdout.")
+        Path | None, typer.Option("--output", "-o", help="CSV file of `node,group` lines, or - for stdout.")
     ] = None,
     count: Annotated[
-        int | None, typer.Option("--count", "-k", help="How many groups; by default the number that fits best.")
+        int | None, typer.Option("--count", "-k", help="Number of groups; by default the one that fits best.")
     ] = None,
     method: Annotated[
         str, typer.Option(metavar="kmeans|hdbscan", help="All nodes in groups, or dense regions only.")
     ] = "kmeans",
-    labels: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Say how well groups agree with these labels.")
-    ] = None,
+    labels: Annotated[str | None, typer.Option(metavar="FILE", help="Compare the groups with these labels.")] = None,
     random_state: o.RandomState = default("random_state"),
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not tell of the groups.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing about the groups.")] = False,
 ) -> None:
-    """Find groups of nodes whose vectors point the same way, and write a node and its group a line.
+    """Find groups of nodes whose vectors point in a similar direction, and write one node and its group per line.
 
-    The largest group is 0; a node in no group has an empty one. The scores on stderr are of a fifth of the nodes, which
-    is hidden while groups are found.
+    The largest group is 0; for a node without a group the field is empty. The scores on stderr are computed on a fifth
+    of the nodes, which is held back while groups are found.
 
     \b
     manela groups vectors.npz -o groups.csv
@@ -66,20 +64,20 @@ def groups(
 
     from manela.answers.groups import compare_with_labels, find_groups
 
-    found = find_groups(embedding.vectors, count, method, random_state)
-    _write(embedding.nodes.tolist(), found, output)
+    result = find_groups(embedding.vectors, count, method, random_state)
+    _write(embedding.nodes.tolist(), result, output)
     if quiet:
         return
-    for line in _describe(found):
+    for line in _describe(result):
         print(line, file=sys.stderr)
     if truth is not None:
-        score, nodes = compare_with_labels(found, truth)
+        score, nodes = compare_with_labels(result, truth)
         words = f"{score:.3f} of {nodes:,} nodes with one label" if nodes else "no node has exactly one label"
         print(f"adjusted mutual information with {labels}: {words}", file=sys.stderr)
 
 
-def _write(nodes: list[Any], found: Groups, output: Path) -> None:
-    """A node and its group a line, under a header; all of it or nothing."""
+def _write(nodes: list[Any], result: Groups, output: Path) -> None:
+    """Write a header, and a line with each node and its group; the file appears complete or not at all."""
     import csv
     import io
 
@@ -89,7 +87,7 @@ def _write(nodes: list[Any], found: Groups, output: Path) -> None:
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(("node", "group"))
     rows.writerows(
-        (node, group if group >= 0 else "") for node, group in zip(nodes, found.labels.tolist(), strict=True)
+        (node, group if group >= 0 else "") for node, group in zip(nodes, result.labels.tolist(), strict=True)
     )
     if str(output) == "-":
         sys.stdout.write(text.getvalue())
@@ -98,20 +96,20 @@ def _write(nodes: list[Any], found: Groups, output: Path) -> None:
         file.write(text.getvalue().encode(errors="surrogatepass"))
 
 
-def _describe(found: Groups) -> list[str]:
-    """How many groups, their sizes, and the scores, a line each."""
-    sizes = ", ".join(f"{size:,}" for size in found.sizes[:_MOST_SIZES].tolist())
-    more = ", …" if found.count > _MOST_SIZES else ""
-    lines = [f"{found.count:,} {'group' if found.count == 1 else 'groups'} of {sizes or 'nothing'}{more} nodes"]
-    outside = int((found.labels < 0).sum())
-    if outside:
-        lines[0] += f"; {outside:,} nodes are in none"
-    if not found.hidden:
+def _describe(result: Groups) -> list[str]:
+    """Return lines with the number of groups, their sizes, and the scores."""
+    sizes = ", ".join(f"{size:,}" for size in result.sizes[:_MOST_SIZES].tolist())
+    ellipsis = ", …" if result.count > _MOST_SIZES else ""
+    lines = [f"{result.count:,} {'group' if result.count == 1 else 'groups'} of {sizes or 'nothing'}{ellipsis} nodes"]
+    ungrouped = int((result.labels < 0).sum())
+    if ungrouped:
+        lines[0] += f"; {ungrouped:,} nodes are in none"
+    if not result.hidden:
         return [*lines, "no score: there are too few nodes to hide a part of them"]
-    lines.append(f"silhouette of {found.hidden:,} hidden nodes: {found.silhouette:.3f} (-1 to 1)")
+    lines.append(f"silhouette of {result.hidden:,} hidden nodes: {result.silhouette:.3f} (-1 to 1)")
     lines.append(
-        f"agreement of groups from two halves, on hidden nodes: {found.stability:.3f} (0 is chance, 1 the same)"
+        f"agreement of groups from two halves, on hidden nodes: {result.stability:.3f} (0 is chance, 1 the same)"
     )
-    if found.stability < _WEAK:
+    if result.stability < _WEAK:
         lines.append("note: the groups are weak: other nodes of the same network would give other ones")
     return lines

@@ -1,4 +1,4 @@
-"""manela import: edges from where a network lives, as a file."""
+"""manela import: writes the edges of a source to a file."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ imports = typer.Typer(help="Import edges from where a network lives: mail, the f
 
 
 def add_sources(group: typer.Typer, finish: Callable[..., None]) -> None:
-    """Give a group of commands one for each source: it makes the source of its flags, and hands it to `finish`.
+    """Add a command for each source to a group; it builds the source from its flags, and passes it to `finish`.
 
-    The flags of a command are those of the source, and those of `finish` behind its first argument.
+    The flags of a command are those of the source and those of `finish`, except for its first argument.
     """
     for name, build in {**MAIL_BUILDERS, **BUILDERS}.items():
         group.command(name)(_join(build, finish))
 
 
 def _join(build: Builder, finish: Callable[..., None]) -> Callable[..., None]:
-    flags, ending = _arguments(build), _arguments(finish)
-    del ending[next(iter(ending))]
+    flags, finish_flags = _arguments(build), _arguments(finish)
+    del finish_flags[next(iter(finish_flags))]
 
     @wraps(build)
     def command(**values: Any) -> None:
-        rest = {name: values.pop(name) for name in ending}
-        _keep_apart(values, rest)
-        finish(build(**values), **rest)
+        finish_values = {name: values.pop(name) for name in finish_flags}
+        _keep_apart(values, finish_values)
+        finish(build(**values), **finish_values)
 
-    arguments = [argument.replace(kind=Argument.KEYWORD_ONLY) for argument in (*flags.values(), *ending.values())]
+    arguments = [argument.replace(kind=Argument.KEYWORD_ONLY) for argument in (*flags.values(), *finish_flags.values())]
     command.__signature__ = Signature(arguments)  # type: ignore[attr-defined]
     command.__annotations__ = {argument.name: argument.annotation for argument in arguments}
     return command
 
 
-def _keep_apart(read: dict[str, Any], written: dict[str, Any]) -> None:
-    """Refuse to write to what is read, and two things to one file."""
-    taken = [path for value in read.values() for path in (value if isinstance(value, list) else [value])]
-    for path in (path for path in written.values() if isinstance(path, Path)):
-        for other in taken:
-            if isinstance(other, Path) and other.exists() and path.exists() and path.samefile(other):
+def _keep_apart(inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
+    """Refuse to overwrite an input, or to write two outputs to one file."""
+    used = [path for value in inputs.values() for path in (value if isinstance(value, list) else [value])]
+    for path in (path for path in outputs.values() if isinstance(path, Path)):
+        for used_path in used:
+            if isinstance(used_path, Path) and used_path.exists() and path.exists() and path.samefile(used_path):
                 raise ParameterError(f"{path}: is read by this import, and would be overwritten; name another file.")
-            if isinstance(other, Path) and path.absolute() == other.absolute():
+            if isinstance(used_path, Path) and path.absolute() == used_path.absolute():
                 raise ParameterError(f"{path}: is named twice; name another file.")
-        taken.append(path)
+        used.append(path)
 
 
 def _arguments(function: Callable[..., Any]) -> dict[str, Argument]:
@@ -68,14 +68,14 @@ def _arguments(function: Callable[..., Any]) -> dict[str, Argument]:
 def write_file(
     source: Source,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the edges go, as CSV; - for stdout.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="CSV file for the edges; - for stdout.")
     ],
     state: Annotated[
         Path | None,
         typer.Option(
             "--state",
             metavar="FILE",
-            help="Keep here how far the source was read; the next import reads only what is new.",
+            help="File for the position in the source, so that the next import reads only what is new.",
         ),
     ] = None,
 ) -> None:

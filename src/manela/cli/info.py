@@ -1,4 +1,4 @@
-"""manela info: what a network is, and what learning from it would take."""
+"""manela info: prints facts about a network, and estimates what learning would take."""
 
 from __future__ import annotations
 

@@ -16,14 +16,14 @@ Domain = Annotated[
 ]
 HalfLife = Annotated[
     float,
-    typer.Option("--half-life", metavar="DAYS", help="Days after which a message counts half; 0 if all count alike."),
+    typer.Option("--half-life", metavar="DAYS", help="Days after which a message counts half; 0 if all count equally."),
 ]
 HashKey = Annotated[
     Path | None,
     typer.Option(
         "--hash-key",
         metavar="FILE",
-        help="Call users by keyed hashes; the key is in this file, which is made if it is not there.",
+        help="Replace addresses by keyed hashes; the key is in this file, which is created if missing.",
     ),
 ]
 
@@ -56,14 +56,14 @@ def mail_log(
     half_life: HalfLife = 180.0,
     hash_key: HashKey = None,
 ) -> Source:
-    """Who writes to whom, from the log of a Postfix or an Exim; rotated logs are known again."""
+    """Who writes to whom, from Postfix or Exim logs; rotated logs are recognised."""
     from manela.sources.mail_log import MailLogSource
 
     return MailLogSource(paths, domain, half_life=half_life, hash_key=_read_key(hash_key))
 
 
 def _read_key(path: Path | None) -> bytes | None:
-    """The key of hashes, made if the file is not there."""
+    """Read the key of the hashes, which is created if the file is missing."""
     from manela.sources.hash_key import read_or_make_key
 
     return None if path is None else read_or_make_key(path)

@@ -1,4 +1,4 @@
-"""Where the command begins and how it ends: 0 done, 2 for what the user can fix, 130 on Ctrl-C."""
+"""Entry point of the command, with its exit status: 0 done, 2 for an error the user can fix, 130 on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ app.add_typer(datasets, name="datasets")
 app.add_typer(agent, name="agent")
 app.command()(federate)
 
-# the error of which all that tell of misuse are kinds: Click's, which newer releases of Typer have as their own
-_MISUSE: Any = next(kind for kind in reversed(typer.BadParameter.__mro__) if hasattr(kind, "format_message"))
+# the base class of usage errors: ClickException, of which newer releases of Typer have their own copy
+_USAGE_ERROR: Any = next(kind for kind in reversed(typer.BadParameter.__mro__) if hasattr(kind, "format_message"))
 
 
 @app.callback(invoke_without_command=True)
@@ -68,7 +68,7 @@ def main() -> None:
     """Run the command and exit with its status."""
     try:
         _run_from_shell()
-    except KeyboardInterrupt:  # before a command has begun, or after it has ended
+    except KeyboardInterrupt:  # before the command started, or after it ended
         sys.exit(128 + signal.SIGINT)
 
 
@@ -80,13 +80,13 @@ def _run_from_shell() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command with these arguments; returns the exit status."""
+    """Run the command with these arguments, and return the exit status."""
 
     def command() -> int | None:
         try:
             status: int | None = app(arguments, standalone_mode=False)
             return status
-        except _MISUSE as error:
+        except _USAGE_ERROR as error:
             return fail(_one_line(error))
         except typer.Abort:
             return 128 + signal.SIGINT

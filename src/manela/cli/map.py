@@ -1,4 +1,4 @@
-"""manela map: vectors as a page to look at."""
+"""manela map: writes a map of vectors as an HTML page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from manela.cli.options import default
 from manela.errors import ParameterError
 
 _MANY = 20_000
-"""Nodes from which on steps take long enough to be told of."""
+"""Nodes above which progress is printed; larger prints it less often."""
 
 
 def map_vectors(
@@ -31,7 +31,7 @@ def map_vectors(
     random_state: o.RandomState = default("random_state"),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no notes.")] = False,
 ) -> None:
-    """Write a map of vectors as one page, which works without a network and sends nothing anywhere.
+    """Write a map of vectors as a single HTML page, which works offline and sends no data.
 
     \b
     manela map vectors.npz -o map.html
@@ -57,7 +57,7 @@ def map_vectors(
     known_labels = None if labels is None else load_labels(labels)
     graph = None if edges is None else load_graph(edges)
 
-    # what is slow to import comes after what can be wrong
+    # slow imports come after the checks
     from manela.maps.page import write_map
 
     begun = time.monotonic()

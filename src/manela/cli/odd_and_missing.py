@@ -17,7 +17,7 @@ from manela.cli.options import default
 if TYPE_CHECKING:
     from manela.graph import Graph
 
-Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where lines of CSV go; - for stdout.")]
+Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="CSV file to write; - for stdout.")]
 Dimensions = Annotated[int, o.flag("dimensions")]
 
 
@@ -26,19 +26,22 @@ def anomalies(
     graph: o.GraphArgument,
     *,
     output: Output,
-    count: Annotated[int, typer.Option("--count", "-k", min=1, help="How many edges, the oddest first.")] = 100,
+    count: Annotated[int, typer.Option("--count", "-k", min=1, help="Number of edges, the oddest first.")] = 100,
     folds: Annotated[
-        int, typer.Option(min=2, metavar="N", help="Parts that are hidden in turn; more take longer and learn more.")
+        int,
+        typer.Option(
+            min=2, metavar="N", help="Parts that are hidden in turn; more take longer and learn from more edges."
+        ),
     ] = 5,
     dimensions: Dimensions = default("dimensions"),
     random_state: o.RandomState = default("random_state"),
     jobs: o.Jobs = default("n_jobs"),
     reading: Annotated[dict[str, Any], o.Reading()],
 ) -> None:
-    """Find odd edges: those that the rest of the network does not lead one to expect.
+    """Find odd edges: those that the rest of the network does not suggest.
 
-    Every edge is judged by vectors that were learned without it. Its oddness is the share of random pairs without an
-    edge that are at least as similar. How well this tells edges from random pairs is said on stderr.
+    Every edge is scored by vectors that were learned without it. Its oddness is the share of random pairs without an
+    edge that are at least as similar. How well this separates edges from random pairs is printed to stderr.
 
     \b
     manela anomalies transfers.csv -o odd.csv
@@ -49,26 +52,31 @@ def anomalies(
 
     write = _check_output(output)
     network = load_graph(graph, **reading, progress=report_download(graph))
-    shown = [0]
+    parts_done = [0]
 
-    def done() -> None:
-        shown[0] += 1
+    def report_part() -> None:
+        parts_done[0] += 1
         if sys.stderr.isatty():
-            print(f"\rpart {shown[0]} of {folds}", end="" if shown[0] < folds else "\n", file=sys.stderr, flush=True)
+            print(
+                f"\rpart {parts_done[0]} of {folds}",
+                end="" if parts_done[0] < folds else "\n",
+                file=sys.stderr,
+                flush=True,
+            )
 
-    found = find_odd_edges(network, _learn(dimensions, random_state, jobs), folds, random_state, done)
+    odd = find_odd_edges(network, _learn(dimensions, random_state, jobs), folds, random_state, report_part)
     nodes = network.nodes
     rows = (
         (nodes[source], nodes[target], f"{oddness:.5f}", f"{similarity:.4f}")
         for source, target, oddness, similarity in zip(
-            found.sources[:count], found.targets[:count], found.oddness[:count], found.similarity[:count], strict=True
+            odd.sources[:count], odd.targets[:count], odd.oddness[:count], odd.similarity[:count], strict=True
         )
     )
     write(("source", "target", "oddness", "similarity"), rows)
-    left = network.number_of_edges - found.judged
-    words = f"{output}: {min(count, found.judged):,} of {found.judged:,} edges that were judged"
-    words += f" ({left:,} have an end without other edges)" if left else ""
-    print(f"{words}; AUC of hidden edges against random pairs {found.auc:.3f}", file=sys.stderr)
+    not_judged = network.number_of_edges - odd.judged
+    words = f"{output}: {min(count, odd.judged):,} of {odd.judged:,} edges that were judged"
+    words += f" ({not_judged:,} have an end without other edges)" if not_judged else ""
+    print(f"{words}; AUC of hidden edges against random pairs {odd.auc:.3f}", file=sys.stderr)
 
 
 @o.expand_flags
@@ -79,21 +87,21 @@ def recommend(
     node: Annotated[
         list[str] | None, typer.Option("--node", metavar="ID", help="Only for this node; may be repeated.")
     ] = None,
-    count: Annotated[int, typer.Option("--count", "-k", min=1, max=1000, help="How many for each node.")] = 10,
+    count: Annotated[int, typer.Option("--count", "-k", min=1, max=1000, help="Number for each node.")] = 10,
     vectors: Annotated[
-        Path | None, typer.Option(metavar="OUT", help="Use these vectors of the network, rather than learn some.")
+        Path | None, typer.Option(metavar="OUT", help="Use these vectors instead of learning new ones.")
     ] = None,
     score: Annotated[
-        bool, typer.Option("--score/--no-score", help="Hide a part of the edges and see how many are found.")
+        bool, typer.Option("--score/--no-score", help="Hide some of the edges and measure how many are found.")
     ] = True,
     dimensions: Dimensions = default("dimensions"),
     random_state: o.RandomState = default("random_state"),
     jobs: o.Jobs = default("n_jobs"),
     reading: Annotated[dict[str, Any], o.Reading()],
 ) -> None:
-    """Recommend edges: for each node, those that it is not joined with and whose vectors go best with its own.
+    """Recommend edges: for each node, the nodes with the best matching vectors that are not its neighbours yet.
 
-    How many of the edges that were hidden for a trial are found is said on stderr, beside common neighbours.
+    The share of hidden edges that are found in a trial is printed to stderr, compared with common neighbours.
 
     \b
     manela recommend friends.csv -o recommended.csv --count 5
@@ -112,17 +120,17 @@ def recommend(
     learn = _learn(dimensions, random_state, jobs)
     rows = np.arange(network.number_of_nodes)
     if node:
-        written = {str(known): row for row, known in enumerate(network.nodes.tolist())}
+        rows_by_text = {str(known): row for row, known in enumerate(network.nodes.tolist())}
         for name in node:
-            if name not in written:
+            if name not in rows_by_text:
                 raise UnknownNodeError(f"{graph}: no node has the id {name!r}; the first is {network.nodes[0]}")
-        rows = np.array([written[name] for name in node])
+        rows = np.array([rows_by_text[name] for name in node])
     table = learn(network) if vectors is None else _read_vectors(vectors, network)
-    found = missing_edges.recommend(network, score_vectors(table), rows, count)
+    recommended = missing_edges.recommend(network, score_vectors(table), rows, count)
     nodes = network.nodes
     lines = (
         (nodes[row], nodes[place], f"{value:.4f}")
-        for row, (places, values) in zip(rows.tolist(), found, strict=True)
+        for row, (places, values) in zip(rows.tolist(), recommended, strict=True)
         for place, value in zip(places.tolist(), values.tolist(), strict=True)
     )
     write(("source", "target", "score"), lines)
@@ -149,22 +157,22 @@ def _learn(dimensions: int, random_state: int, jobs: int | None) -> Any:
         from manela.errors import ManelaWarning
 
         with warnings.catch_warnings(action="ignore", category=ManelaWarning):
-            # of nodes whose edges are hidden, which is as it should be
+            # warnings about nodes without edges: theirs are hidden on purpose
             return Manela(dimensions=dimensions, random_state=random_state, n_jobs=jobs).fit(graph).embedding_
 
     return learn
 
 
 def _read_vectors(path: Path, graph: Graph) -> Any:
-    """The vectors of a network's nodes, in their order."""
+    """Read the vectors of a network's nodes, in the order of the network."""
     from manela.formats.embeddings import read_embedding
 
-    read = read_embedding(path)
-    return read.vectors[read.rows(graph.nodes)]
+    embedding = read_embedding(path)
+    return embedding.vectors[embedding.rows(graph.nodes)]
 
 
 def _check_output(output: Path) -> Any:
-    """What writes a header and rows there; refused now if it could not be written later."""
+    """Return a function that writes a header and rows; raise OutputError now if the file could not be written."""
     from manela.files import check_writable, replace_file
 
     if str(output) != "-":

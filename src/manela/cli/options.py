@@ -1,4 +1,4 @@
-"""Flags that several commands share; those of parameters come from the table in `params`."""
+"""Flags shared by several commands, including those from the table of parameters."""
 
 from __future__ import annotations
 
@@ -29,37 +29,37 @@ Columns = Annotated[
 Duplicates = Annotated[
     str,
     typer.Option(
-        "--duplicates", metavar="sum|first|error", help="Edges given several times add up, count once, or end."
+        "--duplicates",
+        metavar="sum|first|error",
+        help="Repeated edges: add weights, keep the first, or stop with an error.",
     ),
 ]
-Unweighted = Annotated[bool, typer.Option("--unweighted", help="Leave out weights and further columns.")]
+Unweighted = Annotated[bool, typer.Option("--unweighted", help="Ignore weights and further columns.")]
 SizeLimit = Annotated[
-    float, typer.Option("--size-limit", metavar="GB", help="How much may be downloaded, piped in or unpacked.")
+    float, typer.Option("--size-limit", metavar="GB", help="Limit of what is downloaded, piped in or unpacked.")
 ]
 MatfileVariable = Annotated[str, typer.Option(help="The variable of a .mat file that holds the matrix.")]
 
-Paper = Annotated[bool, typer.Option("--paper", help="The settings of the paper; flags given beside it count.")]
+Paper = Annotated[bool, typer.Option("--paper", help="The settings of the paper; other flags override them.")]
 
-Thorough = Annotated[
-    bool, typer.Option("--thorough", help="The best vectors that patience buys: several times the rounds.")
-]
+Thorough = Annotated[bool, typer.Option("--thorough", help="The best vectors, with several times as many rounds.")]
 
 Values = dict[str, Any]
-"""Parameters by their names."""
+"""Parameters by name."""
 
 _NAMES: dict[str, tuple[str, ...]] = {"n_jobs": ("--jobs", "-j")}
-"""Flags that are not called as their parameter is."""
+"""Flags whose name differs from that of their parameter."""
 
 
 class Flags:
-    """Marks an argument of a command that is a dict of parameters, each of which has a flag of its own."""
+    """Marks an argument of a command that is a dict of parameters, each with its own flag."""
 
     def __init__(self, *names: str) -> None:
         self.names = names
 
 
 class Reading:
-    """Marks an argument of a command that is a dict of how a network is read, as `load_graph` takes it."""
+    """Marks an argument of a command that is a dict of the reading options of `load_graph`."""
 
     def __init__(self, directed: bool = False) -> None:
         self.flags = {name: hint for name, hint in _READING.items() if directed or name != "directed"}
@@ -73,13 +73,13 @@ _READING: dict[str, tuple[Any, Any]] = {
     "matfile_variable": (MatfileVariable, "network"),
     "size_limit": (SizeLimit, 16.0),
 }
-"""The flags of how a network is read, with their defaults."""
+"""The flags for reading a network, with their defaults."""
 
 
 def expand_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the flags that an argument marked with `Flags` or `Reading` stands for, in that argument's place.
+    """Replace each argument of a command that is marked with `Flags` or `Reading` by its flags.
 
-    The command gets them back as one dict for each such argument.
+    The command receives their values as one dict for each such argument.
     """
     hints = get_type_hints(command, include_extras=True)
     arguments: list[Argument] = []
@@ -95,8 +95,8 @@ def expand_flags(command: Callable[..., None]) -> Callable[..., None]:
         elif isinstance(mark, Reading):
             readings[name] = tuple(mark.flags)
             arguments += [
-                Argument(flag_name, Argument.KEYWORD_ONLY, default=usual, annotation=hint)
-                for flag_name, (hint, usual) in mark.flags.items()
+                Argument(flag_name, Argument.KEYWORD_ONLY, default=default_value, annotation=hint)
+                for flag_name, (hint, default_value) in mark.flags.items()
             ]
         else:
             arguments.append(argument.replace(annotation=hints[name], kind=Argument.KEYWORD_ONLY))
@@ -108,7 +108,7 @@ def expand_flags(command: Callable[..., None]) -> Callable[..., None]:
             given = {parameter: _parse(parameter, values.pop(parameter)) for parameter in parameters}
             values[name] = given | {parameter: preset[parameter] for parameter in parameters if parameter in preset}
         for name, flags in readings.items():
-            values[name] = {one: values.pop(one) for one in flags}
+            values[name] = {flag_name: values.pop(flag_name) for flag_name in flags}
             values[name]["columns"] = split_columns(values[name]["columns"])
         command(**values)
 
@@ -119,7 +119,7 @@ def expand_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _find_preset(values: Values, invocation: typer.Context) -> Values:
-    """The parameters that a named setting, such as --paper, gives; those that the user gave by a flag come first."""
+    """Return the parameters of a preset such as --paper, without those that the user set with a flag."""
     named = [name for name in PRESETS if values.get(name)]
     if len(named) > 1:
         raise ParameterError(f"give at most one of {' and '.join('--' + name for name in named)}.")
@@ -129,7 +129,7 @@ def _find_preset(values: Values, invocation: typer.Context) -> Values:
 
 
 def _as_argument(name: str) -> Argument:
-    """The argument of a command that is a parameter's flag."""
+    """Return the argument of a command for a parameter's flag."""
     parameter = PARAMETERS[name]
     kind: Any = str if parameter.kind is tuple else parameter.kind
     hint: Any = kind | None if parameter.default is None else kind
@@ -137,7 +137,7 @@ def _as_argument(name: str) -> Argument:
 
 
 def flag(name: str) -> Any:
-    """The option for a parameter, with its help."""
+    """Return the option for a parameter, with its help."""
     parameter = PARAMETERS[name]
     names = _NAMES.get(name, ())
     if parameter.kind is bool:
@@ -148,7 +148,7 @@ def flag(name: str) -> Any:
 
 
 def default(name: str) -> Any:
-    """The default of a parameter, as the command line shows it."""
+    """Return the default of a parameter, as the command line shows it."""
     value = PARAMETERS[name].default
     return ",".join(f"{part:g}" for part in value) if isinstance(value, tuple) else value
 
@@ -158,7 +158,7 @@ def _parse(name: str, value: Any) -> Any:
 
 
 def parse_numbers(name: str, text: str) -> tuple[float, ...]:
-    """0.7,0.3 as numbers."""
+    """Parse numbers separated by commas, such as 0.7,0.3."""
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
@@ -174,7 +174,7 @@ Home = Annotated[Path, typer.Option("--home", metavar="DIR", help="The host's fo
 
 
 def say_seconds(seconds: float) -> str:
-    """A time as people say it.
+    """Format a duration for people.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def say_seconds(seconds: float) -> str:
 
 
 def split_columns(columns: str) -> list[str] | None:
-    """What --columns says, None where it says nothing.
+    """Parse the value of --columns; return None if it is empty.
 
     Examples
     --------
@@ -199,18 +199,18 @@ def split_columns(columns: str) -> list[str] | None:
 
 
 def write_reading(reading: Values) -> list[str]:
-    """The flags that say how a network was read, as a shell takes them; those of defaults are left out.
+    """Return the flags with which a network was read, quoted for a shell, without defaults.
 
     Examples
     --------
     >>> write_reading({"unweighted": True, "columns": ["payer", "to whom"], "duplicates": "sum"})
     ['--unweighted', "--columns 'payer,to whom'"]
     """
-    written = []
+    flags = []
     for name, value in reading.items():
         shown = ",".join(value) if isinstance(value, list) else value
         if shown is True:
-            written.append(f"--{name.replace('_', '-')}")
+            flags.append(f"--{name.replace('_', '-')}")
         elif shown and shown != _READING[name][1]:
-            written.append(f"--{name.replace('_', '-')} {quote(str(shown))}")
-    return written
+            flags.append(f"--{name.replace('_', '-')} {quote(str(shown))}")
+    return flags

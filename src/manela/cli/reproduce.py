@@ -1,4 +1,4 @@
-"""manela reproduce: the paper's tables and figures, beside ours."""
+"""manela reproduce: runs the experiments of the paper and writes a report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from manela.errors import OutputError, ParameterError
 
 
 def reproduce(
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where everything goes.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for all results.")],
     only: Annotated[
         str | None,
         typer.Option(
@@ -29,13 +29,13 @@ def reproduce(
 ) -> None:
     """Run the experiments of the MANELA paper and write a report.
 
-    DIR gets report.html (one file, opens anywhere), each figure as .png and .svg, results.json, and results.jsonl,
-    where every finished piece of work is kept with its parameters and seed: stop it at any time and run the same
-    command again to go on.
+    DIR gets report.html (a self-contained file), each figure as .png and .svg, results.json, and results.jsonl, which
+    keeps every finished piece of work with its parameters and seed: stop at any time, and run the same command again to
+    continue.
 
     \b
     manela reproduce -o report
-    manela reproduce -o report --only links,visualisation   # the page has these, and what is there already
+    manela reproduce -o report --only links,visualisation   # the report also has earlier results
     """
     from manela.evaluation.ledger import Ledger
     from manela.files import check_writable, replace_file

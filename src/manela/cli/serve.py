@@ -1,4 +1,4 @@
-"""manela serve: answers from a file of vectors, on this machine alone."""
+"""manela serve: answers questions from a file of vectors, on this machine only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def serve(
         typer.Option(metavar="GRAPH", help="The network, so that neighbours are not recommended and edges are judged."),
     ] = "",
     address: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where to answer, an address of this machine.")
+        str, typer.Option(metavar="ADDRESS", help="Address of this machine to listen on.")
     ] = "127.0.0.1:7448",
 ) -> None:
     """Answer questions until Ctrl-C: who is near a node, whom to recommend, which edges are odd, groups.
@@ -37,17 +37,17 @@ def serve(
     host, colon, port = address.rpartition(":")
     if not (colon and port.isdecimal() and len(port) <= 5 and is_local(host.strip("[]"))):
         raise ParameterError(f"address must be of this machine alone, as in 127.0.0.1:7448, got {address!r}.")
-    read = read_embedding(embedding)
-    arrays = _read_neighbours(edges, read) if edges else (None, None)
-    names = list(map(str, read.nodes.tolist()))
+    loaded = read_embedding(embedding)
+    arrays = _read_neighbours(edges, loaded) if edges else (None, None)
+    names = list(map(str, loaded.nodes.tolist()))
     if len(set(names)) < len(names):
-        raise ParameterError(f"{embedding}: two ids are written alike, so that nobody could say which is asked for.")
-    book = AnswerBook(names, read.vectors, len(names), *arrays)
+        raise ParameterError(f"{embedding}: two ids have the same text, so a question could not tell them apart.")
+    book = AnswerBook(names, loaded.vectors, len(names), *arrays)
     questions = Questions(embedding.name, lambda: book)
 
     def find(path: str, query: Query) -> Reply:
-        found = questions.find(PAGE if path == "/" else path, query)
-        return found or Reply("text/plain", f"there are {PAGE} and /openapi.json\n", HTTPStatus.NOT_FOUND)
+        reply = questions.find(PAGE if path == "/" else path, query)
+        return reply or Reply("text/plain", f"there are {PAGE} and /openapi.json\n", HTTPStatus.NOT_FOUND)
 
     server = LocalServer(address, find)
     print(f"{server.url}{PAGE[1:]}: {len(names):,} nodes; Ctrl-C ends it", flush=True)
@@ -58,7 +58,7 @@ def serve(
 
 
 def _read_neighbours(source: str, embedding: Embedding) -> tuple[Any, Any]:
-    """The neighbours of each node of an embedding, as rows; nodes that have no vector are left out."""
+    """Return the neighbours of each node of an embedding as CSR arrays, without nodes that have no vector."""
     import numpy as np
 
     from manela.bar import report_download
@@ -71,7 +71,7 @@ def _read_neighbours(source: str, embedding: Embedding) -> tuple[Any, Any]:
         raise ParameterError(f"{source}: none of its nodes has a vector; it is another network.")
     sources = np.repeat(rows, graph.degrees)
     targets = rows[graph.indices]
-    kept = (sources >= 0) & (targets >= 0)
-    order = np.lexsort((targets[kept], sources[kept]))
-    counts = np.bincount(sources[kept], minlength=len(embedding))
-    return np.concatenate(([0], np.cumsum(counts))), targets[kept][order]
+    have_vectors = (sources >= 0) & (targets >= 0)
+    order = np.lexsort((targets[have_vectors], sources[have_vectors]))
+    counts = np.bincount(sources[have_vectors], minlength=len(embedding))
+    return np.concatenate(([0], np.cumsum(counts))), targets[have_vectors][order]

@@ -11,17 +11,17 @@ import typer
 def similar(
     embedding: Annotated[Path, typer.Argument(metavar="OUT", help="What `manela embed` wrote.")],
     node: Annotated[str, typer.Argument(metavar="NODE", help="The id of a node.")],
-    count: Annotated[int, typer.Option("--count", "-k", help="How many.")] = 10,
+    count: Annotated[int, typer.Option("--count", "-k", help="Number of nodes.")] = 10,
 ) -> None:
-    """List the nodes whose vectors have the largest cosine with that of NODE, an id and a cosine a line."""
+    """List the nodes whose vectors have the largest cosine with that of NODE, one id and cosine per line."""
     from manela.errors import UnknownNodeError
     from manela.formats.embeddings import read_embedding
 
-    read = read_embedding(embedding)
-    written = {str(known): known for known in read.nodes.tolist()}
-    if node not in written:
+    vectors = read_embedding(embedding)
+    ids_by_text = {str(node_id): node_id for node_id in vectors.nodes.tolist()}
+    if node not in ids_by_text:
         raise UnknownNodeError(
-            f"{embedding}: no node has the id {node!r}; there are {len(read):,}, the first is {read.nodes[0]}"
+            f"{embedding}: no node has the id {node!r}; there are {len(vectors):,}, the first is {vectors.nodes[0]}"
         )
-    for other, cosine in read.most_similar(written[node], count):
-        print(f"{other}\t{cosine:.4f}")
+    for neighbour, cosine in vectors.most_similar(ids_by_text[node], count):
+        print(f"{neighbour}\t{cosine:.4f}")

@@ -1,4 +1,4 @@
-"""The flags of the sources that are no mail."""
+"""The flags of the sources other than mail."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ SecretFile = Annotated[
 ]
 DatabaseUrl = Annotated[
     str,
-    typer.Argument(metavar="URL", help="As SQLAlchemy has it, without a password: postgresql://reader@db/social."),
+    typer.Argument(metavar="URL", help="SQLAlchemy URL without a password: postgresql://reader@db/social."),
 ]
-_QUERY = "Gives the columns own, other and, if there is one, weight, in this order."
+_QUERY = "Returns the columns own, other and optionally weight, in this order."
 
 
 def sql(
@@ -34,7 +34,7 @@ def sql(
     query: Annotated[str, typer.Option("--query", metavar="SQL", help=_QUERY)],
     secret_file: SecretFile = None,
 ) -> Source:
-    """The rows of a query of a database: PostgreSQL, SQLite, or whatever SQLAlchemy has a driver for.
+    """Import the rows of a database query: PostgreSQL, SQLite, or any database with an SQLAlchemy driver.
 
     Rows are read in batches, in a transaction that cannot write. Rows with NULL are left out.
     """
@@ -48,7 +48,7 @@ def mastodon_archive(
         Path, typer.Argument(metavar="PATH", help="The .zip or .tar.gz, its folder, or a file: CSV of follows, outbox.")
     ],
     owner: Annotated[
-        str, typer.Option("--owner", metavar="NAME@HOST", help="Whose it is; by default the archive says.")
+        str, typer.Option("--owner", metavar="NAME@HOST", help="Its owner; by default as the archive says.")
     ] = "",
 ) -> Source:
     """Whom a person follows, mentions and boosts, from what Mastodon exports for them.
@@ -63,7 +63,7 @@ def mastodon_archive(
 def mastodon_database(
     url: DatabaseUrl,
     domain: Annotated[
-        str, typer.Option("--domain", metavar="DOMAIN", help="The server's own, as in its users' addresses.")
+        str, typer.Option("--domain", metavar="DOMAIN", help="The server's own domain, as in its users' addresses.")
     ],
     secret_file: SecretFile = None,
 ) -> Source:
@@ -86,7 +86,7 @@ def mastodon_api(
 ) -> Source:
     """Whom you follow and who follows you, from a Mastodon server by an access token.
 
-    Waits where the server asks for it. With --state a run that was interrupted goes on with the page where it was.
+    Waits when the server asks for it. With --state an interrupted run continues at the same page.
     """
     from manela.sources.mastodon_api import MastodonApiSource
     from manela.sources.secret import SECRET_VARIABLE
@@ -108,9 +108,7 @@ def gpg(
     names: Annotated[
         str, typer.Option("--names", metavar="email|key", help="Call keys by their address or their fingerprint.")
     ] = "email",
-    deadline: Annotated[
-        float, typer.Option("--deadline", metavar="S", help="Seconds after which gpg is ended.")
-    ] = 3600.0,
+    deadline: Annotated[float, typer.Option("--deadline", metavar="S", help="Timeout of gpg in seconds.")] = 3600.0,
 ) -> Source:
     """Who certified whose key, in a GnuPG key ring.
 
@@ -128,18 +126,18 @@ def gpg(
 def neo4j(
     url: Annotated[
         str,
-        typer.Argument(metavar="URL", help="As Neo4j's driver has it, without a password: neo4j+s://db.example.org."),
+        typer.Argument(metavar="URL", help="URL for Neo4j's driver, without a password: neo4j+s://db.example.org."),
     ],
     query: Annotated[
         str, typer.Option("--query", metavar="CYPHER", help=f"{_QUERY} By default all relationships.")
     ] = "",
-    user: Annotated[str, typer.Option("--user", metavar="NAME", help="Who asks.")] = "neo4j",
+    user: Annotated[str, typer.Option("--user", metavar="NAME", help="User name.")] = "neo4j",
     database: Annotated[
-        str, typer.Option("--database", metavar="NAME", help="Which one; by default the server's own.")
+        str, typer.Option("--database", metavar="NAME", help="Database name; the server's default if not given.")
     ] = "",
     secret_file: SecretFile = None,
 ) -> Source:
-    """The records of a Cypher query of a Neo4j database, read in batches."""
+    """Import the records of a Cypher query of a Neo4j database, read in batches."""
     from manela.sources.neo4j import QUERY, Neo4jSource
 
     return Neo4jSource(url, query or QUERY, user, _read_secret(secret_file), database or None)
@@ -152,7 +150,7 @@ def rdf(
         typer.Option("--predicate", metavar="IRI", help="Count only this one; may be repeated. By default all count."),
     ] = [],  # noqa: B006
 ) -> Source:
-    """The triples of RDF files whose object is not a literal; rdf:type is left out."""
+    """Import the triples of RDF files whose object is not a literal; rdf:type is left out."""
     from manela.sources.rdf import RdfSource
 
     return RdfSource(paths, predicate)

@@ -1,4 +1,4 @@
-"""manela tune: which ratios and hops suit a network."""
+"""manela tune: finds the ratios and hops that suit a network."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from manela.params import check
 def tune(
     graph: o.GraphArgument,
     labels: Annotated[
-        str | None, typer.Argument(metavar="[LABELS]", help="Labels to judge by; hidden edges are, if there are none.")
+        str | None, typer.Argument(metavar="[LABELS]", help="Labels to score by; by default, hidden edges.")
     ] = None,
     *,
     max_seconds: Annotated[
-        float, typer.Option(metavar="SECONDS", help="How long to try; one trial is made in any case.")
+        float, typer.Option(metavar="SECONDS", help="Time limit; at least one trial is made.")
     ] = 300.0,
     reading: Annotated[o.Values, o.Reading()],
     random_state: o.RandomState = default("random_state"),
@@ -30,9 +30,9 @@ def tune(
 ) -> None:
     """Find the ratios, the number of hops, and whether context vectors help, for GRAPH.
 
-    Candidates are tried with the whole budget if the time allows, otherwise with a part of it, and then the better half
-    of them with more, while the time lasts. Judged by labels (micro-F1 of held-back nodes), or without labels by hidden
-    edges (MAP). Prints every trial, best first, and then the flags for `manela embed`.
+    Candidates are tried with the whole budget if there is time, and otherwise with a part of it; then the better half
+    is tried with more, until the time is up. Scored by labels (micro-F1 of held-back nodes), or without labels by
+    hidden edges (MAP). Prints every trial, best first, and then the flags for `manela embed`.
 
     \b
     manela tune wikipedia wikipedia --max-seconds 120
@@ -45,29 +45,29 @@ def tune(
     from manela.bar import report_download
     from manela.datasets.loading import load_graph, load_labels
 
-    read = load_graph(graph, **reading, progress=report_download(graph))
-    truth = None if labels is None else load_labels(labels).of(read.nodes)
+    network = load_graph(graph, **reading, progress=report_download(graph))
+    truth = None if labels is None else load_labels(labels).of(network.nodes)
 
     from manela.evaluation import tuning
 
-    shown = sys.stderr.isatty()
+    is_shown = sys.stderr.isatty()
 
     def tell(trial: tuning.Trial) -> None:
-        if shown:
+        if is_shown:
             flags = _write_flags(trial.candidate)
             print(f"{trial.score:.4f}  {trial.share:4.0%} of the budget  {flags}", file=sys.stderr, flush=True)
 
-    trials = tuning.tune(read, truth, max_seconds=max_seconds, random_state=random_state, n_jobs=jobs, tell=tell)
+    trials = tuning.tune(network, truth, max_seconds=max_seconds, random_state=random_state, n_jobs=jobs, tell=tell)
     print(f"{'micro-F1' if truth is not None else 'MAP':<10}{'budget':<8}{'seconds':<9}flags")
     for trial in reversed(trials):
         print(f"{trial.score:<10.4f}{trial.share:<8.0%}{trial.seconds:<9.1f}{_write_flags(trial.candidate)}")
     untried = len(tuning.candidates()) - len({trial.candidate for trial in trials})
     if untried:
         print(f"\n{untried} candidates were not tried for lack of time; --max-seconds gives more")
-    more = [_write_flags(trials[-1].candidate)]
-    more += o.write_reading(reading)
-    more += [f"--random-state {random_state}"] if random_state else []
-    print(f"\nbest of {len(trials)} trials: manela embed {quote(graph)} -o vectors.npz {' '.join(more)}")
+    embed_flags = [_write_flags(trials[-1].candidate)]
+    embed_flags += o.write_reading(reading)
+    embed_flags += [f"--random-state {random_state}"] if random_state else []
+    print(f"\nbest of {len(trials)} trials: manela embed {quote(graph)} -o vectors.npz {' '.join(embed_flags)}")
 
 
 if TYPE_CHECKING:
@@ -75,6 +75,6 @@ if TYPE_CHECKING:
 
 
 def _write_flags(candidate: Candidate) -> str:
-    """The flags of `manela embed` that stand for a candidate."""
+    """Return the flags of `manela embed` for a candidate."""
     ratios = ",".join(f"{ratio:g}" for ratio in candidate.ratios)
     return f"--ratios {ratios}{' --context' if candidate.context else ''}"

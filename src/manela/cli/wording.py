@@ -1,4 +1,4 @@
-"""Messages of the library in the words of the command: `directed=True` is `--directed` here."""
+"""Translates messages of the library to the command line: `directed=True` becomes `--directed`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PARAMETER = re.compile(rf"\b({_NAMES})=(?:'([^']*)'|True\b|(?=[\s,;:)]|$))")
 
 
 def as_flags(message: str) -> str:
-    """A message that names parameters of Python, with the flags in their place.
+    """Replace parameter names in a message with flags.
 
     Examples
     --------
@@ -19,6 +19,6 @@ def as_flags(message: str) -> str:
     return _PARAMETER.sub(_as_flag, message)
 
 
-def _as_flag(found: re.Match[str]) -> str:
-    flag = "--" + found[1].replace("_", "-")
-    return f"{flag} {found[2]}" if found[2] else flag
+def _as_flag(match: re.Match[str]) -> str:
+    flag = "--" + match[1].replace("_", "-")
+    return f"{flag} {match[2]}" if match[2] else flag
