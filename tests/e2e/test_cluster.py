@@ -193,7 +193,7 @@ def test_half_precision_on_the_wire_is_near(connected, graph):
         Manela.paper(engine="ray", snapshot="bfloat16").fit(graph)
 
 
-@pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:goes on with")
+@pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:continues with")
 def test_a_run_goes_on_with_the_same_bits_when_workers_and_nodes_are_killed(connected, graph, edition):
     wanted = settings(**edition, workers=3, n_jobs=1)
     whole = Manela(**PARAMETERS_OF_RUN, **edition, engine="cpu").fit(graph)
@@ -223,7 +223,7 @@ def test_a_run_goes_on_with_the_same_bits_when_workers_and_nodes_are_killed(conn
     assert state.pairs == whole.provenance_["pairs_made"]
 
 
-@pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:goes on with")
+@pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:continues with")
 def test_a_worker_killed_while_vectors_are_handed_out_changes_nothing(connected, graph, edition, monkeypatch):
     monkeypatch.setattr("manela.engines.cluster.engine.LARGE_PIECE", 4000)
     read, calls = RayEngine._read_state, []
@@ -242,7 +242,7 @@ def test_a_worker_killed_while_vectors_are_handed_out_changes_nothing(connected,
     )
 
 
-@pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:goes on with")
+@pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:continues with")
 def test_workers_that_are_all_lost_after_the_last_round_do_not_take_the_result_with_them(
     connected, graph, edition, monkeypatch
 ):

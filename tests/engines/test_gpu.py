@@ -251,7 +251,7 @@ def test_memory_is_counted_before_a_run():
     small, large = (count_gpu_bytes(graph, settings(dimensions=m, rounds=300)) for m in (16, 1024))
     assert 1000 * 1024 * 4 < large - small < 3 * 1000 * 1024 * 4
     check_room(10, 10, "gpu, a card")
-    with pytest.raises(DeviceError, match=r"needs 3\.0 GB for this, and of gpu, a card 2\.0 GB are free"):
+    with pytest.raises(DeviceError, match=r"needs 3\.0 GB of GPU memory, and gpu, a card has 2\.0 GB free"):
         check_room(3 * 10**9, 2 * 10**9, "gpu, a card")
 
 

@@ -1,1 +1,1 @@
-"""Who runs the rounds."""
+"""Engines, which run the rounds: on processors, on a GPU, or on a Ray cluster."""

@@ -1,4 +1,4 @@
-"""The arcs of a network, as the kernels take them."""
+"""Prepares the arcs of a network for the kernels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Arcs", "prepare_arcs"]
 
 
 def prepare_arcs(graph: Graph) -> Arcs:
-    """The arcs of a graph: its own arrays, and alias tables where it has weights."""
+    """Return the arcs of a graph: its own arrays, and alias tables if it has weights."""
     if graph.weights is None:
         return Arcs(graph.indptr, graph.indices)
     thresholds = np.empty(len(graph.indices), dtype=np.uint32)

@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a run in a folder, from which it goes on with the same bits."""
+"""Checkpoints: save the state of a run to a folder, from which it resumes with the same bits."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Checkpoint:
     Attributes
     ----------
     folder : Path
-        Made if it is not there.
+        Created if it does not exist.
     every : float
-        Seconds between two savings.
+        Seconds between two saves.
     resume : bool
-        Whether to go on from what the folder holds; otherwise it must hold nothing.
+        Whether to resume from the folder; otherwise it must not hold a run.
     """
 
     folder: Path
@@ -45,7 +45,7 @@ class Checkpoint:
         return Path(self.folder) / _FILE
 
     def prepare(self) -> None:
-        """Make the folder; refuse one that holds a run that is not to be resumed."""
+        """Create the folder; raise CheckpointError if it holds a run and `resume` is False."""
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -55,7 +55,7 @@ class Checkpoint:
         check_writable(self.file)
 
     def save(self, state: State, identity: Mapping[str, Any], pairs: int | None) -> None:
-        """Write the state; the file before stays until the new one is whole."""
+        """Write the state; the previous file remains until the new one is complete."""
         arrays = {"vectors": state.vectors}
         if state.context is not None:
             arrays["context"] = state.context
@@ -67,7 +67,7 @@ class Checkpoint:
             write_arrays(file, arrays, notes, _NOTES)
 
     def load(self, identity: Mapping[str, Any], nodes: int) -> tuple[State, int | None] | None:
-        """The state saved and the update pairs of its whole run, if these are known; None if nothing was saved yet."""
+        """Return the saved state and the update pairs of the whole run, None if unknown; None if nothing was saved."""
         if not self.file.exists():
             return None
         try:
@@ -82,7 +82,7 @@ class Checkpoint:
             names = ["vectors", "context"] if identity["context"] else ["vectors"]
             falls_at = None if notes["falls_at"] is None else int(notes["falls_at"])
             state = State([], int(identity["dimensions"]), int(notes["round"]), int(notes["made"]), falls_at)
-            # a run that went back after a loss may be before the round from which its rate falls
+            # a run that was set back after a loss may be before the round from which its rate falls
             if (falls_at or 0) < 0 or state.round < 0 or state.pairs < 0:
                 raise ValueError(f"round {state.round}, rate falls at {falls_at}, {state.pairs} pairs")
             for name in names:
@@ -96,7 +96,7 @@ class Checkpoint:
             raise CheckpointError(f"{self.file}: is damaged: {error!r}") from error
 
     def remove(self) -> None:
-        """Forget the run: its result is safe elsewhere."""
+        """Remove the checkpoint, once the result is safe elsewhere."""
         self.file.unlink(missing_ok=True)
 
     def _compare(self, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Engine: what the loop over rounds asks of whoever runs them."""
+"""Engine: the interface through which the training loop runs rounds."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from manela.schedule import Schedule
 class Engine(Protocol):
     """Moves a state through the rounds; `stop` may be called from any thread.
 
-    An engine that is given no state begins one, as the settings say.
+    An engine without a given state creates one, as the settings require.
 
     Attributes
     ----------
     name : str
     state : State
-        Its round is right at all times, its tables and pairs after `collect`.
+        Its round is always up to date, its tables and pairs after `collect`.
     arcs : Arcs
-        Whom walks can step to.
+        The arcs that walks follow.
     """
 
     name: str
@@ -33,12 +33,12 @@ class Engine(Protocol):
 
     @property
     def updates(self) -> npt.NDArray[np.int64]:
-        """Update pairs that each node has made with this engine."""
+        """Number of update pairs of each node with this engine."""
         ...
 
     @property
     def pairs(self) -> int:
-        """Update pairs made, with those that the state began with."""
+        """Number of update pairs made, including those of the initial state."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -46,23 +46,23 @@ class Engine(Protocol):
     def __exit__(self, kind: object, error: BaseException | None, trace: object, /) -> None: ...
 
     def advance(self, schedule: Schedule) -> bool:
-        """Do the next round; False if it was stopped, and then it does not count."""
+        """Do the next round; return False if it was stopped, in which case it does not count."""
         ...
 
     def stop(self, *, keep: bool = True) -> None:
-        """End the round that is being computed, or after it; `keep` is whether the state is used after that."""
+        """Stop during or after the current round; `keep` says whether the state is used afterwards."""
         ...
 
     def has_grown(self) -> bool:
-        """Whether the vectors lie far enough apart for the learning rate to fall; by walks it always does."""
+        """Whether vectors lie far enough apart for the learning rate to fall; always True with walks."""
         ...
 
     def settle(self) -> None:
-        """Make sure of the rounds that were done; where machines were lost, the state may be of an earlier one then."""
+        """Secure the rounds done so far; if machines were lost, this may set the state back to an earlier round."""
         ...
 
     def smooth(self) -> None:
-        """Pass the vectors through the filter of the network; no rounds follow."""
+        """Smooth the vectors over the network, after the last round."""
         ...
 
     def collect(self) -> None:
@@ -70,13 +70,13 @@ class Engine(Protocol):
         ...
 
     def rows(self, table: int, rows: npt.NDArray[np.int64]) -> Table:
-        """Some rows of a table as they are now, shape (len(rows), m)."""
+        """Return the current vectors of some rows of a table, shape (len(rows), m)."""
         ...
 
     def is_finite(self) -> bool:
-        """Whether all vectors are."""
+        """Whether all vectors are finite."""
         ...
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
-        """Update pairs a second, tried for about this long; moves nothing."""
+        """Measure update pairs per second for about `seconds`; changes no vector."""
         ...

@@ -1,4 +1,4 @@
-"""What a run will take, told before it begins."""
+"""Estimates the time and memory of a run before it starts."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from manela.schedule import count_pairs, plan
 from manela.settings import Settings
 
 _TRIAL = 0.5
+"""Seconds for which speed is measured; longer is more precise."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Update pairs, seconds, and bytes at the peak beyond what the program itself needs.
+    """Update pairs, rounds, seconds, and peak memory in bytes on top of the program itself.
 
-    `gpu_bytes` are those of a card, `store_bytes` those of the object store of each machine of a Ray cluster.
+    `gpu_bytes` is the memory of a GPU, `store_bytes` that of the object store of each machine of a Ray cluster.
     """
 
     pairs: int
@@ -29,7 +30,7 @@ class Estimate:
 
 
 def estimate(graph: Graph, settings: Settings) -> Estimate:
-    """Try half a second of work on this graph and machine, and reckon from it."""
+    """Measure the speed on this graph and machine for half a second, and extrapolate."""
     speed = measure_speed(graph, settings, _TRIAL)
     pairs = int(speed * settings.max_seconds) if settings.max_seconds else count_pairs(graph, settings)
     schedule = plan(graph, settings, pairs)

@@ -1,4 +1,4 @@
-"""The memory that a run needs, for every engine."""
+"""Estimates the memory of a run for each engine."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from manela.schedule import count_pairs, count_pairs_per_round, count_rounds, ha
 from manela.settings import Settings
 
 MOST_PLANNED = 1 << 24
-"""On a GPU, nodes times rounds that are planned ahead, unless one round has more."""
+"""On a GPU, most nodes times rounds planned ahead (at least one round); more take more memory."""
 MOST_DRAWN = 1 << 26
-"""On a GPU by walks, rows that are drawn ahead, unless one node has more in a round."""
+"""On a GPU with walks, most rows drawn ahead (at least those of one node in a round); more take more memory."""
 
 
 def count_cpu_bytes(graph: Graph, settings: Settings) -> int:
-    """Of this process, beyond what the program itself needs: the network, the vectors, and what a round needs."""
+    """Return the bytes of this process for the network, the vectors and a round, on top of the program itself."""
     nodes, tables = graph.number_of_nodes, _count_tables(settings)
     schedule = 5 * 8 * nodes
     if settings.exchange == "walks":
@@ -28,24 +28,24 @@ def count_cpu_bytes(graph: Graph, settings: Settings) -> int:
 
 
 def count_gpu_bytes(graph: Graph, settings: Settings) -> int:
-    """Of the card."""
+    """Return the bytes on a GPU."""
     nodes, tables, row = graph.number_of_nodes, _count_tables(settings), _row(settings)
     planned = 8 * 6 * max(2 * nodes, min(MOST_PLANNED, nodes * _count_rounds(graph, settings)))
-    each = _count_arcs(graph) + 40 * nodes + planned
+    common = _count_arcs(graph) + 40 * nodes + planned
     if settings.exchange == "walks":
         width = sum(settings.targets_by_hop) * (1 + settings.negatives)
         pairs = _count_iterations(graph, settings) * nodes * width
         drawn = int(5 * min(MOST_DRAWN, pairs * _count_rounds(graph, settings)))
         narrow = row // 2 if settings.snapshot == "bfloat16" else 0
-        return each + tables * (row * (nodes + _count_moved(graph, settings)) + narrow * nodes) + drawn
+        return common + tables * (row * (nodes + _count_moved(graph, settings)) + narrow * nodes) + drawn
     shown = row // 2 * len(settings.targets_by_hop) * tables
     rounds = (shown + row + 12 * sum(settings.targets_by_hop)) * nodes
     smoothing = 4 * row * nodes if settings.smooths else 0
-    return each + tables * row * nodes + max(rounds, smoothing)
+    return common + tables * row * nodes + max(rounds, smoothing)
 
 
 def count_store_bytes(graph: Graph, settings: Settings) -> int:
-    """Of each machine's object store on a Ray cluster: the network, and what travels in a round, for two rounds."""
+    """Return the bytes in the object store of each machine of a Ray cluster: the network, and two rounds of data."""
     nodes, row = graph.number_of_nodes, _count_tables(settings) * _row(settings)
     if settings.exchange == "messages":
         return _count_arcs(graph) + 8 * len(settings.targets_by_hop) * nodes + 2 * nodes * row // 2
@@ -57,12 +57,12 @@ def _count_tables(settings: Settings) -> int:
 
 
 def _row(settings: Settings) -> int:
-    """Bytes of a vector in single precision."""
+    """Return the bytes of a vector in single precision."""
     return 4 * pad(settings.dimensions)
 
 
 def _count_arcs(graph: Graph) -> int:
-    """Bytes of the arcs, of their weights with the alias tables, and of the part of a mean that is one's own."""
+    """Return the bytes of the arcs, of their weights with alias tables, and of the shares of nodes in means."""
     arcs = graph.indptr.nbytes + graph.indices.nbytes
     if graph.weights is not None:
         arcs += graph.weights.nbytes + 8 * len(graph.indices)
@@ -74,7 +74,7 @@ def _count_rounds(graph: Graph, settings: Settings) -> int:
 
 
 def _count_iterations(graph: Graph, settings: Settings) -> float:
-    """Iterations of a node in a round, on average."""
+    """Return the mean number of iterations of a node in a round."""
     if settings.max_seconds is not None:
         return 1.0
     if has_budget(settings):
@@ -85,13 +85,13 @@ def _count_iterations(graph: Graph, settings: Settings) -> float:
 
 
 def _count_moved(graph: Graph, settings: Settings) -> int:
-    """Nodes that move in a round, at most."""
+    """Return the largest number of nodes that move in a round."""
     nodes = graph.number_of_nodes
     return int(min(nodes, _count_iterations(graph, settings) * nodes + 1))
 
 
 def _find_top(graph: Graph, settings: Settings) -> float:
-    """How many times the iterations of an average node the one with most has."""
+    """Return the iterations of the most active node, relative to the mean."""
     strengths = graph.strengths[graph.degrees > 0]
     weights = strengths**settings.frequency
     return float(weights.max() / weights.mean()) if len(weights) else 1.0

@@ -1,4 +1,4 @@
-"""Rounds by messages on processors: what the CPU engine and a worker of a cluster have in common."""
+"""Rounds with messages on processors, shared by the CPU engine and the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from manela.settings import Settings
 from manela.threads import Integers
 
 _NODES_AT_ONCE = 1 << 17
-"""Nodes whose iterations are counted and moved together; more take more room beside the vectors."""
+"""Nodes that are moved together; more take more memory besides the vectors."""
 _PAIRS_OF_TRIAL = 400_000
-"""Update pairs between two looks at the clock while speed is measured; more measure longer than was asked for."""
+"""Update pairs between two looks at the clock in a trial; more measure for longer than requested."""
 
 
 class MessageRounds:
-    """Moves some nodes of a state in place, by what all nodes showed when the round began.
+    """Moves some nodes of a state in place, given what all nodes showed at the start of the round.
 
-    What is shown is kept in half precision beside the vectors. A round is `show`, `draw_negatives` and `move`.
-    `shown_nodes` are those whose means are found here, all by default; `numbers` are what the draws of each node go by,
-    its row by default.
+    Shown vectors are kept in half precision besides the vectors. A round is `show`, `draw_negatives` and `move`.
+    `shown_nodes` are the nodes whose means are computed here, all by default; `numbers` seed the draws of each node,
+    its row number by default.
 
     Attributes
     ----------
     state : State
     own : slice
-        The nodes that are moved here.
+        The nodes that this object moves.
     shown : list of arrays, shape (hops·n, padded m)
-        For each table what nodes show: row h·n + v is Φ(v) for h = 0 and M^h(v) above.
+        What nodes show, for each table: row h·n + v is Φ(v) for h = 0 and M^h(v) for h > 0.
     updates : array of int, shape (n,)
-        Update pairs that each node has made.
+        Number of update pairs of each node.
     """
 
     def __init__(
@@ -64,44 +64,44 @@ class MessageRounds:
         self.updates = np.zeros(size, dtype=np.int64)
 
     def change_neighbours(self, neighbours: Neighbours) -> None:
-        """From now on, have nodes take these neighbours; rows stay where they are."""
+        """Use these neighbours from now on; rows of the tables stay the same."""
         self._neighbours, self.own_shares = neighbours, neighbours.find_own_shares(self.own)
 
     def abandon(self) -> None:
-        """End what is being moved, within moments; some nodes have moved then, and some not."""
+        """Stop a running `move` almost at once; some nodes have then moved and others not."""
         self._abandoned[0] = 1
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether it was, and vectors are of no round any more."""
+        """Whether `abandon` was called, so that the vectors belong to no round."""
         return bool(self._abandoned[0])
 
     def release(self) -> None:
-        """Give back what is not needed once there are no more rounds."""
+        """Free the memory that only rounds need."""
         self.shown, self.own_shares = [], None
 
     def show(self) -> None:
-        """Have the own nodes show themselves as they are now, and find the means that are shown."""
+        """Publish the current vectors of the own nodes to `shown`, and compute the means."""
         self.show_own()
         self.show_means()
 
     def show_own(self) -> None:
-        """Have the own nodes show themselves as they are now."""
+        """Publish the current vectors of the own nodes to `shown`."""
         for table, shown in zip(self.state.tables, self.shown, strict=True):
             self._neighbours.show(table, shown, self.own)
 
     def show_means(self) -> None:
-        """Find the means that own nodes and their neighbours show, from what all show of themselves."""
+        """Compute the means that nodes show, from the vectors in `shown`."""
         for shown in self.shown:
             self._neighbours.show_means(shown, self._hops, self._shown_nodes)
 
     @property
     def scales(self) -> npt.NDArray[np.float64]:
-        """What sums over neighbours are multiplied by to be means."""
+        """The factors that turn sums over neighbours into means."""
         return self._neighbours.scales
 
     def advance(self, number: int, schedule: Schedule, measured: list[moments.Moments] | None = None) -> int:
-        """Move the own nodes through a round in which all have shown themselves; returns the update pairs made."""
+        """Move the own nodes through a round, after `show`, and return the update pairs made."""
         negatives, pairs = self.draw_negatives(number, schedule, measured), 0
         for first in range(self.own.start, self.own.stop, _NODES_AT_ONCE):
             some = slice(first, min(self.own.stop, first + _NODES_AT_ONCE))
@@ -113,21 +113,21 @@ class MessageRounds:
         return pairs
 
     def choose_negatives(self, number: int, schedule: Schedule) -> npt.NDArray[np.uint64]:
-        """The keys of the common negatives of a round, (blocks, amount)."""
+        """Return the keys of the common negatives of a round, (blocks, amount)."""
         blocks = min(BLOCKS, schedule.most_iterations)
         key = derive(self._keys[1], number)
         return derive(derive(key, np.arange(blocks))[:, None], np.arange(self.amount))
 
     def find_negative_nodes(self, number: int, schedule: Schedule) -> Integers:
-        """The nodes that are the common negatives of a round, (blocks, amount)."""
+        """Return the nodes that are the common negatives of a round, (blocks, amount)."""
         return scale_to(self.choose_negatives(number, schedule), len(self.updates)).astype(np.int64)
 
     def draw_negatives(
         self, number: int, schedule: Schedule, measured: list[moments.Moments] | None = None
     ) -> list[tuple[Table, Table]]:
-        """For each table the common negatives of a round, (blocks, amount, m), and the same transposed and padded.
+        """Return for each table the common negatives of a round, (blocks, amount, m), and their padded transpose.
 
-        `measured` are the moments of all that is shown, for each table, where they are known.
+        `measured` are the moments of all shown vectors, for each table, if they are known.
         """
         size, drawn = len(self.updates), []
         for table, shown in reversed(list(enumerate(self.shown))):
@@ -135,8 +135,8 @@ class MessageRounds:
                 negatives = _widen(shown[self.find_negative_nodes(number, schedule)])
             else:
                 keys = self.choose_negatives(number, schedule)
-                found = measured[table] if measured else measure_moments(shown[:size])
-                negatives = draw_normal(found, keys.reshape(-1))
+                table_moments = measured[table] if measured else measure_moments(shown[:size])
+                negatives = draw_normal(table_moments, keys.reshape(-1))
                 negatives = negatives.reshape(*keys.shape, negatives.shape[1])
             columns = max(LANES, -(-self.amount // LANES) * LANES)
             transposed = np.zeros((len(negatives), negatives.shape[2], columns), np.float32)
@@ -147,9 +147,9 @@ class MessageRounds:
     def move(
         self, some: slice, counts: Integers, number: int, rate: float, negatives: list[tuple[Table, Table]]
     ) -> tuple[Integers, Integers]:
-        """Move those of some nodes that have iterations; returns them, and the update pairs they made."""
+        """Move the nodes of a slice that have iterations; return these nodes and their update pairs."""
         nodes = np.flatnonzero(counts)
-        # those with most iterations first: nodes of a tile then have as many, and long ones are not left to the end
+        # most iterations first: nodes of a tile then have about as many, and long ones do not come last
         nodes = nodes[np.argsort(_narrow(-counts[nodes]), kind="stable")]
         counts, nodes = counts[nodes], nodes + some.start
         made = np.zeros(len(nodes), dtype=np.int64)
@@ -169,7 +169,7 @@ class MessageRounds:
         return nodes, made
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
-        """Update pairs a second, those with dropped targets too, tried for about this long; moves nothing."""
+        """Measure update pairs per second, including dropped targets, for about `seconds`; changes no vector."""
         self.show()
         negatives = self.draw_negatives(0, schedule)
         begin, end = self.own.start, self.own.stop
@@ -180,8 +180,8 @@ class MessageRounds:
         self.show()
         self.draw_negatives(0, schedule)
         preparing = time.perf_counter() - begun
-        a_round = max(1, int(schedule.counts(0, self.own).sum()) * len(self.targets))
-        step = max(1, (end - begin) * _PAIRS_OF_TRIAL // a_round)
+        pairs_per_round = max(1, int(schedule.counts(0, self.own).sum()) * len(self.targets))
+        step = max(1, (end - begin) * _PAIRS_OF_TRIAL // pairs_per_round)
         pairs, first = 0, begin
         begun, elapsed = time.perf_counter(), 0.0
         while elapsed < seconds and not self.is_abandoned:
@@ -191,16 +191,16 @@ class MessageRounds:
             pairs += int(counts.sum()) * len(self.targets)
             first = first + step if first + step < end else begin
             elapsed = time.perf_counter() - begun
-        return max(1.0, a_round / (preparing + a_round * elapsed / max(1, pairs)))
+        return max(1.0, pairs_per_round / (preparing + pairs_per_round * elapsed / max(1, pairs)))
 
 
 def _narrow(counts: Integers) -> npt.NDArray[np.integer]:
-    """The same numbers in 16 bits, which are sorted much faster, if they fit."""
+    """Convert numbers to 16 bits if they fit, as these sort much faster."""
     return counts.astype(np.int16) if len(counts) and -counts.min() < 2**15 else counts
 
 
 def draw_normal(measured: moments.Moments, keys: npt.NDArray[np.uint64]) -> Table:
-    """A vector for each key from the normal distribution with these moments: `moments.draw`, with the same bits."""
+    """Draw a vector for each key from the normal distribution with these moments, with the bits of `moments.draw`."""
     mean, covariance = moments.center(measured)
     lower = np.zeros_like(covariance)
     normal.factor(covariance, moments.LEAST_VARIANCE / moments.UNIT**2, lower)
@@ -210,7 +210,7 @@ def draw_normal(measured: moments.Moments, keys: npt.NDArray[np.uint64]) -> Tabl
 
 
 def measure_moments(shown: npt.NDArray[np.generic]) -> moments.Moments:
-    """The moments of rows that are shown."""
+    """Return the moments of shown vectors."""
     parts = [moments.measure(np.zeros((0, shown.shape[1])))]
     for first in range(0, len(shown), moments.STEP):
         parts.append(moments.measure(_widen(shown[first : first + moments.STEP])))
@@ -218,6 +218,6 @@ def measure_moments(shown: npt.NDArray[np.generic]) -> moments.Moments:
 
 
 def _widen(rows: npt.NDArray[np.generic]) -> Table:
-    """Rows that are shown, in single precision."""
+    """Convert shown vectors to single precision."""
     widened: Table = from_half(rows.view(np.float16)) if rows.dtype == np.uint16 else rows.astype(np.float32)
     return widened

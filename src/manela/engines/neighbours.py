@@ -1,4 +1,4 @@
-"""What nodes take from their direct neighbours: weighted means, and the part of a mean that is one's own."""
+"""Weighted means over direct neighbours, and the share of a node in the mean of its neighbour."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:  # a host has no Graph, and should not pay for SciPy
     from manela.graph import Graph
 
 Shown = npt.NDArray[np.generic]
-"""Rows in half precision as their bits, or in single precision where the processor cannot read halves."""
+"""Vectors that nodes show: half precision as uint16, or float32 on a processor that cannot read halves."""
 
 _WORK_OF_A_ROW = 4
-"""What a row costs beside its arcs, in arcs; a larger one makes pieces of more equal rows."""
+"""Cost of a node besides its arcs, in arcs; larger makes pieces with more equal numbers of nodes."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class Neighbours:
     arcs : Arcs
     weights : array of float64, shape (arcs,), or None
     scales : array of float64, shape (levels, n)
-        What a sum over neighbours is multiplied by to be the mean M^h, h = 1, 2, …; 0 where no walk has h steps. On an
-        undirected network one level stands for all.
+        The factor that turns a sum over neighbours into the mean M^h, h = 1, 2, …; 0 if no walk has h steps. On an
+        undirected network one level serves all h.
     threads : Threads
     borders : array
-        Of pieces of nodes that take about as long.
+        Borders of pieces of nodes that take about the same time.
     directed : bool
-        Whether an arc may have none that leads back.
+        Whether an arc may lack its reverse.
     """
 
     arcs: Arcs
@@ -51,14 +51,14 @@ class Neighbours:
 
     @classmethod
     def of(cls, graph: Graph, arcs: Arcs, hops: int, threads: Threads) -> Neighbours:
-        """Those of a graph, for means over up to `hops` hops."""
+        """Return the neighbours of a graph, for means over up to `hops` hops."""
         scales = find_scales(graph, hops - 1 if graph.directed else 1)
         borders = threads.cut(graph.degrees + _WORK_OF_A_ROW)
         return cls(arcs, graph.weights, scales, threads, borders, graph.directed)
 
     @property
     def joined(self) -> npt.NDArray[np.bool_]:
-        """Which nodes have neighbours."""
+        """Whether each node has neighbours."""
         return np.diff(self.arcs.indptr) > 0
 
     @property
@@ -69,7 +69,7 @@ class Neighbours:
 
     @property
     def mean_degree(self) -> float:
-        """Neighbours of a node that has any."""
+        """Mean number of neighbours of nodes that have any."""
         return len(self.arcs.indices) / max(1, int(np.count_nonzero(self.joined)))
 
     def average(
@@ -81,7 +81,7 @@ class Neighbours:
         place: int = 0,
         nodes: Integers | None = None,
     ) -> None:
-        """target[place + v] ← scale[v]·Σ weight·source[offset + u] over the neighbours u of all nodes v, or some."""
+        """target[place + v] ← scale[v]·Σ weight·source[offset + u] over the neighbours u of v, for all `nodes` v."""
 
         def average(first: int, last: int) -> None:
             kernels.average(source, offset, self.arcs, self.weights, scale, nodes, target, place, first, last)
@@ -89,11 +89,11 @@ class Neighbours:
         self.threads.share(average, self.borders if nodes is None else self.cut(nodes))
 
     def cut(self, nodes: Integers) -> Integers:
-        """Borders of pieces of some nodes that take about as long."""
+        """Return the borders of pieces of some nodes that take about the same time."""
         return self.threads.cut(self.arcs.indptr[nodes + 1] - self.arcs.indptr[nodes] + _WORK_OF_A_ROW)
 
     def show(self, table: Table, shown: Shown, own: slice | None = None) -> None:
-        """shown[v] ← Φ(v) for all nodes v, or for the own ones."""
+        """shown[v] ← Φ(v) for the nodes v in `own`, all by default."""
         n = len(table)
         own = own or slice(0, n)
         borders = self.borders if own == slice(0, n) else own.start + self.cut(np.arange(own.start, own.stop))
@@ -101,7 +101,7 @@ class Neighbours:
         _round_to_half(shown[own])
 
     def show_means(self, shown: Shown, hops: int, nodes: Integers | None = None) -> None:
-        """shown[h·n + v] ← M^h(v), h = 1 … hops − 1, for all nodes v, or for these, from Φ in the first n rows."""
+        """shown[h·n + v] ← M^h(v), h = 1 … hops − 1, for `nodes` v (all by default), from Φ in the first n rows."""
         n = len(self.arcs.indptr) - 1
         for hop in range(1, hops):
             scale = self.scales[min(hop, len(self.scales)) - 1]
@@ -109,10 +109,10 @@ class Neighbours:
             _round_to_half(shown[hop * n : (hop + 1) * n])
 
     def find_own_shares(self, own: slice | None = None) -> npt.NDArray[np.float32] | None:
-        """For each arc from v to w, the part of M¹(w) that is v's own; 1 where w has no neighbours.
+        """Return for each arc from v to w the share of v in M¹(w); 1 if w has no neighbours.
 
-        None on an undirected network without weights, where it is scales[0] of w. With `own`, of the arcs of these
-        nodes only.
+        Returns None on an undirected network without weights, where the share is scales[0] of w. With `own`, only the
+        arcs of these nodes are computed.
         """
         if self.weights is None and not self.directed:
             return None
@@ -127,12 +127,12 @@ class Neighbours:
 
 
 def allocate_shown(rows: int, dimensions: int) -> Shown:
-    """Room for rows that agents show."""
+    """Allocate a table for vectors that nodes show."""
     return np.zeros((rows, pad(dimensions)), dtype=np.uint16 if can_convert() else np.float32)
 
 
 def _round_to_half(rows: Shown) -> None:
-    """Round rows that are not halves already."""
+    """Round a float32 table to half precision, in place."""
     if rows.dtype != np.float32:
         return
     with np.errstate(over="ignore"):
@@ -140,14 +140,14 @@ def _round_to_half(rows: Shown) -> None:
 
 
 def sum_weights(indptr: npt.NDArray[np.integer], weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The sum of the weights of each node's arcs, added one after the other."""
+    """Return the sum of the weights of each node's arcs, added in their order."""
     sums, joined = np.zeros(len(indptr) - 1), np.diff(indptr) > 0
     sums[joined] = np.add.reduceat(weights, indptr[:-1][joined]) if joined.any() else 0.0
     return sums
 
 
 def find_scales(graph: Graph, levels: int) -> npt.NDArray[np.float64]:
-    """1/Σ weights over the neighbours from which a walk can go on, 0 where there are none."""
+    """Return 1/Σ weights over the neighbours from which a walk can continue, 0 if there are none."""
     n = graph.number_of_nodes
     scales = np.zeros((max(1, levels), n))
     totals = graph.strengths

@@ -1,4 +1,4 @@
-"""An estimate of the objective (equation 1 of the paper) on a fixed sample."""
+"""Estimates the objective (equation 1 of the paper) on a fixed sample."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from manela.randomness import OBJECTIVE, derive, derive_key, scale_to
 from manela.settings import Settings
 
 _SAMPLE = 64
+"""Sampled nodes; more are more precise and slower."""
 
 
 class Objective:
-    """One iteration of each of up to 64 nodes, drawn once; its value is a mean over update pairs."""
+    """The objective on one iteration of each of 64 nodes, drawn once with repetition; a mean over update pairs."""
 
     def __init__(self, graph: Graph, settings: Settings, arcs: Arcs) -> None:
         key = derive_key(settings.seed, OBJECTIVE)
@@ -31,7 +32,7 @@ class Objective:
         self._signs = 2 * np.concatenate([labels for _, labels in drawn]) - 1
 
     def of(self, engine: Engine) -> float:
-        """Σ log σ(x·u) over targets plus Σ log σ(−x·u) over negatives, for each update pair; NaN with no pairs."""
+        """Return (Σ log σ(x·u) over targets + Σ log σ(−x·u) over negatives) per update pair; NaN without pairs."""
         pairs = np.count_nonzero(self._signs > 0)
         if pairs == 0:
             return float("nan")

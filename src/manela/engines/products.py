@@ -1,4 +1,4 @@
-"""Products of a sparse matrix with dense ones, shared out among threads."""
+"""Products of sparse and dense matrices on several threads."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ Dense = npt.NDArray[np.floating]
 class ThreadedMatrix(sp.csr_array):  # type: ignore[misc]
     """A sparse matrix whose products with dense matrices are computed by several threads, a block of rows each.
 
-    A row of a product is summed in the same order whichever thread does it: the bits are the same for any number. It is
-    a SciPy sparse array, so that scikit-learn's randomised SVD takes it; nothing but products, `T` and what reads it
-    is meant to be used.
+    A row of a product is summed in the same order by any thread, so the number of threads does not change the bits. It
+    is a SciPy sparse array only because scikit-learn's randomised SVD requires one: use only products, `T` and reading.
 
     Parameters
     ----------
     matrix : sparse array, shape (n, k)
     threads : Executor
-        Who computes the blocks.
+        Computes the blocks.
     blocks : int
-        Into how many blocks of rows with about as many entries the matrix is cut.
+        Number of blocks of rows, with about the same number of entries each.
 
     Examples
     --------
@@ -47,7 +46,7 @@ class ThreadedMatrix(sp.csr_array):  # type: ignore[misc]
         self._blocks = [(slice(*rows), self._cut(*rows)) for rows in pairwise(bounds)]
 
     def transpose(self, axes: Any = None, copy: bool = False) -> ThreadedMatrix:
-        """The transposed matrix, in rows of its own; made once."""
+        """Return the transposed matrix as compressed rows; it is computed once."""
         if axes is not None or copy:
             raise ValueError(f"a ThreadedMatrix is transposed without axes and copies, got {axes!r} and {copy!r}")
         if self._transposed is None:
@@ -56,7 +55,7 @@ class ThreadedMatrix(sp.csr_array):  # type: ignore[misc]
         return self._transposed
 
     def __matmul__(self, other: Any) -> Dense:
-        """The product with a dense matrix, shape (n, columns)."""
+        """Return the product with a dense matrix, shape (n, columns)."""
         product: Dense = np.empty((self.shape[0], other.shape[1]), dtype=np.result_type(self.dtype, other.dtype))
 
         def multiply(block: tuple[slice, sp.csr_array]) -> None:
@@ -67,12 +66,12 @@ class ThreadedMatrix(sp.csr_array):  # type: ignore[misc]
         return product
 
     def __rmatmul__(self, other: Any) -> Dense:
-        """The product of a dense matrix with this one."""
+        """Return the product of a dense matrix with this one."""
         product: Dense = (self.transpose() @ other.T).T
         return product
 
     def _cut(self, first: int, end: int) -> sp.csr_array:
-        """Some rows, as views of this matrix's arrays."""
+        """Return a range of rows that shares this matrix's arrays."""
         low, high = self.indptr[first], self.indptr[end]
         arrays = (self.data[low:high], self.indices[low:high], self.indptr[first : end + 1] - low)
         return sp.csr_array(arrays, shape=(end - first, self.shape[1]), copy=False)

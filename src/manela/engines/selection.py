@@ -1,4 +1,4 @@
-"""Selection: which engine runs a job."""
+"""Selects the engine for a run."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from manela.schedule import count_pairs
 from manela.settings import Settings
 
 _SPEED_OF_A_CORE = {"walks": 5e6, "messages": 10e6}
-"""Update pairs of 128 dimensions a second, roughly."""
+"""Rough update pairs per second of one core with 128 dimensions; larger chooses a GPU less often."""
 _WORTH = 20.0
-"""Seconds of work on the processors from which on a GPU's start pays."""
+"""Seconds of work on processors above which a GPU pays for its start; larger chooses a GPU less often."""
 
 _SNAPSHOTS = {"cpu": ("float32",), "gpu": ("float32", "bfloat16"), "ray": ("float32", "float16")}
-"""How nodes can read each other's vectors with each engine."""
+"""The snapshots that each engine supports."""
 
 
 def open_engine(graph: Graph, settings: Settings, state: State | None = None) -> Engine:
-    """The engine that was asked for, or with "auto" a GPU where there is one and the work is worth its start.
+    """Open the requested engine; "auto" takes a GPU if there is one and the work is worth its start.
 
-    It goes on from the state, or begins one.
+    The engine continues from the state, or creates one.
     """
     name = settings.engine
     on_cluster = settings.workers is not None or settings.address is not None
@@ -45,7 +45,7 @@ def open_engine(graph: Graph, settings: Settings, state: State | None = None) ->
         try:
             engine = _open_gpu(graph, settings, state)
         except DeviceError as error:
-            warnings.warn(f"goes on without the GPU: {error}", ManelaWarning, stacklevel=3)
+            warnings.warn(f"continues without the GPU: {error}", ManelaWarning, stacklevel=3)
         else:
             warnings.warn(f"runs on {engine.name}", ManelaWarning, stacklevel=3)
             return engine
@@ -53,7 +53,7 @@ def open_engine(graph: Graph, settings: Settings, state: State | None = None) ->
 
 
 def _check_snapshot(name: str, settings: Settings) -> str:
-    """The engine of this name, or with "auto" one that has the snapshot that was asked for; refuses one without."""
+    """Return the engine name; "auto" picks one that supports the snapshot. Raise ParameterError if none does."""
     snapshot = settings.snapshot
     if settings.exchange == "messages" and snapshot != "float32":
         raise ParameterError(

@@ -1,4 +1,4 @@
-"""Smoothing: a filter of the network over learned vectors, and the scale of their rows."""
+"""Smoothing: filters learned vectors over the network, and scales their norms."""
 
 from __future__ import annotations
 
@@ -16,50 +16,50 @@ from manela.kernels.layout import LANES, Table, allocate
 from manela.kernels.reference import FILTER, MIDDLE, POWER, SCALE
 
 _ROOM = 1 << 25
-"""Bytes beside the vectors for each of four tables that are filtered together; more take longer to run out of cache."""
+"""Bytes of each of four work tables; larger filters more columns at once, but no longer fits the cache."""
 
 
 def smooth(table: Table, neighbours: Neighbours) -> None:
-    """Pass vectors through the filter and scale their rows, in place; nodes without neighbours keep theirs.
+    """Filter vectors and scale their norms, in place; nodes without neighbours keep theirs.
 
     The definition is `kernels.reference.smooth`.
     """
     network_filter = Filter(neighbours)
-    alone = np.flatnonzero(~neighbours.joined)
-    kept = table[alone]
+    isolated = np.flatnonzero(~neighbours.joined)
+    isolated_rows = table[isolated]
     width = max(1, _ROOM // (4 * LANES * len(table))) * LANES
     for first in range(0, table.shape[1], width):
         for _ in network_filter.pass_through(table[:, first : first + width]):
             pass
-    table[alone] = kept
+    table[isolated] = isolated_rows
     sizes = find_sizes(neighbours)
     resize(table, neighbours, sizes, math.fsum(sizes) / np.count_nonzero(neighbours.joined))
 
 
 def find_sizes(neighbours: Neighbours) -> npt.NDArray[np.float64]:
-    """What the norms of smoothed rows are proportional to."""
+    """Return degree^power of each node, to which the norm of its smoothed vector is proportional."""
     return np.where(neighbours.joined, np.diff(neighbours.arcs.indptr) ** POWER, 0.0)
 
 
 def resize(table: Table, neighbours: Neighbours, sizes: npt.NDArray[np.float64], mean: float) -> None:
-    """Give rows norms proportional to `sizes`, of which this is the mean over all nodes that have neighbours."""
+    """Scale vectors to norms proportional to `sizes`; `mean` is their mean over all nodes that have neighbours."""
     scaled = sizes * (SCALE / mean)
     neighbours.threads.share(lambda first, last: rows.resize(table, scaled, first, last), neighbours.borders)
 
 
 STEPS = 2 * (len(FILTER) - 1) + 1
-"""How often nodes look at their neighbours on the way through the filter."""
+"""Number of times that the filter reads the neighbours of each node."""
 
 
 class Filter:
-    """The filter of a network, and room for some columns on their way through it."""
+    """The filter of a network, with work tables for some columns."""
 
     def __init__(self, neighbours: Neighbours) -> None:
         self._room: list[Table] = []
         self.change(neighbours)
 
     def change(self, neighbours: Neighbours) -> None:
-        """From the next step on, take these neighbours."""
+        """Use these neighbours from the next step on."""
         joined, degrees, strengths = neighbours.joined, np.diff(neighbours.arcs.indptr), neighbours.strengths
         loops = np.divide(strengths, degrees, out=np.zeros(len(degrees)), where=joined)
         inverse = np.divide(1.0, strengths + loops, out=np.zeros(len(degrees)), where=joined)
@@ -69,7 +69,7 @@ class Filter:
     def pass_through(self, columns: Table) -> Iterator[Table]:
         """Filter columns, shape (n, a multiple of 16), in place.
 
-        Yields, `STEPS` times, the table of which sums over neighbours are taken next.
+        Before each of the `STEPS` sums over neighbours, yields the table that is summed next.
         """
         if not self._room or self._room[0].shape != columns.shape:
             self._room = []
@@ -107,7 +107,7 @@ class Filter:
         )
 
     def _each(self, kernel: Callable[..., None], source: Table, *arguments: Any) -> None:
-        """Call a kernel for all rows, shared out among the threads."""
+        """Call a kernel for all rows, in parallel."""
         neighbours = self._neighbours
 
         def work(first: int, last: int) -> None:

@@ -1,4 +1,4 @@
-"""The vectors that a run starts from: random, or by sweeps over neighbours."""
+"""The first vectors of a run: random, or by sweeps over neighbours."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:  # a host has no Graph, and should not pay for SciPy
     from manela.graph import Graph
 
 _FULL_DEGREE = 64.0
-"""From this mean degree on, rows start with norm 1: a mean over so many says something; a larger one starts smaller."""
+"""Mean degree from which vectors start with norm 1, as a mean over so many is reliable; larger starts smaller."""
 _LEAST_SIZE = 0.03
-"""The norm that rows of the sparsest networks start with; what is noise in a larger one stays."""
+"""Norm of the first vectors on the sparsest networks; larger keeps the noise in them."""
 
 
 def start(graph: Graph, settings: Settings, find_neighbours: Callable[[], Neighbours]) -> State:
-    """The state before the first round, as the settings say."""
+    """Return the state before the first round, as the settings require."""
     state = begin(graph.number_of_nodes, settings.dimensions, settings.context, settings.seed, settings.threads)
     if settings.starts_by_neighbours:
         start_by_neighbours(state.tables[0], find_neighbours(), settings.seed, settings.dimensions)
@@ -35,7 +35,7 @@ def start(graph: Graph, settings: Settings, find_neighbours: Callable[[], Neighb
 
 
 def choose_size(mean_degree: float) -> float:
-    """The norm of the rows of a start by neighbours (ρ), by the mean degree of the network.
+    """Return the norm of the first vectors of a start by neighbours (ρ), given the mean degree of the network.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def choose_size(mean_degree: float) -> float:
 
 
 def start_by_neighbours(table: Table, neighbours: Neighbours, seed: int, dimensions: int) -> None:
-    """Turn random rows into a start by sweeps in which each node takes the mean of its neighbours.
+    """Turn random vectors into first vectors by sweeps in which each node takes the mean of its neighbours.
 
     The definition is `kernels.reference.start_by_neighbours`.
     """
@@ -56,11 +56,11 @@ def start_by_neighbours(table: Table, neighbours: Neighbours, seed: int, dimensi
         sweeps.average()
         sweeps.center(sum_rows(table, neighbours)[0], count)
     sweeps.finish(choose_size(neighbours.mean_degree))
-    alone = np.flatnonzero(~neighbours.joined)
-    if len(alone):
-        random = np.empty((len(alone), dimensions), dtype=np.float32)
-        draw_vectors(seed, alone, random, VECTORS)
-        table[alone, :dimensions] = random
+    isolated = np.flatnonzero(~neighbours.joined)
+    if len(isolated):
+        random = np.empty((len(isolated), dimensions), dtype=np.float32)
+        draw_vectors(seed, isolated, random, VECTORS)
+        table[isolated, :dimensions] = random
 
 
 class Sweeps:
@@ -71,7 +71,7 @@ class Sweeps:
     neighbours : Neighbours
         May be changed between two steps.
     shown : array, shape (n, padded m)
-        What nodes show to each other in a sweep.
+        The vectors that nodes show to each other in a sweep.
     """
 
     def __init__(self, table: Table, neighbours: Neighbours, dimensions: int) -> None:
@@ -79,17 +79,17 @@ class Sweeps:
         self.shown = allocate_shown(len(table), dimensions)
 
     def show(self, own: slice | None = None) -> None:
-        """Have all nodes, or the own ones, show their rows."""
+        """Copy the vectors of `own` nodes, all by default, to `shown`."""
         self.neighbours.show(self._table, self.shown, own)
 
     def average(self) -> None:
-        """Give each node the mean of what its neighbours show, with norm 1."""
+        """Set each vector to the mean of what its neighbours show, with norm 1."""
         neighbours, ones = self.neighbours, self.neighbours.joined.astype(np.float64)
         neighbours.average(self.shown, self._table, neighbours.scales[0])
         self._share(lambda first, last: rows.resize(self._table, ones, first, last))
 
     def center(self, total: npt.NDArray[np.int64], count: int) -> None:
-        """Take the mean of all rows away, of which this is the sum that `sum_rows` finds, and make them of norm 1."""
+        """Subtract the mean of all vectors, total/count with the total of `sum_rows`, and scale to norm 1."""
         scale, ones = self.neighbours.scales[0], self.neighbours.joined.astype(np.float64)
         mean = (total / count * UNIT).astype(np.float32)
 
@@ -100,7 +100,7 @@ class Sweeps:
         self._share(center)
 
     def finish(self, size: float) -> None:
-        """Add the rows of the last two sweeps, with this norm."""
+        """Add the vectors of the last two sweeps, and scale them to this norm."""
         sizes = self.neighbours.joined.astype(np.float64) * size
 
         def finish(first: int, last: int) -> None:
@@ -114,18 +114,18 @@ class Sweeps:
 
 
 def measure_spread(table: Table, neighbours: Neighbours) -> float:
-    """How far vectors lie from their mean: the root of the mean square, over nodes that have neighbours."""
+    """Return the root mean square distance of vectors from their mean, over nodes that have neighbours."""
     return find_spread(*sum_rows(table, neighbours), int(np.count_nonzero(neighbours.joined)))
 
 
 def find_spread(totals: npt.NDArray[np.int64], squares: int, count: int) -> float:
-    """The same from the sums of so many rows, and of their squares, that `sum_rows` finds."""
+    """Return the spread of `count` vectors, given the sums of `sum_rows`."""
     mean = totals / count
     return float(np.sqrt(max(0.0, squares / count - float((mean * mean).sum()))) * UNIT)
 
 
 def sum_rows(table: Table, neighbours: Neighbours) -> tuple[np.ndarray, int]:
-    """The sum of the rows of nodes that have neighbours, in units of UNIT, and of their squares, in UNIT²; exact."""
+    """Return exact sums over nodes that have neighbours: of vectors in units of UNIT, and of squares in UNIT²."""
     parts: list[tuple[np.ndarray, int]] = []
 
     def add_up(first: int, last: int) -> None:

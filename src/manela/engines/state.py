@@ -12,19 +12,19 @@ from manela.kernels.layout import Table, allocate
 from manela.randomness import CONTEXTS, VECTORS, draw_vectors
 
 _MANY = 1 << 22
-"""Numbers from which on several threads draw them."""
+"""Fewest numbers for which several threads draw; larger keeps more networks on one thread."""
 _CHECKED = 65536
-"""Rows that are looked at together; more take more room."""
+"""Rows that are checked at a time; more take more memory."""
 
 
 @dataclass
 class State:
-    """Vectors as they stand after `round` rounds.
+    """The vectors after `round` rounds.
 
     Attributes
     ----------
     tables : list of arrays of float32, shape (n, padded m)
-        Φ, and Ψ where the run keeps context vectors. Columns from m on are zero.
+        Φ, and Ψ if the run keeps context vectors. Columns from m on are zero.
     dimensions : int
         m.
     round : int
@@ -32,7 +32,7 @@ class State:
     pairs : int
         Update pairs made.
     falls_at : int, or None
-        The round from which the learning rate falls; None while that is not known.
+        The round from which the learning rate falls; None while it is unknown.
     """
 
     tables: list[Table]
@@ -52,12 +52,12 @@ class State:
         return self.tables[1][:, : self.dimensions] if len(self.tables) > 1 else None
 
     def rows(self, table: int, rows: npt.NDArray[np.int64]) -> Table:
-        """Some rows of a table, shape (len(rows), m)."""
+        """Return the vectors of some rows of a table, shape (len(rows), m)."""
         taken: Table = self.tables[table][rows, : self.dimensions]
         return taken
 
     def is_finite(self) -> bool:
-        """Whether all vectors are."""
+        """Whether all vectors are finite."""
         return all(
             bool(np.isfinite(table[first : first + _CHECKED]).all())
             for table in self.tables
@@ -66,7 +66,7 @@ class State:
 
 
 def begin(nodes: int, dimensions: int, context: bool, seed: int, threads: int = 1) -> State:
-    """The state before the first round: every vector uniform in ±0.5/m."""
+    """Return a state before the first round: every vector uniform in ±0.5/m."""
     state = State([allocate(nodes, dimensions) for _ in range(1 + context)], dimensions)
     borders = np.linspace(0, nodes, 1 + (threads if nodes * dimensions >= _MANY else 1)).astype(np.int64)
 

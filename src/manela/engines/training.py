@@ -1,4 +1,4 @@
-"""The one loop over rounds: runs an engine, reports, saves, stops."""
+"""The loop over rounds, for all engines: runs, reports, saves and stops."""
 
 from __future__ import annotations
 
@@ -23,21 +23,23 @@ from manela.schedule import Schedule, count_pairs, has_budget, plan, weigh_nodes
 from manela.settings import Settings
 
 _REPORT_EVERY = 0.5
+"""Seconds between two reports."""
 _CALIBRATION = 0.05
-"""Share of a running time that is spent on finding out how fast this machine is, and that is kept in reserve."""
+"""Share of a running time that is spent on measuring speed, and kept in reserve; larger leaves less for learning."""
 _LONGEST_CALIBRATION = 2.0
+"""Most seconds for measuring speed."""
 _LONGEST_STOP = 5.0
-"""Seconds that a run which is to stop may take to finish its round; with more, Ctrl-C takes as long."""
+"""Seconds that a stopped run may take to finish its round; larger makes Ctrl-C slower."""
 _SMOOTHING = 0.1
-"""Share of a running time that is kept for smoothing; with less, a run may end late."""
+"""Share of a running time that is reserved for smoothing; with less, a run may end late."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run learned, and what it was in the end; `pairs` is its budget.
+    """The result of a run, with its settings and final schedule; `pairs` is its budget.
 
-    The state's vectors are smoothed, where the settings say so. `updates` are the update pairs that each node made,
-    None for a run that was resumed. `engine` is who ran it.
+    The vectors of the state are smoothed if the settings require it. `updates` are the update pairs of each node, None
+    for a resumed run. `engine` is the name of the engine.
     """
 
     state: State
@@ -59,8 +61,8 @@ def train(
 ) -> Run:
     """Learn vectors for the nodes of a graph.
 
-    Begins at `start`, or as the settings say. Ctrl-C ends it between two rounds with the state saved, if there is a
-    checkpoint. `share` scales the iterations of each node.
+    The run begins with the state `start`, or as the settings require. Ctrl-C stops it between two rounds and saves the
+    state, if there is a checkpoint. `share` scales the iterations of each node.
     """
     if checkpoint is not None:
         checkpoint.prepare()
@@ -95,13 +97,13 @@ def train(
 
 
 def count_scheduled(schedule: Schedule, settings: Settings) -> int:
-    """The update pairs of all rounds of a schedule."""
+    """Return the number of update pairs of all rounds of a schedule."""
     rounds = schedule.rounds / (schedule.spread_over or schedule.rounds)
     return round(float(schedule.iterations.sum()) * sum(settings.targets_by_hop) * rounds)
 
 
 class _Loop:
-    """Rounds in a thread of their own: Ctrl-C, which Python delivers to the main thread, never cuts one short."""
+    """Runs rounds in a separate thread, as Python delivers Ctrl-C to the main thread and would interrupt a round."""
 
     def __init__(
         self,
@@ -131,10 +133,10 @@ class _Loop:
                 raise
 
     def _wait_for_stop(self, rounds: Future[None]) -> BaseException | None:
-        """Stop after this round, so that it can be saved.
+        """Stop after the current round, so that it can be saved, and return its error, if any.
 
-        At once if nothing is saved, if the round takes too long, or if asked a second time; what was saved last counts
-        then.
+        Stops at once if there is no checkpoint, if the round takes too long, or on a second Ctrl-C; then the last saved
+        state counts.
         """
         self.engine.stop(keep=self.checkpoint is not None)
         try:
@@ -148,12 +150,12 @@ class _Loop:
             raise
 
     def _abandon(self) -> None:
-        """End at once, and save nothing of the round that was begun."""
+        """Stop at once, without saving the current round."""
         self.checkpoint = None
         self.engine.stop(keep=False)
 
     def _let_fall(self) -> None:
-        """Let the learning rate fall from now on, if vectors have grown or if it is time."""
+        """Let the learning rate fall from now on, if vectors have grown or the latest round for it is reached."""
         state = self.engine.state
         if state.falls_at is None and (state.round >= self.schedule.falls_at or self.engine.has_grown()):
             state.falls_at = state.round
@@ -179,7 +181,7 @@ class _Loop:
             self._save()
 
     def _look_after(self) -> bool:
-        """After a round: report and save, if it is time; returns whether time is over."""
+        """Report and save after a round, if due; return whether the time limit is over."""
         now, state, rounds = time.perf_counter(), self.engine.state, self._expect_rounds()
         if now - self.reported >= _REPORT_EVERY or state.round == rounds:
             self._check()
@@ -201,7 +203,7 @@ class _Loop:
         self._check()
         checkpoint = self.checkpoint
         if checkpoint is not None:
-            # rounds are done: what is fetched and written now is not given up, however long it takes
+            # the rounds are done: fetching and writing them is not interrupted, however long it takes
             self._is_saving = True
             self.engine.collect()
             checkpoint.save(self.engine.state, self.identity, self.pairs)
@@ -226,7 +228,7 @@ class _Loop:
         )
 
     def _expect_rounds(self) -> int:
-        """All rounds; while the learning rate does not fall yet, about how many they will be."""
+        """Return the total number of rounds, which is an estimate until the learning rate falls."""
         state = self.engine.state
         return self.schedule.rounds if state.falls_at is not None else self.schedule.expect_rounds(state.round)
 
@@ -239,20 +241,20 @@ class _Loop:
 
 
 def measure_speed(graph: Graph, settings: Settings, seconds: float) -> float:
-    """Update pairs a second on this graph and machine, tried for about this long."""
+    """Measure update pairs per second on this graph and machine, for about `seconds`."""
     state = begin(graph.number_of_nodes, settings.dimensions, settings.context, settings.seed, settings.threads)
     with open_engine(graph, settings, state) as engine:
         return engine.measure(_trial(graph, settings), seconds)
 
 
 def _trial(graph: Graph, settings: Settings) -> Schedule:
-    """The schedule of a run with the default budget, to measure speed by."""
-    usual = replace(settings, pairs=None, updates=None, max_seconds=None, rounds=None)
-    return plan(graph, usual, count_pairs(graph, usual) if has_budget(usual) else None)
+    """Return the schedule of a run with the default budget, for measuring speed."""
+    default_budget = replace(settings, pairs=None, updates=None, max_seconds=None, rounds=None)
+    return plan(graph, default_budget, count_pairs(graph, default_budget) if has_budget(default_budget) else None)
 
 
 def _measure_budget(graph: Graph, settings: Settings, engine: Engine, begun: float) -> int:
-    """The update pairs that fit into the running time."""
+    """Return the number of update pairs that fit into the running time."""
     limit = settings.max_seconds or 0.0
     speed = engine.measure(_trial(graph, settings), min(_CALIBRATION * limit, _LONGEST_CALIBRATION))
     limit *= 1 - _SMOOTHING * settings.smooths
@@ -260,7 +262,7 @@ def _measure_budget(graph: Graph, settings: Settings, engine: Engine, begun: flo
 
 
 def _mean_share(graph: Graph, settings: Settings, share: npt.NDArray[np.float64] | None) -> float:
-    """The part of all iterations that are left when those of each node are scaled by its share."""
+    """Return the fraction of all iterations that is left after scaling each node by its share."""
     if share is None:
         return 1.0
     weights = weigh_nodes(graph, settings)

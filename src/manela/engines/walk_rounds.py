@@ -1,4 +1,4 @@
-"""Rounds by walks on processors: what the CPU engine and a worker of a cluster have in common."""
+"""Rounds with walks on processors, shared by the CPU engine and the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from manela.settings import Settings
 from manela.threads import Integers, Threads
 
 _LONGEST_TRIAL = 100
+"""Most iterations of a node in a trial; more measure for longer than requested."""
 _PAIRS_OF_TRIAL = 200_000
+"""Update pairs between two looks at the clock in a trial; more measure for longer than requested."""
 
 
 class WalkRounds:
-    """Moves nodes beside the tables of a state, and commits where they went.
+    """Computes new vectors beside the tables of a state, and commits them.
 
     Attributes
     ----------
     state : State
     updates : array of int, shape (n,)
-        Update pairs that each node has made.
+        Number of update pairs of each node.
     """
 
     def __init__(self, arcs: Arcs, settings: Settings, state: State, threads: Threads) -> None:
@@ -39,16 +41,16 @@ class WalkRounds:
         self.updates = np.zeros(len(state.tables[0]), dtype=np.int64)
 
     def stop(self) -> None:
-        """End what is being moved, within moments."""
+        """Stop a running `move` almost at once."""
         self._stopped[0] = 1
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it was, and what was moved last is not whole."""
+        """Whether `stop` was called, so that the last `move` may be incomplete."""
         return bool(self._stopped[0])
 
     def commit(self, nodes: Integers, made: Integers, rows: list[Table]) -> None:
-        """Take where these nodes went as what is read from now on."""
+        """Copy the new vectors of these nodes to the tables, and count their update pairs."""
         pieces = np.linspace(0, len(nodes), self._settings.threads + 1).astype(np.int64)
 
         def commit(first: int, last: int) -> None:
@@ -59,7 +61,7 @@ class WalkRounds:
         self.updates[nodes] += made
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
-        """Update pairs a second, those with dropped targets too, tried for about this long; moves nothing."""
+        """Measure update pairs per second, including dropped targets, for about `seconds`; changes no vector."""
         self.move(np.arange(1), np.ones(1, dtype=np.int64), 0, 0.0, *self.reserve(1))
         begun, elapsed, pairs, number = time.perf_counter(), 0.0, 0, 0
         while elapsed < seconds and not self.is_stopped:
@@ -74,7 +76,7 @@ class WalkRounds:
         return max(1.0, pairs / elapsed)
 
     def reserve(self, size: int) -> tuple[list[Table], Integers]:
-        """Room beside the tables for as many rows, and for their update pairs."""
+        """Return work tables for `size` vectors, and an array for their update pairs."""
         if len(self._room[0]) < size:
             self._room = [allocate(0, self.state.dimensions) for _ in self.state.tables]
             self._room = [allocate(size, self.state.dimensions) for _ in self.state.tables]
@@ -84,7 +86,7 @@ class WalkRounds:
     def move(
         self, nodes: Integers, counts: Integers, number: int, rate: float, rows: list[Table], made: Integers
     ) -> None:
-        """Write where nodes go in a round, and the update pairs they make; reads the tables and leaves them be."""
+        """Write the new vectors of nodes to `rows` and their update pairs to `made`; the tables are only read."""
         tables = self.state.tables
         key = np.uint64(derive(self._key, number))
         pieces = self._threads.cut(counts)

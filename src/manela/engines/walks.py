@@ -1,4 +1,4 @@
-"""Skip-gram over random walks on threads of this process: what DeepWalk and node2vec have in common."""
+"""Skip-gram over random walks on threads of this process, for DeepWalk and node2vec."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ from manela.settings import WalkSettings
 Nodes = npt.NDArray[np.int64]
 
 _PIECES = 32
-"""Into how many pieces the walks of a pass are cut; a run can be stopped and reports between two."""
+"""Pieces of each pass, after which a run reports and can be stopped; more cost more overhead."""
 _POWER = 0.75
+"""Exponent of the visits in the distribution of negatives; larger favours frequently visited nodes."""
 _LAST_RATE = 1e-4
+"""Learning rate at the end, as a fraction of the first."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,9 @@ class WalkRun:
     pairs : int
         Update pairs made.
     updates : array, shape (n,)
-        How often each vector was moved.
+        Number of updates of each vector.
     seconds : dict
-        Time spent on preparing, on walking once through all walks to count visits, and on training.
+        Time for preparing, for a first pass over all walks that counts visits, and for training.
     """
 
     vectors: Table
@@ -54,8 +56,8 @@ class WalkRun:
 def train_walks(graph: Graph, settings: WalkSettings, reporter: Reporter | None = None) -> WalkRun:
     """Learn vectors by skip-gram with negative sampling from walks over a graph.
 
-    With one thread the same seed gives the same bits. More threads write the same rows without locks, as word2vec does:
-    faster, and never quite the same twice.
+    With one thread the same seed gives the same bits. Several threads write to the same vectors without locks, as in
+    word2vec: this is faster, but not reproducible.
     """
     begun = time.perf_counter()
     walker = _Walker(graph, settings)
@@ -74,7 +76,7 @@ def train_walks(graph: Graph, settings: WalkSettings, reporter: Reporter | None 
 
 
 class _Walker:
-    """The walks of a run, pass by pass, each from every node once in an order of its own."""
+    """The walks of a run: in each pass, one from every node in a random order."""
 
     def __init__(self, graph: Graph, settings: WalkSettings) -> None:
         self.settings = settings
@@ -87,7 +89,7 @@ class _Walker:
         self.stopped = np.zeros(1, dtype=np.uint8)
 
     def prepare_negatives(self) -> None:
-        """Tables by which a negative is drawn with the ¾ power of how often the walks come to a node."""
+        """Build alias tables that draw a negative with probability ∝ visits^¾."""
 
         def count(starts: Nodes, key: np.uint64) -> Nodes:
             visits = np.zeros(self.nodes, dtype=np.int64)
@@ -131,17 +133,17 @@ class _Walker:
                 raise DivergenceError(f"vectors stopped being finite: learning_rate must be smaller, got {rate:g}")
             if reporter is not None:
                 seconds = time.perf_counter() - begun
-                left = seconds / (piece + 1) * (total - piece - 1)
-                now = rate * (1 - (1 - _LAST_RATE) * piece / total)
-                reporter(Progress(piece + 1, total, self.pairs, seconds, left, now, float("nan")))
+                seconds_left = seconds / (piece + 1) * (total - piece - 1)
+                current_rate = rate * (1 - (1 - _LAST_RATE) * piece / total)
+                reporter(Progress(piece + 1, total, self.pairs, seconds, seconds_left, current_rate, float("nan")))
 
     def _order(self, number: int) -> Nodes:
-        """The nodes in the order in which the walks of a pass begin."""
+        """Return the nodes in the order in which the walks of a pass start."""
         key = derive(derive_key(self.settings.seed, ORDERS), number)
         return np.argsort(derive(key, np.arange(self.nodes)), kind="stable")
 
     def _share(self, work: Callable[[Nodes, np.uint64], Any], number: int, starts: Nodes) -> list[Any]:
-        """Walk from some nodes in a pass, each thread from its part of them; stops soon on Ctrl-C."""
+        """Call `work` on several threads, each with a part of the start nodes of a pass; stops soon on Ctrl-C."""
         key = np.uint64(derive(derive_key(self.settings.seed, WALKS), number))
         with ThreadPoolExecutor(self.settings.threads, thread_name_prefix="manela-walks") as threads:
             parts = [threads.submit(work, part, key) for part in np.array_split(starts, self.settings.threads)]

@@ -1,4 +1,4 @@
-"""The way to a Ray cluster: connecting, its machines, and how many workers they have room for."""
+"""Connects to a Ray cluster, and checks the resources of its machines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from manela.errors import ClusterError
 
 _KNOCK = 10.0
-"""Seconds until something must listen at an address."""
+"""Timeout in seconds of the first connection to an address; larger waits longer for a wrong one."""
 _TOKEN_HINT = (
     "; if it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN (`ray get-auth-token` there prints it), "
     "before Ray is imported"
@@ -22,19 +22,21 @@ _TOKEN_HINT = (
 
 
 def connect(ray: Any, address: str | None) -> bool:
-    """Connect to a cluster, or start Ray on this machine; False where this process was connected before."""
+    """Connect to a cluster, or start Ray on this machine; return False if this process was already connected."""
     if ray.is_initialized():
         return False
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_gcs_rpc_server_connect_timeout_s", "60")  # 5 are too few where others work too
+    os.environ.setdefault(
+        "RAY_gcs_rpc_server_connect_timeout_s", "60"
+    )  # the default of 5 is too short on a busy machine
     _knock(address)
-    main = threading.current_thread() is threading.main_thread()
-    kept = signal.getsignal(signal.SIGTERM) if main else None
+    is_main_thread = threading.current_thread() is threading.main_thread()
+    previous_handler = signal.getsignal(signal.SIGTERM) if is_main_thread else None
     try:
         if address is None:
-            # without an address Ray would join any cluster that was started on this machine, even one that has ended
-            here = os.environ.get("RAY_ADDRESS") or "local"
-            ray.init(address=here, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+            # without an address Ray would join any cluster started on this machine, even one that has ended
+            local_address = os.environ.get("RAY_ADDRESS") or "local"
+            ray.init(address=local_address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
         elif not is_client(address):
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         else:
@@ -44,40 +46,40 @@ def connect(ray: Any, address: str | None) -> bool:
         hint = _TOKEN_HINT if is_client(address) else ""
         raise ClusterError(f"no Ray cluster answers {where}: {last_line(error)}{hint}") from error
     finally:
-        if kept is not None:
-            signal.signal(signal.SIGTERM, kept)
-    # Ray's client keeps the answer; to ask for it first when the connection is lost would fail
+        if previous_handler is not None:
+            signal.signal(signal.SIGTERM, previous_handler)
+    # Ray's client caches this answer; asking for the first time after the connection is lost would fail
     return bool(ray.is_initialized())
 
 
 def _connect_client(ray: Any, address: str) -> None:
-    """Connect from outside a cluster; what Ray's client warns of and logs, its errors say too."""
+    """Connect from outside a cluster, without the warnings and logs of Ray's client, which repeat its errors."""
     options = {"address": address, "log_to_driver": False, "logging_level": logging.CRITICAL}
     with warnings.catch_warnings(action="ignore", category=UserWarning):
         try:
             ray.init(**options)
         except ConnectionAbortedError:
-            # over there, the process that is to serve this client did not start, which happens at times
+            # sometimes the process that serves this client does not start on the cluster; retry
             ray.init(**options)
 
 
 def is_client(address: str | None) -> bool:
-    """Whether it is an address for machines outside the cluster."""
+    """Whether an address is for a client outside the cluster."""
     return (address or "").startswith("ray://")
 
 
 def bring_token() -> None:
-    """Have Ray show the token that it has, if any: inside a cluster it does so unasked, from outside it does not.
+    """Make Ray send its authentication token, if there is one; clients outside a cluster do not by default.
 
-    Ray reads the mode when it is imported.
+    Call this before Ray is imported, which is when it reads the mode.
     """
-    named = any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
-    if named or Path("~/.ray/auth_token").expanduser().exists():
+    is_set = any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
+    if is_set or Path("~/.ray/auth_token").expanduser().exists():
         os.environ.setdefault("RAY_AUTH_MODE", "token")
 
 
 def _knock(address: str | None) -> None:
-    """Refuse an address where nobody listens; Ray would try for minutes."""
+    """Raise ClusterError if nothing listens at an address; Ray would retry for minutes."""
     host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
     if is_client(address) and not colon:
         raise ClusterError(f"the address must be ray://HOST:PORT, as in ray://10.0.0.1:10001, got {address}")
@@ -90,12 +92,12 @@ def _knock(address: str | None) -> None:
 
 
 def machines(ray: Any) -> list[dict[str, float]]:
-    """What each machine of the cluster has: CPU, object_store_memory and more."""
+    """Return the resources of each machine of the cluster: CPU, object_store_memory and others."""
     return [node["Resources"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
 
 
 def share_out(found: list[dict[str, float]], workers: int | None, threads: int | None) -> tuple[int, int]:
-    """How many workers, and threads of each: one worker a machine with all its cores by default."""
+    """Return the number of workers, and of threads for each; by default one worker per machine, with all its cores."""
     if not found:
         raise ClusterError("the Ray cluster has no machine with a processor to give")
     cores = [int(machine["CPU"]) for machine in found]
@@ -115,7 +117,7 @@ def share_out(found: list[dict[str, float]], workers: int | None, threads: int |
 
 
 def check_store(found: list[dict[str, float]], need: int) -> None:
-    """Refuse a run for which a machine's object store is too small."""
+    """Raise ClusterError if the object store of a machine is too small for a run."""
     least = min(machine.get("object_store_memory", 0) for machine in found)
     if need > least:
         raise ClusterError(
@@ -125,11 +127,11 @@ def check_store(found: list[dict[str, float]], need: int) -> None:
 
 
 def count(number: int, name: str) -> str:
-    """A number of things, in the singular where it is one."""
+    """Format a number of things: "1 worker", "2 workers"."""
     return f"{number} {name}" if number == 1 else f"{number} {name}s"
 
 
 def last_line(error: BaseException) -> str:
-    """What went wrong; Ray puts it behind traces."""
+    """Return the last line of an error, as Ray puts tracebacks before it."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[-1].strip()[:200]

@@ -1,4 +1,4 @@
-"""What the engines on a Ray cluster have in common: workers, who are hired, asked, lost and replaced."""
+"""Base of the Ray engines: starts workers, calls them, and replaces lost ones."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ from manela.threads import Threads
 Found = TypeVar("Found")
 
 LARGE_PIECE = 1 << 23
-"""Bytes that are sent at once; more fill the object store, fewer take more calls."""
+"""Bytes that are sent at once; more take more of the object store, fewer take more calls."""
 _PATIENCE = 300.0
-"""Seconds until a worker must have started."""
+"""Seconds within which a worker must start or answer; larger waits longer for a lost one."""
 _MOST_LOSSES = 20
-"""Times that workers may be lost without a round done in between."""
+"""Losses of workers without a finished round after which a run fails; larger retries for longer."""
 _ASIDE, _CONTROL = "aside", "control"
-"""What Ray runs beside computing: see its `concurrency groups`."""
+"""Ray concurrency groups of the calls that run beside a computation."""
 
 
 class RayEngine:
-    """Moves a state through the rounds on a cluster; `stop` may be called from any thread.
+    """Runs rounds on a cluster; `stop` may be called from any thread.
 
-    A worker that is lost is replaced, or its nodes go to the others.
+    A lost worker is replaced, or its nodes go to the others.
 
     Attributes
     ----------
     name : str
-        With the number of workers.
+        Includes the number of workers.
     state : State
-        Its round and pairs are right at all times, its tables after `collect`.
+        Its round and pairs are always up to date, its tables after `collect`.
     """
 
     _worker: type[Worker]
@@ -107,18 +107,18 @@ class RayEngine:
         self._translate(error)
 
     def _translate(self, error: BaseException | None) -> None:
-        """Raise what Ray's client means by an error; one of a closed terminal, say, is of a kind below these."""
+        """Raise ClusterError for a lost connection of Ray's client; a BrokenPipeError, a subclass, has other causes."""
         if self._is_client and type(error) in (ConnectionError, ConnectionAbortedError):
             raise ClusterError(
                 "the connection to the Ray cluster is lost; a run with a checkpoint can be resumed"
             ) from error
 
     def _describe(self) -> Any:
-        """The network as workers take it."""
+        """Return the network in the form that workers need."""
         return self.arcs
 
     def advance(self, schedule: Schedule) -> bool:
-        """Do the next round; False if it was stopped, and then it does not count."""
+        """Do the next round; return False if it was stopped, in which case it does not count."""
         number = self.state.round
         while not self._stopped:
             try:
@@ -136,26 +136,26 @@ class RayEngine:
             except self._ray.exceptions.RayError as error:
                 self._recover(error)
                 if self.state.round != number:
-                    # a survivor had it already, or it goes on from what was kept
+                    # a survivor had finished it already, or the run resumes from the last backup
                     return True
         return False
 
     def _do(self, number: int) -> bool:
-        """Compute a round and commit it; False if it was stopped before it was whole."""
+        """Compute and commit a round; return False if it was stopped before it was complete."""
         raise NotImplementedError
 
     def _take(self, schedule: Schedule) -> None:
-        """Have all workers begin where the state is, by a schedule."""
+        """Start all workers from the state with a new schedule."""
         self.collect()
         self._schedule, self._sent = schedule, self._ray.put(schedule)
         self._ask(lambda: self._begin(schedule))
 
     def _begin(self, schedule: Schedule) -> None:
-        """Have all workers begin where the state is, each with its share of the nodes."""
+        """Start all workers from the state, each with its share of the nodes."""
         raise NotImplementedError
 
     def _hand_out(self, read: Callable[[int, int], Any]) -> None:
-        """Give workers the rows that `read` refers to, a few at a time: the object store need not hold them all."""
+        """Send the rows that `read` returns to all workers, in pieces, as the object store may not hold all of them."""
         nodes = len(self._updates)
         step = max(1, LARGE_PIECE // sum(4 * table.shape[1] for table in self.state.tables))
         for first in range(0, nodes, step):
@@ -168,70 +168,70 @@ class RayEngine:
 
     @property
     def pairs(self) -> int:
-        """Update pairs made, with those that the state began with."""
+        """Number of update pairs made, including those of the initial state."""
         return self.state.pairs
 
     @property
     def updates(self) -> npt.NDArray[np.int64]:
-        """Update pairs that each node has made with this engine."""
+        """Number of update pairs of each node with this engine."""
         self.collect()
         return self._updates
 
     @property
     def sent(self) -> int:
-        """Bytes that workers have given to each of the others."""
+        """Bytes that workers have sent to each of the others."""
         return int(self._ask(lambda: sum(self._ray.get([worker.count_sent.remote() for worker in self._workers]))))
 
     def settle(self) -> None:
-        """Fetch all vectors; if all workers are lost on the way, the state is that which was kept last."""
+        """Fetch all vectors; if all workers are lost meanwhile, the state is the last backup."""
         self.collect()
 
     def smooth(self) -> None:
-        """Pass the vectors through the filter of the network, here; no rounds follow, so workers leave."""
+        """Smooth the vectors over the network in this process, after the last round; the workers are stopped."""
         self.collect()
         self._leave()
         smooth(self.state.tables[0], self._neighbours)
 
     def collect(self) -> None:
-        """Bring the state's tables up to date; they are once workers have left."""
+        """Bring the state's tables up to date; does nothing once the workers are stopped."""
         if self._schedule is None or not self._workers:
             return
 
         def collect() -> None:
-            # all of it is here before any of it counts
+            # fetch everything before changing anything
             for first, (tables, updates) in self._ray.get([worker.own.remote() for worker in self._workers]):
-                for table, found in zip(self.state.tables, tables, strict=True):
-                    table[first : first + len(found)] = found
+                for table, rows in zip(self.state.tables, tables, strict=True):
+                    table[first : first + len(rows)] = rows
                 self._updates[first : first + len(updates)] = updates
 
         self._ask(collect)
         self._kept = (self.state.round, self.state.pairs)
 
     def rows(self, table: int, rows: npt.NDArray[np.int64]) -> Table:
-        """Some rows of a table as they are now, shape (len(rows), m)."""
+        """Return the current vectors of some rows of a table, shape (len(rows), m)."""
         if self._schedule is None:
             return self.state.rows(table, rows)
-        found = np.zeros((len(rows), self.state.dimensions), dtype=np.float32)
-        asked = self._ask(lambda: self._ray.get([worker.rows.remote(table, rows) for worker in self._workers]))
-        for places, some in asked:
-            found[places] = some
-        return found
+        vectors = np.zeros((len(rows), self.state.dimensions), dtype=np.float32)
+        answers = self._ask(lambda: self._ray.get([worker.rows.remote(table, rows) for worker in self._workers]))
+        for places, part in answers:
+            vectors[places] = part
+        return vectors
 
     def is_finite(self) -> bool:
-        """Whether all vectors are."""
+        """Whether all vectors are finite."""
         if self._schedule is None:
             return self.state.is_finite()
         return self._ask(lambda: all(self._ray.get([worker.is_finite.remote() for worker in self._workers])))
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
-        """Update pairs a second of all workers, tried for about this long; moves nothing."""
+        """Measure the update pairs per second of all workers for about `seconds`; changes no vector."""
         self._take(schedule)
         return self._ask(
             lambda: float(sum(self._ray.get([worker.measure.remote(self._sent, seconds) for worker in self._workers])))
         )
 
     def _ask(self, question: Callable[[], Found]) -> Found:
-        """Ask workers; those that are lost are replaced first."""
+        """Call workers and return the answer; after a loss, replace the lost workers and retry."""
         while True:
             try:
                 return question()
@@ -241,7 +241,7 @@ class RayEngine:
     # workers
 
     def _hire(self) -> None:
-        """Start workers until there are as many as wanted; those that do not start in time are left out."""
+        """Start workers up to the wanted number; those that do not start in time are dropped."""
         for name, group in (("take", _ASIDE), ("stop", _CONTROL), ("is_there", _CONTROL)):
             getattr(self._worker, name).__ray_concurrency_group__ = group
         as_actor = self._ray.remote(
@@ -251,30 +251,34 @@ class RayEngine:
             concurrency_groups={_ASIDE: 2, _CONTROL: 1},
         )
         actor = as_actor(self._worker)
-        new = [actor.remote(self._settings) for _ in range(self._wanted - len(self._workers))]
+        new_workers = [actor.remote(self._settings) for _ in range(self._wanted - len(self._workers))]
         trouble = f"none came within {_PATIENCE:.0f} seconds"
         try:
-            asked = {worker.is_there.remote(): worker for worker in new}
-            ready, _ = self._ray.wait(list(asked), num_returns=len(asked), timeout=_PATIENCE) if asked else ([], [])
-            for one in ready:
+            worker_of = {worker.is_there.remote(): worker for worker in new_workers}
+            ready, _ = (
+                self._ray.wait(list(worker_of), num_returns=len(worker_of), timeout=_PATIENCE)
+                if worker_of
+                else ([], [])
+            )
+            for answer in ready:
                 try:
-                    self._ray.get(one)
-                    self._workers.append(asked[one])
+                    self._ray.get(answer)
+                    self._workers.append(worker_of[answer])
                 except self._ray.exceptions.RayError as error:
                     trouble = last_line(error)
         finally:
-            for worker in new:
+            for worker in new_workers:
                 if worker not in self._workers:
                     self._ray.kill(worker)
         if 0 < len(self._workers) < self._wanted:
             warnings.warn(
-                f"goes on with {len(self._workers)} of {count(self._wanted, 'worker')}", ManelaWarning, stacklevel=2
+                f"continues with {len(self._workers)} of {count(self._wanted, 'worker')}", ManelaWarning, stacklevel=2
             )
         if not self._workers:
             raise ClusterError(f"no worker could be started on the cluster: {trouble}")
 
     def _recover(self, error: Exception) -> None:
-        """Go on after workers were lost: with a survivor's vectors, or with those that were kept last."""
+        """Resume after workers were lost: with the vectors of a survivor, or with the last backup."""
         warnings.warn(f"a worker was lost and is replaced: {last_line(error)}", ManelaWarning, stacklevel=2)
         while True:
             self._losses += 1
@@ -294,22 +298,22 @@ class RayEngine:
             self._begin(self._schedule)
 
     def _find_survivors(self) -> dict[Any, tuple[int, int] | None]:
-        """Keep the workers that answer; returns where each of them is."""
-        found = {}
+        """Drop the workers that do not answer; return the rounds and pairs of the others."""
+        survivors = {}
         for worker in self._workers:
             try:
                 self._ray.get(worker.is_there.remote(), timeout=_PATIENCE)
-                # behind whatever it still computes or commits
-                found[worker] = self._ray.get(worker.where.remote())
+                # runs after whatever it still computes or commits
+                survivors[worker] = self._ray.get(worker.where.remote())
             except self._ray.exceptions.RayError:
                 self._ray.kill(worker)
-        self._workers = list(found)
-        return found
+        self._workers = list(survivors)
+        return survivors
 
     def _leave(self) -> None:
-        """Leave nothing on the cluster."""
+        """Stop all workers, and disconnect if this engine connected."""
         try:
-            # where the connection is lost, asking Ray would start one on this machine
+            # after a lost connection, a call would make Ray start on this machine
             for worker in self._workers if self._ray.is_initialized() else []:
                 with contextlib.suppress(ConnectionError):
                     self._ray.kill(worker)

@@ -1,4 +1,4 @@
-"""A worker of a cluster for rounds by messages, which knows of others what is shown to its own nodes."""
+"""A worker of a cluster for rounds with messages, which sees only what other nodes show to its own."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from manela.schedule import Schedule
 from manela.threads import Threads
 
 Given = list[npt.NDArray[np.float16]]
-"""What some nodes show of themselves, an array for each table."""
+"""The vectors that some nodes show, an array for each table."""
 
 _TIDY = 8
-"""What part of the vectors may have been given and taken until pages of the object store are given back."""
+"""Pages of the object store are released after 1/_TIDY of the vectors have moved; larger does so more often."""
 
 
 class Facts(NamedTuple):
-    """What a worker tells of a round: its update pairs, and the moments of what its nodes show now, for each table."""
+    """A worker's report of a round: its update pairs, and the moments of what its nodes now show, for each table."""
 
     pairs: int
     measured: list[Moments] | None
 
 
 class Network(NamedTuple):
-    """A network as workers take it: `scales` are those of `Neighbours`."""
+    """A network in the form that workers need; `scales` as in `Neighbours`."""
 
     arcs: Arcs
     weights: npt.NDArray[np.float64] | None
@@ -44,10 +44,10 @@ class Network(NamedTuple):
 class MessageWorker(Worker):
     """Computes the rounds of its own nodes from what others show, in half precision.
 
-    It holds what all nodes show that are within the hops of a target of its own nodes, finds the means of these by
-    itself, and holds the common negatives of a round. A round is `compute`, `take` for each of the others, and
-    `commit`; until that, what is read of others is the round before. Own nodes move in place, so a round that is not
-    whole cannot be undone here: the run goes on from vectors that were collected before.
+    It stores the vectors that nodes within `hops` of its own nodes show, computes their means itself, and stores the
+    common negatives of a round. A round is `compute`, `take` for each other worker, and `commit`; until then, vectors
+    of others are those of the previous round. Own nodes move in place, so an incomplete round cannot be undone here:
+    the run resumes from vectors that were collected before.
     """
 
     _threads: Threads | None = None
@@ -55,9 +55,9 @@ class MessageWorker(Worker):
     def begin(
         self, attempt: int, network: Network, schedule: Schedule, borders: list[int], number: int, first_round: int
     ) -> list[Integers]:
-        """Begin, or begin anew, with the part of the nodes of this number; returns whom it needs of each part.
+        """Start, or restart, with part `number` of the nodes; return the nodes that it needs of each part.
 
-        Vectors come by `fill`, and then `ready`. `first_round` is the round that comes next.
+        `fill` then brings the vectors, and `ready` ends the start. `first_round` is the next round.
         """
         self.at = None
         self._first, self._last, self._borders, self._number = borders[number], borders[number + 1], borders, number
@@ -84,15 +84,15 @@ class MessageWorker(Worker):
         return self._needed
 
     def serve(self, needed: list[Integers] | None) -> None:
-        """Learn whom of the own nodes each part needs; None if all are shown to all."""
+        """Set the own nodes that each part needs; None if all are shown to all."""
         self._served = needed
 
     def expect(self, whole: list[bool]) -> None:
-        """Learn which parts show all of their nodes."""
+        """Set which parts show all of their nodes."""
         self._is_whole = whole
 
     def fill(self, first: int, rows: NodeRows) -> None:
-        """Take the vectors, and the update pairs, of the own nodes among those from `first` on, and see the others."""
+        """Store rows from `first` on: vectors and update pairs of own nodes, and shown vectors of the needed others."""
         tables, updates = rows
         last = first + len(updates)
         begin, end = max(first, self._first), min(last, self._last)
@@ -105,29 +105,29 @@ class MessageWorker(Worker):
             self._rounds.updates[begin:end] = updates[begin - first : end - first]
 
     def ready(self, at: tuple[int, int]) -> None:
-        """All vectors are there; they are those after so many rounds and update pairs."""
+        """Mark the vectors as complete, after `at` = (rounds, update pairs), and show them."""
         self._rounds.show_own()
         super().ready(at)
 
     def follow(self, schedule: Schedule) -> None:
-        """Go on by a schedule with the same work, and another learning rate."""
+        """Continue with a schedule of the same work and another learning rate."""
         self._schedule = schedule
 
     def measure_moments(self) -> list[Moments]:
-        """Those of what the own nodes show, for each table."""
+        """Return the moments of what the own nodes show, for each table."""
         return [measure_moments(shown[self._first : self._last]) for shown in self._rounds.shown]
 
     def sum_rows(self) -> tuple[Integers, int]:
-        """The sum of the own nodes' rows that have neighbours, and of their squares: `engines.start.sum_rows`."""
+        """Return `engines.start.sum_rows` of the own nodes."""
         table, scales = self._rounds.state.tables[0], self._rounds.scales[0]
         totals = np.zeros(table.shape[1], dtype=np.int64)
         return totals, int(kernels.add_up(table, scales, self._first, self._last, totals))
 
     def compute(self, number: int, measured: list[Moments] | None) -> tuple[Any, ...]:
-        """Move the own nodes through a round; returns what there is to tell, and what others are to see.
+        """Move the own nodes through a round; return its facts, and the vectors to show to others.
 
-        That is all own nodes; or for each part whom it needs, and the negatives of the next round. `measured` are the
-        moments of all that is shown.
+        These are all own nodes, or for each part the nodes that it needs and the negatives of the next round.
+        `measured` are the moments of all shown vectors.
         """
         self.at = None
         self._rounds.show_means()
@@ -144,7 +144,7 @@ class MessageWorker(Worker):
         return facts, *given
 
     def _give(self, where: slice | Integers) -> Given:
-        """What own nodes show, to be sent."""
+        """Return what own nodes show, and count its bytes as sent."""
         rows = [_read(shown, where) for shown in self._rounds.shown]
         size = sum(row.nbytes for row in rows)
         self.sent += size
@@ -152,13 +152,13 @@ class MessageWorker(Worker):
         return rows
 
     def take(self, attempt: int, part: int, given: Given) -> None:
-        """Keep what the nodes of a part show, until the round is committed; what is of an attempt before is void."""
+        """Keep what the nodes of a part show until the round is committed; ignore data of an earlier attempt."""
         with self._lock:
             if attempt == self._attempt:
                 self._taken[part] = given
 
     def commit(self, number: int, pairs: int) -> None:
-        """End a round after which all workers have made so many update pairs: see what others show now."""
+        """Finish a round: store what others now show. `pairs` are the update pairs of all workers so far."""
         with self._lock:
             taken, self._taken = self._taken, {}
         for part, given in taken.items():
@@ -169,18 +169,18 @@ class MessageWorker(Worker):
                 _write(shown, where, rows)
                 self._touched += rows.nbytes
         if self._touched > self._rounds.shown[0].nbytes // _TIDY:
-            # pages of the object store count as this process's while they are mapped, whatever they hold by now
+            # mapped pages of the object store count as memory of this process, even if they are no longer used
             drop_pages(lambda name: "plasma" in name, shared=True)
             self._touched = 0
         self.at = (number + 1, pairs)
 
     def stop(self) -> None:
-        """End what is being computed, within moments; vectors are of no round any more."""
+        """Stop a running `compute` almost at once; the vectors then belong to no round."""
         if self._rounds is not None:
             self._rounds.abandon()
 
     def _find_negatives(self, number: int, part: int) -> Integers:
-        """The nodes of a part that are common negatives of a round, in order; none where moments are drawn from."""
+        """Return the sorted nodes of a part that are common negatives of a round; none if moments are used."""
         if self._settings.negative_source != "nodes":
             return np.zeros(0, dtype=np.int64)
         if self._negatives_of != number:
@@ -191,7 +191,7 @@ class MessageWorker(Worker):
 
 
 def _find_surroundings(arcs: Arcs, own: slice, nodes: int, hops: int) -> tuple[Integers, Integers]:
-    """The nodes whose means are needed, those within hops − 1 of own ones; and the others within `hops`."""
+    """Return the nodes within hops − 1 of own ones, whose means are needed, and the other nodes within `hops`."""
     near = reached = np.zeros(nodes, dtype=bool)
     reached[own] = True
     for _ in range(hops):
@@ -207,11 +207,11 @@ def _find_surroundings(arcs: Arcs, own: slice, nodes: int, hops: int) -> tuple[I
 
 
 def _read(shown: npt.NDArray[Any], where: slice | Integers) -> npt.NDArray[np.float16]:
-    """What nodes show, as halves."""
+    """Return what nodes show as float16."""
     rows = shown[where]
     return rows.view(np.float16) if rows.dtype == np.uint16 else rows.astype(np.float16)
 
 
 def _write(shown: npt.NDArray[Any], where: slice | Integers, rows: npt.NDArray[np.float16]) -> None:
-    """Take what nodes show, as `shown` has it."""
+    """Store what nodes show, in the format of `shown`."""
     shown[where] = rows.view(np.uint16) if shown.dtype == np.uint16 else rows.astype(np.float32)

@@ -1,4 +1,4 @@
-"""The Ray engine for rounds by messages: a worker has its own vectors, and sees what is shown to its nodes."""
+"""The Ray engine for rounds with messages: a worker has its own vectors, and sees what is shown to its nodes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from manela.kernels import moments
 from manela.schedule import GROWN, Schedule
 
 _WHOLE = 0.9
-"""Share of a worker's nodes that others must need for all of them to be shown to all."""
+"""Share of a worker's nodes needed by others from which all are sent to all; larger sends less, but selects more."""
 _KEEP_EVERY = 30.0
-"""Seconds between two times that vectors are fetched, to go on from if a worker is lost; fewer cost more traffic."""
+"""Seconds between two backups of all vectors in case a worker is lost; larger loses more work, smaller sends more."""
 
 
 class RayMessageEngine(RayEngine):
-    """Moves a state through rounds by messages; a round that has begun is finished before a stop counts.
+    """Runs rounds with messages; a round that has begun is finished before a stop takes effect.
 
-    Every worker has the vectors of its own nodes alone. If one is lost, all go on from the vectors that were fetched
+    Every worker has only the vectors of its own nodes. If one is lost, all resume from the vectors that were fetched
     last.
     """
 
@@ -32,7 +32,7 @@ class RayMessageEngine(RayEngine):
     _measured: list[moments.Moments] | None = None
 
     def stop(self, *, keep: bool = True) -> None:
-        """End after the round that is being computed; or within moments, if what it has moved is not kept."""
+        """Stop after the current round, or almost at once if the state is not kept."""
         self._stopped = True
         if not keep:
             self._abandoned = True
@@ -44,7 +44,7 @@ class RayMessageEngine(RayEngine):
         return Network(self.arcs, neighbours.weights, neighbours.scales, neighbours.directed)
 
     def has_grown(self) -> bool:
-        """Whether the vectors lie far enough apart for the learning rate to fall."""
+        """Whether vectors lie far enough apart for the learning rate to fall."""
         if self._schedule is None:
             return measure_spread(self.state.tables[0], self._neighbours) >= GROWN
         parts = self._ask(lambda: self._ray.get([worker.sum_rows.remote() for worker in self._workers]))
@@ -55,12 +55,12 @@ class RayMessageEngine(RayEngine):
         if self._schedule is None or not schedule.has_work_of(self._schedule):
             super()._take(schedule)
             return
-        # only the learning rate is another
+        # only the learning rate differs
         self._schedule, self._sent = schedule, self._ray.put(schedule)
         self._ray.get([worker.follow.remote(self._sent) for worker in self._workers])
 
     def _begin(self, schedule: Schedule) -> None:
-        """Have all workers begin where the state is."""
+        """Start all workers from the state."""
         self._attempt += 1
         self._kept_at = time.monotonic()
         borders = divide(schedule.iterations, len(self._workers)).tolist()
@@ -71,11 +71,11 @@ class RayMessageEngine(RayEngine):
         served = []
         self._is_whole = []
         for number, worker in enumerate(self._workers):
-            wanted = [of_part[number] for of_part in needed]
-            least = min((len(one) for part, one in enumerate(wanted) if part != number), default=0)
-            # where nearly all are needed, all rows as they lie are less work than those that are
+            needed_by = [needed_of_parts[number] for needed_of_parts in needed]
+            least = min((len(rows) for part, rows in enumerate(needed_by) if part != number), default=0)
+            # if nearly all are needed, sending all rows as they are is less work than selecting them
             self._is_whole.append(least > _WHOLE * (borders[number + 1] - borders[number]))
-            served.append(worker.serve.remote(None if self._is_whole[number] else wanted))
+            served.append(worker.serve.remote(None if self._is_whole[number] else needed_by))
         self._ray.get([*served, *(worker.expect.remote(self._is_whole) for worker in self._workers)])
         self._hand_out(self._read_state)
         self._ray.get([worker.ready.remote((self.state.round, self.state.pairs)) for worker in self._workers])
@@ -85,12 +85,12 @@ class RayMessageEngine(RayEngine):
             self._measured = [moments.add(list(of_table)) for of_table in zip(*parts, strict=True)]
 
     def _do(self, number: int) -> bool:
-        """A round: what the nodes of each worker show after it goes to those that need it, and all commit together."""
+        """Do a round: send what the nodes of each worker show after it to the workers that need it, and commit."""
         computed = [
-            worker.compute.options(num_returns=2 if whole else 1 + len(self._workers)).remote(number, self._measured)
-            for worker, whole in zip(self._workers, self._is_whole, strict=True)
+            worker.compute.options(num_returns=2 if is_whole else 1 + len(self._workers)).remote(number, self._measured)
+            for worker, is_whole in zip(self._workers, self._is_whole, strict=True)
         ]
-        # only what is there is given on: Ray has a worker begin its calls in order
+        # pass on only finished results: Ray starts the calls of a worker in order
         taken, waiting = [], {facts: part for part, (facts, *_) in enumerate(computed)}
         made: dict[int, Any] = {}
         while waiting:
@@ -99,8 +99,8 @@ class RayMessageEngine(RayEngine):
             made[part] = self._ray.get(ready)
             for other, worker in enumerate(self._workers):
                 if other != part:
-                    given = computed[part][1 if self._is_whole[part] else 1 + other]
-                    taken.append(worker.take.remote(self._attempt, part, given))
+                    shown = computed[part][1 if self._is_whole[part] else 1 + other]
+                    taken.append(worker.take.remote(self._attempt, part, shown))
         self._ray.get(taken)
         if self._abandoned:
             return False
@@ -116,6 +116,6 @@ class RayMessageEngine(RayEngine):
         return True
 
     def settle(self) -> None:
-        """Fetch all vectors; if a worker is lost on the way, the state is that which was kept last."""
+        """Fetch all vectors; if a worker is lost meanwhile, the state is the last backup."""
         if not self._abandoned:
             super().settle()

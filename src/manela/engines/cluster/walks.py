@@ -1,4 +1,4 @@
-"""The Ray engine for rounds by walks: every worker has all vectors."""
+"""The Ray engine for rounds with walks: every worker has all vectors."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from manela.schedule import Schedule
 
 
 class RayWalkEngine(RayEngine):
-    """Moves a state through rounds by walks; `stop` ends a round unfinished, and nothing of it counts.
+    """Runs rounds with walks; `stop` interrupts a round, which then does not count.
 
-    Every worker has all vectors and moves those of its own nodes; after a round, what moved goes to all. If a worker is
-    lost, a survivor's vectors go to who replaces it, and the round is done again.
+    Every worker has all vectors and moves its own nodes; after a round, the changes go to all workers. If a worker is
+    lost, its replacement gets the vectors of a survivor, and the round is repeated.
     """
 
     _worker = WalkWorker
     _pieces = 1
 
     def stop(self, *, keep: bool = True) -> None:  # noqa: ARG002
-        """End the round that is being computed, within moments; nothing of it counts."""
+        """Stop the current round almost at once; it does not count."""
         self._stopped = True
         for worker in self._workers:
             worker.stop.remote()
 
     def has_grown(self) -> bool:
-        """Whether the learning rate may fall; by walks it always does."""
+        """Whether the learning rate may fall; always True with walks."""
         return True
 
     def _take(self, schedule: Schedule) -> None:
@@ -41,7 +41,7 @@ class RayWalkEngine(RayEngine):
         super()._take(schedule)
 
     def _begin(self, schedule: Schedule, read: Callable[[int, int], Any] | None = None) -> None:
-        """Have all workers begin where the state is, from rows that `read` refers to."""
+        """Start all workers from the state, with the rows that `read` returns."""
         self._attempt += 1
         borders = divide(schedule.iterations, len(self._workers)).tolist()
         begun = [
@@ -53,26 +53,26 @@ class RayWalkEngine(RayEngine):
         self._ray.get([worker.ready.remote((self.state.round, self.state.pairs)) for worker in self._workers])
 
     def _begin_again(self) -> None:
-        """With a survivor's vectors, or where there is none with those that were kept last."""
-        found = self._find_survivors()
+        """Resume with the vectors of a survivor, or with the last backup if there is none."""
+        survivors = self._find_survivors()
         self._hire()
-        whole = {worker: at for worker, at in found.items() if at is not None}
-        best = max(whole, key=lambda worker: whole[worker]) if whole else None
-        self.state.round, self.state.pairs = whole[best] if best is not None else self._kept
+        complete = {worker: at for worker, at in survivors.items() if at is not None}
+        best = max(complete, key=lambda worker: complete[worker]) if complete else None
+        self.state.round, self.state.pairs = complete[best] if best is not None else self._kept
         if self._schedule is not None:
             self._begin(self._schedule, best.read.remote if best is not None else None)
 
     def _do(self, number: int) -> bool:
-        """A round: what each worker computes goes to the others piece by piece, and all commit together."""
-        alone = len(self._workers) == 1
+        """Do a round: send the results of each worker to the others piece by piece, and commit."""
+        is_alone = len(self._workers) == 1
         computed = {
-            worker.compute.remote(number, piece, self._pieces, alone): worker
+            worker.compute.remote(number, piece, self._pieces, is_alone): worker
             for piece in range(self._pieces)
             for worker in self._workers
         }
-        # only what is there is given on: Ray has a worker begin its calls in order, so that one which waits for
-        # another worker's piece would hold up its own next piece, and `stop`
-        taken, waiting = [], [] if alone else list(computed)
+        # pass on only finished results: Ray starts the calls of a worker in order, so a call that waits for another
+        # worker's piece would delay its own next piece, and `stop`
+        taken, waiting = [], [] if is_alone else list(computed)
         while waiting:
             ready, waiting = self._ray.wait(waiting, num_returns=1, fetch_local=False)
             taken += [

@@ -1,4 +1,4 @@
-"""Worker: some nodes of a network that one process of a cluster moves, and what is asked of it."""
+"""Worker: the base of the processes of a cluster, each of which moves some nodes of a network."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from manela.settings import Settings
 
 Integers = npt.NDArray[np.int64]
 NodeRows = tuple[list[Table], Integers]
-"""Some nodes' rows of each table, and their update pairs."""
+"""The rows of some nodes in each table, and their update pairs."""
 
 
 class Worker:
-    """What all workers have: the nodes from `first` up to `last`, and their vectors.
+    """A process that owns the nodes from `first` up to `last`, and their vectors.
 
     Attributes
     ----------
     at : tuple of int, or None
-        Rounds committed and the update pairs of all workers in them; None while the vectors are not whole.
+        Rounds committed, and the update pairs of all workers in them; None while the vectors are incomplete.
     sent : int
-        Bytes of what this worker gave to others.
+        Bytes that this worker sent to others.
     """
 
     _rounds: Any = None
@@ -40,53 +40,53 @@ class Worker:
         self._first = self._last = 0
 
     def _allocate(self, nodes: int) -> State:
-        """Tables for all nodes; rows that nobody writes to take no memory."""
+        """Allocate tables for all nodes; rows that are never written take no memory."""
         m = self._settings.dimensions
         return State([allocate(nodes, m) for _ in range(1 + self._settings.context)], m)
 
     def ready(self, at: tuple[int, int]) -> None:
-        """All vectors are there; they are those after so many rounds and update pairs."""
+        """Mark the vectors as complete, after `at` = (rounds, update pairs)."""
         self.at = at
 
     def read(self, first: int, last: int) -> NodeRows:
-        """The vectors, and the update pairs, of these nodes."""
+        """Return the vectors and the update pairs of these nodes."""
         return [table[first:last] for table in self._rounds.state.tables], self._rounds.updates[first:last]
 
     def is_there(self) -> bool:
-        """That the worker runs."""
+        """Return True, which shows that the worker runs."""
         return True
 
     def where(self) -> tuple[int, int] | None:
-        """Rounds committed, and the update pairs in them; None if the vectors are not whole."""
+        """Return the rounds committed and the update pairs in them; None if the vectors are incomplete."""
         return self.at
 
     def own(self) -> tuple[int, NodeRows]:
-        """The first of the own nodes, and their vectors and update pairs."""
+        """Return the first of the own nodes, and the vectors and update pairs of all of them."""
         return self._first, self.read(self._first, self._last)
 
     def rows(self, table: int, rows: Integers) -> tuple[Integers, Table]:
-        """Those of some rows of a table that are of own nodes: their places among all, and they themselves."""
+        """Return the requested rows of a table that belong to own nodes: their positions in `rows`, and the vectors."""
         places = np.flatnonzero((rows >= self._first) & (rows < self._last))
         return places, self._rounds.state.rows(table, rows[places])
 
     def count_sent(self) -> int:
-        """Bytes that this worker gave to others."""
+        """Return the bytes that this worker sent to others."""
         return self.sent
 
     def is_finite(self) -> bool:
-        """Whether the own nodes' vectors are."""
+        """Whether the vectors of the own nodes are finite."""
         return all(bool(np.isfinite(table).all()) for table in self.read(self._first, self._last)[0])
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
-        """Update pairs a second of this worker."""
+        """Measure the update pairs per second of this worker."""
         return float(self._rounds.measure(schedule, seconds))
 
 
 def divide(work: npt.NDArray[np.float64], parts: int) -> Integers:
-    """Borders of parts of consecutive nodes with about the same work.
+    """Return the borders of parts of consecutive nodes with about the same work.
 
-    A border lies before the node with whose work it is reached. So a part has no node where one node has more work than
-    a part's share, and it can have none where there are hardly more nodes than parts.
+    A border lies before the node whose work reaches it. So a part is empty if one node has more work than the share of
+    a part, and may be empty if there are hardly more nodes than parts.
 
     Examples
     --------

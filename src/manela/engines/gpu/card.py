@@ -1,4 +1,4 @@
-"""Card: one NVIDIA GPU, what it holds, and how kernels are started on it."""
+"""Card: one NVIDIA GPU, with its memory and kernel launches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from manela.params import MOST_GPU_DIMENSIONS
 
 
 class Card:
-    """A GPU that Triton can build for, or in tests the interpreter of Triton's kernels.
+    """A GPU that Triton supports, or in tests Triton's interpreter.
 
     Attributes
     ----------
@@ -30,31 +30,31 @@ class Card:
 
     @property
     def is_real(self) -> bool:
-        """Whether it is a GPU, not an interpreter."""
+        """Whether this is a GPU rather than the interpreter."""
         return bool(self.device.type == "cuda")
 
     def send(self, array: Any) -> Any:
-        """An array as a tensor on the card; None stays."""
+        """Copy an array to the card as a tensor; None stays None."""
         if array is None:
             return None
         if array.dtype == np.uint32:
             array = array.view(np.int32)
         with warnings.catch_warnings():
-            # torch would warn of writing to a network's arrays, which nobody does
+            # torch warns that the arrays of a network are read-only, but nothing writes to them
             warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
             return self.torch.from_numpy(array).to(self.device)
 
     def empty(self, *shape: int, kind: str = "float32") -> Any:
-        """Room on the card, for numbers of a kind that torch has."""
+        """Allocate a tensor on the card; `kind` is a dtype of torch."""
         return self.torch.empty(shape, dtype=getattr(self.torch, kind), device=self.device)
 
     def zeros(self, *shape: int, kind: str = "float32") -> Any:
-        """The same with zeros."""
+        """Allocate a tensor of zeros on the card."""
         return self.torch.zeros(shape, dtype=getattr(self.torch, kind), device=self.device)
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """In this thread too, the card is the one that was chosen."""
+        """Make this card the current device of the calling thread; report its lack of memory as DeviceError."""
         if not self.is_real:
             yield
             return
@@ -67,7 +67,7 @@ class Card:
     def launch(
         self, kernel: Any, programs: int, *arguments: Any, warps: int = 4, stream: Any = None, **constants: Any
     ) -> None:
-        """Run a kernel; what was compiled once is called without a look at every argument's kind again."""
+        """Run a kernel; a compiled one is reused without Triton's check of all arguments."""
         if programs == 0:
             return
         fixed = [constants[name] for name in kernel.arg_names[len(arguments) :]]
@@ -88,13 +88,13 @@ class Card:
 
     @property
     def free_bytes(self) -> int:
-        """Memory that nothing lives in."""
+        """Free memory in bytes, including torch's cache."""
         torch = self.torch
         cached = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
         return int(torch.cuda.mem_get_info(self.device)[0] + cached)
 
     def check(self, dimensions: int, need: int) -> None:
-        """Refuse vectors that are too long, and a run that there is no room for."""
+        """Raise an error for too many dimensions, or if the run does not fit into memory."""
         if dimensions > MOST_GPU_DIMENSIONS:
             raise ParameterError(f"dimensions must be at most {MOST_GPU_DIMENSIONS} on a GPU, got {dimensions}.")
         if self.is_real:
@@ -102,23 +102,23 @@ class Card:
 
 
 def check_room(need: int, free: int, name: str) -> None:
-    """Refuse a run that a card has no room for."""
+    """Raise DeviceError if a run does not fit into the memory of a card."""
     if need > free:
         raise DeviceError(
-            f"the GPU needs {need / 1e9:.1f} GB for this, and of {name} {free / 1e9:.1f} GB are free: "
+            f"the run needs {need / 1e9:.1f} GB of GPU memory, and {name} has {free / 1e9:.1f} GB free: "
             "fewer dimensions, more rounds, or engine 'cpu'"
         )
 
 
 def open_device() -> tuple[Any, Any, str]:
-    """torch, the GPU and its name, or why there is none."""
+    """Return torch, the GPU and its name; raise DeviceError if there is none."""
     torch = import_extra("torch", "gpu", "engine 'gpu'")
     triton = import_extra("triton", "gpu", "engine 'gpu'")
     if torch.cuda.is_available():
         device = torch.device("cuda", torch.cuda.current_device())
         name = f"gpu, {torch.cuda.get_device_name(device)}"
         try:
-            triton.runtime.driver.active.get_current_target()  # builds what all kernels are started by
+            triton.runtime.driver.active.get_current_target()  # builds the launcher for all kernels
         except (RuntimeError, OSError, CalledProcessError) as error:
             why = f"{error.cmd[0]} failed" if isinstance(error, CalledProcessError) else str(error).partition("\n")[0]
             raise DeviceError(f"Triton cannot build for {name}; it needs a C compiler, as gcc: {why}") from error

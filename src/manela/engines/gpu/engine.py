@@ -1,4 +1,4 @@
-"""What the engines on a GPU have in common: vectors on a card, and what others see of them."""
+"""Base of the GPU engines: holds the vectors on a card and copies them back."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from manela.settings import Settings
 
 
 class GpuEngine:
-    """Vectors on a card; `stop` may be called from any thread and ends between two rounds.
+    """Holds the vectors on a card; `stop` may be called from any thread and takes effect between two rounds.
 
     Attributes
     ----------
     name : str
-        With that of the card.
+        Includes the name of the card.
     state : State
-        Its round is right at all times, its tables and pairs after `collect`.
+        Its round is always up to date, its tables and pairs after `collect`.
     """
 
     def __init__(self, graph: Graph, settings: Settings, state: State | None = None) -> None:
@@ -49,7 +49,7 @@ class GpuEngine:
         self._padded = 1 << (self._columns - 1).bit_length()
 
     def _begin(self, state: State) -> list[Any]:
-        """The tables before the first round, as the settings say."""
+        """Return the tables before the first round, as the settings require."""
         tables = [self._card.empty(*table.shape) for table in state.tables]
         for table, purpose in zip(tables, (VECTORS, CONTEXTS), strict=False):
             draw_first_vectors(self._card, table, state.dimensions, self._settings.seed, purpose)
@@ -68,41 +68,41 @@ class GpuEngine:
         self._card.wait()
 
     def stop(self, *, keep: bool = True) -> None:  # noqa: ARG002
-        """End before the next round."""
+        """Stop before the next round."""
         self._stopped = True
 
     def settle(self) -> None:
-        """Make sure of the rounds that were done; here they always are."""
+        """Do nothing: rounds on a card are not lost."""
 
     def smooth(self) -> None:
-        """Pass the vectors through the filter of the network; no rounds follow."""
+        """Smooth the vectors over the network, after the last round."""
         with self._card.active():
             self._neighbours.smooth(self._tables[0])
 
     def collect(self) -> None:
         """Bring the state's tables and pairs up to date."""
-        for table, here in zip(self.state.tables, self._tables, strict=True):
-            self._card.torch.from_numpy(table).copy_(here)
+        for table, on_card in zip(self.state.tables, self._tables, strict=True):
+            self._card.torch.from_numpy(table).copy_(on_card)
         self.state.pairs = self.pairs
 
     @property
     def pairs(self) -> int:
-        """Update pairs made, with those that the state began with."""
+        """Number of update pairs made, including those of the initial state."""
         return self._began + int(self._updates.sum())
 
     @property
     def updates(self) -> npt.NDArray[np.int64]:
-        """Update pairs that each node has made with this engine."""
-        found: npt.NDArray[np.int64] = self._updates.cpu().numpy()
-        return found
+        """Number of update pairs of each node with this engine."""
+        updates: npt.NDArray[np.int64] = self._updates.cpu().numpy()
+        return updates
 
     def rows(self, table: int, rows: npt.NDArray[np.int64]) -> Table:
-        """Some rows of a table as they are now, shape (len(rows), m)."""
-        found: Table = self._tables[table][self._card.send(rows)].cpu().numpy()
-        return found[:, : self.state.dimensions]
+        """Return the current vectors of some rows of a table, shape (len(rows), m)."""
+        padded: Table = self._tables[table][self._card.send(rows)].cpu().numpy()
+        return padded[:, : self.state.dimensions]
 
     def is_finite(self) -> bool:
-        """Whether all vectors are."""
+        """Whether all vectors are finite."""
         torch = self._card.torch
         with self._card.active():
             return all(bool(torch.isfinite(torch.stack(torch.aminmax(table))).all()) for table in self._tables)

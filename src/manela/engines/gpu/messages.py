@@ -1,4 +1,4 @@
-"""The GPU engine for rounds by messages, by Triton's kernels."""
+"""The GPU engine for rounds with messages, with Triton kernels."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from manela.schedule import GROWN, Schedule
 from manela.settings import Settings
 
 PRECISION = "float16"
-"""What nodes and negatives are multiplied in; one of _OPERANDS."""
+"""Precision in which nodes and negatives are multiplied; a key of _OPERANDS."""
 _OPERANDS = {
     "float16": ("float16", "tf32"),
     "bfloat16": ("bfloat16", "tf32"),
     "tf32": ("float32", "tf32"),
     "tf32x3": ("float32", "tf32x3"),
 }
-"""For each precision the kind of the operands, and how Triton multiplies them."""
+"""The dtype of the operands and Triton's input precision, for each precision."""
 _LARGE_TILE = 32768
-"""Numbers of negatives that are multiplied at once; more do not fit into a multiprocessor's memory."""
+"""Numbers in a tile of negatives; more do not fit into a multiprocessor's memory."""
 _BLOCK = 256
 TILE, WARPS = 64, 4
-"""Nodes of a tile, for vectors of up to 128 numbers, and the warps that multiply it."""
+"""Nodes in a tile, for up to 128 dimensions, and the warps that multiply it."""
 _NEGATIVES = 32
 """Negatives that are multiplied at once; more do not fit into registers."""
 _MOST_CHOSEN = 1 << 20
-"""Negatives that are chosen ahead; more take more memory on small networks with many rounds."""
+"""Negatives drawn ahead; more take more memory on small networks with many rounds."""
 PULLED = 4
-"""Targets that are read at once; more leave less room for other nodes."""
+"""Targets that a program reads at once; more leave fewer registers for other programs."""
 
 
 class GpuMessageEngine(GpuEngine):
-    """Moves a state through rounds by messages: nodes move in place, and read what others showed as a round began."""
+    """Runs rounds with messages: nodes move in place, and read what others showed at the start of the round."""
 
     def __init__(self, graph: Graph, settings: Settings, state: State | None = None) -> None:
         super().__init__(graph, settings, state)
@@ -67,7 +67,7 @@ class GpuMessageEngine(GpuEngine):
         self._kept = card.empty(0, kind="int32")
 
     def advance(self, schedule: Schedule) -> bool:
-        """Do the next round; False if it was stopped before, or ended at once and does not count."""
+        """Do the next round; return False if it was stopped before, or abandoned and does not count."""
         if self._stopped:
             return False
         with self._card.active():
@@ -79,21 +79,21 @@ class GpuMessageEngine(GpuEngine):
         return True
 
     def stop(self, *, keep: bool = True) -> None:
-        """End after the round that is being computed; or at once, if what it has moved is not kept."""
+        """Stop after the current round, or at once if the state is not kept."""
         self._stopped, self._abandoned = True, self._abandoned or not keep
 
     def has_grown(self) -> bool:
-        """Whether the vectors lie far enough apart for the learning rate to fall."""
+        """Whether vectors lie far enough apart for the learning rate to fall."""
         with self._card.active():
             return self._neighbours.measure_spread(self._tables[0]) >= GROWN
 
     def smooth(self) -> None:
-        """Pass the vectors through the filter of the network; no rounds follow."""
-        self._shown, self._shares, self._planned = [], None, range(0)  # smoothing needs the room
+        """Smooth the vectors over the network, after the last round."""
+        self._shown, self._shares, self._planned = [], None, range(0)  # frees memory for smoothing
         super().smooth()
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
-        """Update pairs a second, those with dropped targets too, tried for about this long; moves nothing."""
+        """Measure update pairs per second, including dropped targets, for about `seconds`; changes no vector."""
         number, pairs, begun = 0, 0, 0.0
         while number < 2 or (time.perf_counter() - begun < seconds and not self._stopped):
             with self._card.active():
@@ -101,14 +101,14 @@ class GpuMessageEngine(GpuEngine):
                 self._move(schedule, number % schedule.rounds, 0.0, count=False)
                 self._card.wait()
             if number == 0:
-                begun = time.perf_counter()  # kernels are there now
+                begun = time.perf_counter()  # kernels are compiled now
             else:
                 pairs += int(self._counts[number % schedule.rounds - self._planned.start].sum()) * self._targets
             number += 1
         return max(1.0, pairs / (time.perf_counter() - begun))
 
     def _show(self) -> None:
-        """Have all agents show themselves as they are now."""
+        """Publish what all nodes show: their current vectors, and the means."""
         for table, shown in zip(self._tables, self._shown, strict=True):
             self._neighbours.show(table, shown, self._hops)
 
@@ -132,7 +132,7 @@ class GpuMessageEngine(GpuEngine):
 
     def _draw_targets(self, at: int, iteration: int, active: int) -> None:
         arcs, shares = self._neighbours.arcs, self._shares
-        unused = arcs.indptr  # a tensor that no kernel will look at
+        unused = arcs.indptr  # a placeholder that no kernel reads
         self._card.launch(
             self._kernels.draw_targets, -(-active * self._targets // _BLOCK), self._nodes, arcs.indptr,
             arcs.indices, unused if arcs.thresholds is None else arcs.thresholds,
@@ -161,12 +161,12 @@ class GpuMessageEngine(GpuEngine):
         )  # fmt: skip
 
     def _plan(self, first: int) -> None:
-        """Count and sort the iterations of some rounds, most first, and draw who their negatives are."""
+        """Count the iterations of some rounds, sort nodes by them, most first, and draw the common negatives."""
         torch, schedule = self._card.torch, self._on_card
         blocks = min(BLOCKS, self._most_iterations)
         ahead = min(MOST_PLANNED // self._size, _MOST_CHOSEN // max(1, blocks * self._amount))
         last = min(schedule.rounds, first + max(1, ahead))
-        self._nodes = self._counts = self._chosen = None  # their room is needed
+        self._nodes = self._counts = self._chosen = None  # frees their memory
         numbers = torch.arange(first, last + 1, dtype=torch.float64, device=self._card.device)[:, None]
         begun = schedule.begun(numbers).floor_()
         counts = (begun[1:] - begun[:-1]).to(torch.int32 if self._most_iterations < 2**31 else torch.int64)
@@ -185,20 +185,20 @@ class GpuMessageEngine(GpuEngine):
         self._planned = range(first, last)
 
     def _find_runs(self) -> list[list[tuple[int, int]]]:
-        """For each round that is planned, up to which iteration how many nodes have one; they become fewer."""
+        """Return for each planned round a list of (end, active): up to iteration `end`, `active` nodes take part."""
         counts = self._counts
         is_last = self._card.torch.ones_like(counts, dtype=self._card.torch.bool)
         is_last[:, :-1] = counts[:, 1:] != counts[:, :-1]
         is_last &= counts > 0
         places = is_last.nonzero()
-        found = self._card.torch.cat((places, counts[is_last][:, None]), dim=1).tolist()
+        steps = self._card.torch.cat((places, counts[is_last][:, None]), dim=1).tolist()
         runs: list[list[tuple[int, int]]] = [[] for _ in range(len(counts))]
-        for number, place, end in reversed(found):
+        for number, place, end in reversed(steps):
             runs[number].append((end, place + 1))
         return runs
 
     def _reserve(self, active: int) -> None:
-        """Room for the targets of an iteration, and for what pulls."""
+        """Allocate tensors for the targets of an iteration, and for their pulls."""
         if len(self._kept) < active:
             kind = "int32" if self._hops * self._size < 2**31 else "int64"
             self._drawn = self._card.empty(active, self._targets, kind=kind)
@@ -207,7 +207,7 @@ class GpuMessageEngine(GpuEngine):
             self._kept = self._card.empty(active, kind="int32")
 
     def _fetch_negatives(self, shown: Any, at: int, own: int) -> Any:
-        """The common negatives of a round, (blocks, amount, m); rows of zeros, which push nothing, fill a block up."""
+        """Return the common negatives of a round, (blocks, amount, m), padded with zeros, which have no effect."""
         amount, chosen = -(-self._amount // self._rows) * self._rows, self._chosen[at]
         if self._room[own].shape[:2] != (self._blocks, amount):
             self._room[own] = self._card.zeros(self._blocks, amount, self._columns, kind=self._kind)
@@ -220,7 +220,7 @@ class GpuMessageEngine(GpuEngine):
         return self._room[own]
 
     def _draw_from_moments(self, shown: Any, at: int) -> Any:
-        """Draws from the normal distribution with the moments of what is shown, (blocks, amount, m)."""
+        """Draw from the normal distribution with the moments of the shown vectors, (blocks, amount, m)."""
         torch, m = self._card.torch, self.state.dimensions
         mean, lower = moments.factor(self._measure_moments(shown[:, :m]))
         amount = self._blocks * self._amount
@@ -239,6 +239,6 @@ class GpuMessageEngine(GpuEngine):
             part = shown[first : first + moments.STEP].to(torch.float64)
             part = part.clamp_(-moments.LARGEST, moments.LARGEST).div_(moments.UNIT).round_()
             total += part.sum(0).to(torch.int64)
-            # every partial sum is a whole number below 2^53, so it does not matter how the card adds
+            # every partial sum is an integer below 2^53, so the order of additions does not matter
             products += (part.T @ part).to(torch.int64)
         return moments.Moments(size, total.cpu().numpy(), products.cpu().numpy())

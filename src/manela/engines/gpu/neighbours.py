@@ -1,4 +1,4 @@
-"""What nodes take from their direct neighbours, on a GPU: means, the start, smoothing, how far vectors lie apart."""
+"""Computations over direct neighbours on a GPU: means, the start, smoothing, and the spread of vectors."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from manela.randomness import VECTORS, derive_key
 from manela.threads import Threads
 
 _MANY, _PIECE = 256, 256
-"""Neighbours from which on they are summed in pieces, and how many a piece has."""
+"""Degree from which neighbours are summed in pieces, and the size of a piece."""
 FEW = 256
-"""Numbers of the means of nodes with fewer that are taken together; more leave less room for others."""
+"""Numbers that a program computes for nodes of low degree; more leave fewer registers for other programs."""
 _PROGRAMS = 1024
-"""Programs that add up rows; more leave more to add at the end."""
+"""Programs that add up rows; more leave more partial sums to add at the end."""
 _EXACT = 1 << 14
-"""Rows of which squares of whole numbers are exact in double precision, whatever they are."""
+"""Most rows for which a sum of squares of integers is always exact in double precision."""
 
 
 class CardNeighbours:
@@ -32,9 +32,9 @@ class CardNeighbours:
     Attributes
     ----------
     arcs : Arcs
-        Of tensors.
+        As tensors.
     scales : tensor of float64, shape (levels, n)
-        As those of `engines.neighbours.Neighbours`.
+        As in `engines.neighbours.Neighbours`.
     """
 
     def __init__(self, card: Card, graph: Graph, arcs: Arcs, hops: int) -> None:
@@ -46,14 +46,14 @@ class CardNeighbours:
         self.scales = card.send(find_scales(graph, hops - 1 if graph.directed else 1))
         torch = card.torch
         self.degrees = torch.diff(self.arcs.indptr)
-        # those with most neighbours first, so that none of them is left to the end
+        # most neighbours first, so that long programs do not come last
         self._order = torch.argsort(self.degrees, descending=True, stable=True)
         self._many = int((self.degrees >= _MANY).sum())
         self._joined = int((self.degrees > 0).sum())
         self._pieces = self._cut_pieces()
 
     def find_shares(self) -> Any:
-        """For each arc the part of a mean that is one's own; None where it is the scale of who shows it."""
+        """Return for each arc from v to w the share of v in the mean of w; None if it is the scale of w."""
         graph = self._graph
         if graph.directed:
             with Threads(1) as threads:
@@ -63,14 +63,14 @@ class CardNeighbours:
         return (self.weights * self.scales[0][self.arcs.indices]).to(self._card.torch.float32)
 
     def show(self, table: Any, shown: Any, hops: int) -> None:
-        """Write what agents show of themselves into the rows h·n + v of shown: Φ, M¹, … M^(hops − 1)."""
+        """Write what nodes v show to the rows h·n + v of shown: Φ, M¹, … M^(hops − 1)."""
         n = len(table)
         shown[:n].copy_(table)
         for hop in range(1, hops):
             self.average(shown[(hop - 1) * n :], shown[hop * n :], self.scales[min(hop, len(self.scales)) - 1])
 
     def average(self, source: Any, target: Any, scale: Any) -> None:
-        """target[v] ← scale[v]·Σ weight·source[u] over the neighbours u of every node v; source is in halves."""
+        """target[v] ← scale[v]·Σ weight·source[u] over the neighbours u of every node v; source is float16."""
         narrow = target.dtype == self._card.torch.float16
         for summands, indptr, first, last, constants in self._cut(source, scale):
             self._card.launch(
@@ -80,10 +80,10 @@ class CardNeighbours:
             )  # fmt: skip
 
     def _cut(self, source: Any, scale: Any) -> list[tuple[Any, Any, int, int, dict[str, Any]]]:
-        """What is summed for nodes with many neighbours, and for the others.
+        """Return the kernel launches for nodes with few neighbours, and for those with many, if any.
 
-        For each the summands, which of them belong to whom, from which place to which, and how the kernel is built. The
-        neighbours of the first are summed in pieces here, so that no program is left with thousands of them.
+        Each is (summands, indptr, first, last, constants of the kernel). The neighbours of nodes with many are summed
+        in pieces here, so that no program has to add thousands of them.
         """
         columns = source.shape[1]
         padded = 1 << (columns - 1).bit_length()
@@ -101,7 +101,7 @@ class CardNeighbours:
         return parts
 
     def _cut_pieces(self) -> tuple[Any, Any, Any, Any]:
-        """Pieces of the arcs of nodes with many: where each begins and ends, whose it is; where those of each begin."""
+        """Cut the arcs of nodes with many; return begin, end and node of each piece, and the pieces of each node."""
         torch = self._card.torch
         nodes = self._order[: self._many]
         counts = (self.degrees[nodes] + (_PIECE - 1)) // _PIECE
@@ -113,17 +113,17 @@ class CardNeighbours:
         return firsts, lasts, nodes[owners], borders
 
     def _or_any(self, tensor: Any) -> Any:
-        """A tensor, or where there is none another one that no kernel will look at."""
+        """Return the tensor, or for None a placeholder that no kernel reads."""
         return self.arcs.indptr if tensor is None else tensor
 
     def start(self, table: Any) -> None:
-        """Turn random rows into a start by sweeps in which each node takes the mean of its neighbours.
+        """Turn random vectors into first vectors by sweeps in which each node takes the mean of its neighbours.
 
         The definition is `kernels.reference.start_by_neighbours`.
         """
-        torch, alone = self._card.torch, self.degrees == 0
-        random = table[alone]
-        ones = (~alone).to(torch.float64)
+        torch, isolated = self._card.torch, self.degrees == 0
+        random = table[isolated]
+        ones = (~isolated).to(torch.float64)
         shown = torch.empty_like(table, dtype=torch.float16)
         for _ in range(SWEEPS):
             shown.copy_(table)
@@ -133,10 +133,10 @@ class CardNeighbours:
             self.resize(table, ones, mean)
         table += shown
         self.resize(table, ones * choose_size(self._graph.indices.size / max(1, self._joined)))
-        table[alone] = random
+        table[isolated] = random
 
     def resize(self, table: Any, sizes: Any, mean: Any = None) -> None:
-        """Give rows these norms, with a mean taken away first; those of size 0 stay."""
+        """Scale rows to these norms, after subtracting `mean`, if given; rows of size 0 stay."""
         columns = table.shape[1]
         padded = 1 << (columns - 1).bit_length()
         rows = max(1, 1024 // padded)
@@ -146,7 +146,7 @@ class CardNeighbours:
         )  # fmt: skip
 
     def add_up(self, table: Any) -> tuple[Any, int]:
-        """The sum of the rows of nodes that have neighbours, in units of UNIT, and that of squares, in UNIT²; exact."""
+        """Return exact sums over nodes that have neighbours: of rows in units of UNIT, and of squares in UNIT²."""
         columns = table.shape[1]
         padded = 1 << (columns - 1).bit_length()
         rows = max(1, 1024 // padded)
@@ -160,23 +160,23 @@ class CardNeighbours:
         return totals, int(squares.sum())
 
     def measure_spread(self, table: Any) -> float:
-        """How far vectors lie from their mean, as `engines.start.measure_spread`."""
+        """Return the spread of vectors, as in `engines.start.measure_spread`."""
         totals, squares = self.add_up(table)
         return find_spread(totals.cpu().numpy(), squares, self._joined)
 
     def smooth(self, table: Any) -> None:
-        """Pass vectors through the filter and scale their rows, in place; nodes without neighbours keep theirs.
+        """Filter vectors and scale their norms, in place; nodes without neighbours keep theirs.
 
         The definition is `kernels.reference.smooth`.
         """
-        torch, alone = self._card.torch, self.degrees == 0
+        torch, isolated = self._card.torch, self.degrees == 0
         strengths, degrees = self._card.send(self._graph.strengths), self.degrees.to(torch.float64)
-        loops = torch.where(alone, 0.0, strengths / degrees)
-        inverse = torch.where(alone, 0.0, 1.0 / (strengths + loops))
-        random = table[alone]
+        loops = torch.where(isolated, 0.0, strengths / degrees)
+        inverse = torch.where(isolated, 0.0, 1.0 / (strengths + loops))
+        isolated_rows = table[isolated]
         self._filter(table, inverse, (loops * inverse).to(torch.float32))
-        table[alone] = random
-        sizes = torch.where(alone, 0.0, degrees**POWER)
+        table[isolated] = isolated_rows
+        sizes = torch.where(isolated, 0.0, degrees**POWER)
         self.resize(table, sizes * (SCALE * self._joined / sizes.sum()))
 
     def _filter(self, table: Any, inverse: Any, own: Any) -> None:
@@ -199,7 +199,7 @@ class CardNeighbours:
         self, source: Any, target: Any, kept: Any, inverse: Any, a: float, now: tuple[float, Any] | None = None,
         before: tuple[float, Any] | None = None, weight: float = 0.0, filtered: Any = None,
     ) -> None:  # fmt: skip
-        """One step of the filter: `kernels.gpu_neighbours.filter_rows`."""
+        """Do one step of the filter, with `kernels.gpu_neighbours.filter_rows`."""
         b, now_rows = now or (0.0, source)
         c, before_rows = before or (0.0, source)
         columns = source.shape[1]
@@ -213,7 +213,7 @@ class CardNeighbours:
 
 
 def draw_first_vectors(card: Card, table: Any, dimensions: int, seed: int, purpose: int = VECTORS) -> None:
-    """Write Φ₀, or Ψ₀, into a table on the card: the numbers of `randomness.draw_vectors`."""
+    """Write Φ₀ or Ψ₀ to a table on the card: the same numbers as `randomness.draw_vectors`."""
     from manela.kernels import gpu_neighbours
 
     key = card.send(np.array([derive_key(seed, purpose)], dtype=np.uint64).view(np.int64))

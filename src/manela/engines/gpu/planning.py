@@ -1,4 +1,4 @@
-"""Planning rounds by walks on a GPU: which nodes have iterations in each round, long chains first."""
+"""Plans rounds with walks on a GPU: the nodes that have iterations in each round, long chains first."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import Schedule
 
 _LONG = 3.0
-"""Iterations a round from which a node's chain may be long enough for many warps."""
+"""Fewest iterations per round for which a node's chain may get many warps; larger makes fewer chains long."""
 _SPREAD = 10_000
-"""How many such chains as the shortest long one would be a round: one warp must not be at one when all else is done."""
+"""A chain is long from 1/_SPREAD of a round, so that no single warp finishes late; larger makes more chains long."""
 
 
 @dataclass
 class Batch:
-    """Some rounds, planned together.
+    """Several rounds, planned together.
 
     Attributes
     ----------
     first, last : int
-        Rounds.
-    nodes, rounds, counts : tensors, one item a slot
-        A slot is a node in a round: which node, how many rounds after the first, its iterations.
+        The rounds from `first` up to `last`, exclusive.
+    nodes, rounds, counts : tensors, one item per slot
+        A slot is a node in a round: the node, the round counted from `first`, and its iterations.
     ends : tensor
-        Where the iterations of each slot begin, and behind them where those of the last one end.
+        The first iteration of each slot, followed by the end of the last slot.
     keys : tensor
-        The keys of rounds.
+        The key of each round.
     borders : list of int
-        Slots at which rounds begin.
+        The first slot of each round, followed by the end of the last.
     long : list of int
-        Slots at which the short chains of each round begin.
+        The first slot of each round with a short chain.
     iterations : list of int
-        Iterations at which rounds begin.
+        The first iteration of each round, followed by the end of the last.
     """
 
     first: int
@@ -54,7 +54,7 @@ class Batch:
 
 
 class Plan:
-    """The rounds of one schedule, planned some at a time."""
+    """The rounds of a schedule, planned a batch at a time."""
 
     def __init__(self, card: Card, schedule: Schedule, seed: int) -> None:
         torch = card.torch
@@ -69,9 +69,9 @@ class Plan:
         self._batch: Batch | None = None
 
     def find(self, number: int) -> Batch:
-        """The batch that holds a round."""
+        """Return the batch that contains a round."""
         if self._batch is None or not self._batch.first <= number < self._batch.last:
-            self._batch = None  # its room is needed
+            self._batch = None  # frees its memory
             self._batch = self._plan(number)
         return self._batch
 
@@ -85,13 +85,13 @@ class Plan:
         active = counts.nonzero().squeeze(1)
         counts = counts[active].to(torch.int32)
         ends = torch.cat((torch.zeros(1, dtype=torch.int64, device=device), torch.cumsum(counts, 0, dtype=torch.int64)))
-        of = active // size
+        offsets = active // size
         begins = torch.arange(rounds + 1, device=device) * size
         borders = torch.searchsorted(active, torch.cat((begins, begins[:-1] + self._long_nodes)))
-        found = torch.cat((borders, ends[borders[: rounds + 1]])).tolist()
+        cuts = torch.cat((borders, ends[borders[: rounds + 1]])).tolist()
         keys = derive(self._key, np.arange(first, last))
         return Batch(
-            first, last, self._order[active - of * size], of.to(torch.int32), ends, counts,
-            self._card.send(keys.view(np.int64)), found[: rounds + 1], found[rounds + 1 : 2 * rounds + 1],
-            found[2 * rounds + 1 :],
+            first, last, self._order[active - offsets * size], offsets.to(torch.int32), ends, counts,
+            self._card.send(keys.view(np.int64)), cuts[: rounds + 1], cuts[rounds + 1 : 2 * rounds + 1],
+            cuts[2 * rounds + 1 :],
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The GPU engine for rounds by walks, by Triton's kernels."""
+"""The GPU engine for rounds with walks, with Triton kernels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BLOCK = 256
 
 @dataclass(frozen=True)
 class _Shape:
-    """How a kernel cuts its work: rows that it has at once, and warps."""
+    """A kernel with its launch shape: rows processed at once, and warps."""
 
     kernel: Any
     rows: int
@@ -33,7 +33,7 @@ class _Shape:
 
 
 class GpuWalkEngine(GpuEngine):
-    """Moves a state through rounds by walks: rows are drawn ahead, nodes move beside the tables, and are committed."""
+    """Runs rounds with walks: rows are drawn ahead, and new vectors are written beside the tables, then committed."""
 
     def __init__(self, graph: Graph, settings: Settings, state: State | None = None) -> None:
         super().__init__(graph, settings, state)
@@ -56,11 +56,11 @@ class GpuWalkEngine(GpuEngine):
         self._short, self._long = self._shapes()
 
     def has_grown(self) -> bool:
-        """Whether the learning rate may fall; by walks it always does."""
+        """Whether the learning rate may fall; always True with walks."""
         return True
 
     def advance(self, schedule: Schedule) -> bool:
-        """Do the next round; False if it was stopped, and then nothing has moved."""
+        """Do the next round; return False if the engine was stopped before."""
         if self._stopped:
             return False
         number = self.state.round
@@ -72,13 +72,13 @@ class GpuWalkEngine(GpuEngine):
         return True
 
     def _find_batch(self, schedule: Schedule, number: int) -> Batch:
-        """The batch that holds a round."""
+        """Return the batch that contains a round."""
         if self._plan is None or self._plan.schedule is not schedule:
             self._plan = Plan(self._card, schedule, self._settings.seed)
         return self._plan.find(number)
 
     def _shapes(self) -> tuple[_Shape, _Shape]:
-        """For nodes with few iterations in a round, of which many run side by side, and for those with many."""
+        """Return launch shapes for nodes with few iterations per round, many in parallel, and for those with many."""
         padded, needed = self._padded, 1 << (self._width - 1).bit_length()
         short = _Shape(self._kernels.absorb, max(4, 512 // padded), max(1, padded // 256))
         if padded <= 256 and needed <= 128:
@@ -86,7 +86,7 @@ class GpuWalkEngine(GpuEngine):
         return short, _Shape(self._kernels.absorb, min(needed, max(4, 32768 // padded)), 16)
 
     def _compute(self, batch: Batch, number: int, rate: float) -> None:
-        """Write where the nodes go in a round beside the tables, and the update pairs they make."""
+        """Compute the new vectors of a round beside the tables, and the update pairs."""
         torch, at = self._card.torch, number - batch.first
         first, last = batch.borders[at], batch.borders[at + 1]
         if len(self._made) < last - first:
@@ -102,7 +102,7 @@ class GpuWalkEngine(GpuEngine):
                 torch.cuda.current_stream().wait_stream(self._side)
 
     def _pieces(self, batch: Batch, at: int) -> Iterator[range]:
-        """The slots of a round, in pieces whose rows are drawn; if there is room, those of later rounds are too."""
+        """Yield the slots of a round in pieces, after drawing their rows, and those of later rounds if they fit."""
         first, last = batch.borders[at], batch.borders[at + 1]
         if first in batch.drawn and last <= batch.drawn.stop:
             yield range(first, last)
@@ -118,12 +118,12 @@ class GpuWalkEngine(GpuEngine):
         cuts = self._card.torch.searchsorted(batch.ends[first : last + 1], limits, right=True).add_(first - 1)
         borders = sorted({first, last, *cuts.tolist()})
         begins = batch.ends[self._card.torch.tensor(borders, device=self._card.device)].tolist()
-        for (one, two), (start, stop) in zip(pairwise(borders), pairwise(begins), strict=True):
-            self._draw(batch, one, two, start, stop)
-            yield range(one, two)
+        for (low, high), (start, stop) in zip(pairwise(borders), pairwise(begins), strict=True):
+            self._draw(batch, low, high, start, stop)
+            yield range(low, high)
 
     def _draw(self, batch: Batch, first: int, last: int, begin: int, end: int) -> None:
-        """Draw the rows of some slots, whose iterations these are."""
+        """Draw the rows for the slots first … last − 1, which are the iterations begin … end − 1."""
         torch, targets = self._card.torch, len(self._hops)
         if len(self._rows) < (end - begin) * self._width:
             self._rows = self._card.empty(0, kind="int32")
@@ -144,7 +144,7 @@ class GpuWalkEngine(GpuEngine):
     def _absorb(
         self, batch: Batch, round_first: int, first: int, last: int, rate: float, shape: _Shape, stream: Any
     ) -> None:
-        """Move the nodes of some slots beside the tables."""
+        """Compute the new vectors of the nodes of some slots."""
         if last <= first:
             return
         if stream is not None:
@@ -171,7 +171,7 @@ class GpuWalkEngine(GpuEngine):
             )  # fmt: skip
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
-        """Update pairs a second, those with dropped targets too, tried for about this long; moves nothing."""
+        """Measure update pairs per second, including dropped targets, for about `seconds`; changes no vector."""
         number, pairs, begun = 0, 0, 0.0
         while number < 2 or (time.perf_counter() - begun < seconds and not self._stopped):
             with self._card.active():
@@ -180,7 +180,7 @@ class GpuWalkEngine(GpuEngine):
                 self._compute(batch, number % schedule.rounds, 0.0)
                 self._card.wait()
             if number == 0:
-                begun = time.perf_counter()  # kernels are there now
+                begun = time.perf_counter()  # kernels are compiled now
             else:
                 pairs += (batch.iterations[at + 1] - batch.iterations[at]) * len(self._hops)
             number += 1
