@@ -1,1 +1,1 @@
-"""Every compiled line: arrays in, arrays out."""
+"""The compiled kernels: functions from arrays to arrays."""

@@ -1,4 +1,4 @@
-"""Edges to the neighbours of each node, compiled by Numba; each call does the rows of some nodes only."""
+"""Builds compressed sparse rows from edges, compiled by Numba; each call handles the rows of some nodes."""
 
 # mypy: ignore-errors
 
@@ -6,12 +6,12 @@ import numpy as np
 from numba import njit
 
 _SHORT = 48
-"""Neighbours up to which a row is sorted by insertion, which is slow for long ones."""
+"""Most neighbours for which a row is sorted by insertion; larger makes long rows slow."""
 
 
 @njit(cache=True, nogil=True)
 def count_arcs(sources, targets, both, first, last, counts):
-    """counts[v] += the arcs of each node v from first to last; with `both`, those that lead to it too."""
+    """counts[v] += the arcs of node v = first … last − 1; with `both`, also those that lead to it."""
     for edge in range(len(sources)):
         source, target = sources[edge], targets[edge]
         if source == target:
@@ -24,9 +24,9 @@ def count_arcs(sources, targets, both, first, last, counts):
 
 @njit(cache=True, nogil=True)
 def fill_rows(sources, targets, both, first, last, ends, indices):
-    """Write the neighbours of each node from first to last, in the order of the edges.
+    """Write the neighbours of the nodes first … last − 1, in the order of the edges.
 
-    `ends` is where the next neighbour of each node goes; moved on.
+    `ends` is the position of the next neighbour of each node, and is advanced.
     """
     for edge in range(len(sources)):
         source, target = sources[edge], targets[edge]
@@ -42,7 +42,7 @@ def fill_rows(sources, targets, both, first, last, ends, indices):
 
 @njit(cache=True, nogil=True)
 def fill_weighted_rows(sources, targets, weights, both, first, last, ends, indices, data):
-    """The same, with the weight of each edge."""
+    """Write the neighbours like `fill_rows`, with the weight of each edge."""
     for edge in range(len(sources)):
         source, target = sources[edge], targets[edge]
         if source == target:
@@ -57,7 +57,7 @@ def fill_weighted_rows(sources, targets, weights, both, first, last, ends, indic
 
 @njit(cache=True, nogil=True)
 def sort_rows(indptr, indices, first, last):
-    """Put the neighbours of each node from first to last in order; returns how many stand there again."""
+    """Sort the neighbours of the nodes first … last − 1; return the number of repeated ones."""
     again = 0
     for node in range(first, last):
         begin, end = indptr[node], indptr[node + 1]
@@ -78,7 +78,7 @@ def sort_rows(indptr, indices, first, last):
 
 @njit(cache=True, nogil=True)
 def sort_weighted_rows(indptr, indices, data, first, last):
-    """The same, with weights; of equal neighbours the one that came first stays first."""
+    """Sort like `sort_rows`, with weights; the sort is stable."""
     again = 0
     for node in range(first, last):
         begin, end = indptr[node], indptr[node + 1]
@@ -101,9 +101,9 @@ def sort_weighted_rows(indptr, indices, data, first, last):
 
 @njit(cache=True, nogil=True)
 def merge_rows(indptr, indices, first, last, at, merged, kept):
-    """Write the rows of the nodes from first to last so that each neighbour stands once; the first goes to `at`.
+    """Write the rows of the nodes first … last − 1 without repeated neighbours, from position `at` on.
 
-    `merged` gets where the rows begin then, and `kept` the neighbours.
+    `merged` receives the beginning of each new row, and `kept` the neighbours.
     """
     for node in range(first, last):
         merged[node] = at
@@ -115,7 +115,7 @@ def merge_rows(indptr, indices, first, last, at, merged, kept):
 
 @njit(cache=True, nogil=True)
 def count_repeated(indptr, indices, first, last, at, counts):
-    """Write how often each neighbour of the nodes from first to last stands there."""
+    """Write how often each neighbour of the nodes first … last − 1 is listed."""
     for node in range(first, last):
         for arc in range(indptr[node], indptr[node + 1]):
             if arc == indptr[node] or indices[arc] != indices[arc - 1]:
@@ -127,7 +127,7 @@ def count_repeated(indptr, indices, first, last, at, counts):
 
 @njit(cache=True, nogil=True)
 def merge_weights(indptr, indices, data, adds, first, last, at, weights):
-    """Write the sum of each neighbour's weights, or the first of them."""
+    """Write for each neighbour the sum of its weights if `adds`, and otherwise the first one."""
     for node in range(first, last):
         for arc in range(indptr[node], indptr[node + 1]):
             if arc == indptr[node] or indices[arc] != indices[arc - 1]:

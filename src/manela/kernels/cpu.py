@@ -1,8 +1,8 @@
-"""The rounds on processors, compiled by Numba: `advance` moves some nodes through one round.
+"""Rounds with walks on processors, compiled by Numba: `advance` moves some nodes through one round.
 
-The definition is `reference`; read that first. A kernel takes the arcs as one value and unpacks it once: to read a
-field of a tuple in a loop counts references each time. Numba's cache looks at the changes of one file only: after a
-change of `draws` or `simd`, which are compiled into this one, the cached files must go.
+The definition is `reference`; read that first. A kernel takes the arcs as one value and unpacks it once, as reading a
+field of a tuple in a loop would count references each time. Numba's cache notices changes in this file only: after a
+change of `draws` or `simd`, which are compiled into this one, delete the cached files.
 """
 
 # mypy: ignore-errors
@@ -31,13 +31,14 @@ def advance(
 ):
     """Move each of nodes by its iterations of this round.
 
-    Reads own[nodes] and rows of others, both (n, m) with m a multiple of 16, and writes moved, (len(nodes), m), and
-    into made the update pairs of each node.
-    `counts` are the iterations of each node, at least 1; `walks` the number of targets 1, 2, … s hops away; `key` the
-    round's, `arcs` the network's `Arcs`. Ends early, with nothing of use written, once stop[0] is not 0.
+    Reads own[nodes] and rows of others, both (n, m) with m a multiple of 16; writes the new vectors to moved,
+    (len(nodes), m), and the update pairs of each node to made.
+    `counts` are the iterations of each node, at least 1; `walks` are the numbers of targets 1, 2, … s hops away; `key`
+    is the key of the round, and `arcs` are the `Arcs` of the network. Stops early, with useless output, once stop[0] is
+    not 0.
 
-    Memory is what it waits for. So the rows of the next iteration are drawn while those of this one are computed, one
-    reading of memory at a time: each is asked for, and used only some blocks of rows later.
+    The kernel is bound by memory latency. So the rows of the next iteration are drawn while those of this one are
+    computed, one memory access at a time: each is prefetched, and used only some blocks of rows later.
     """
     indptr, indices, thresholds, aliases = arcs
     rows, labels, draws, places, chosen = _room(walks, negatives)
@@ -100,10 +101,10 @@ def commit(nodes, moved, table):
 
 @njit(cache=True, nogil=True)
 def build_aliases(indptr, weights, thresholds, aliases):
-    """Write the alias tables by which a step goes to neighbour j with probability weights_j / Σ weights.
+    """Write the alias tables with which a step goes to neighbour j with probability weights_j / Σ weights.
 
-    Of a list of d neighbours one place is drawn uniformly; the walk takes the neighbour there if a further draw of 32
-    bits is below its threshold, and otherwise the neighbour at aliases[place], counted from the list's beginning.
+    One of d neighbours is drawn uniformly; the walk takes it if another draw of 32 bits is below its threshold, and
+    otherwise its alias, counted from the node's first neighbour.
     """
     widest = 0
     for node in range(len(indptr) - 1):
@@ -147,7 +148,7 @@ def _copy(source, target):
 
 @njit(nogil=True)
 def _room(walks, negatives):
-    """Rows of an iteration, with room for a last block and what is fetched ahead; labels; draws; places; arcs."""
+    """Allocate rows (with room for a last block and prefetched rows), labels, draws, places and arcs."""
     targets = 0
     for hop in range(len(walks)):
         targets += walks[hop]
@@ -162,7 +163,7 @@ def _room(walks, negatives):
 
 @njit(nogil=True)
 def _draw(node, key, walks, negatives, nodes, indptr, indices, thresholds, aliases, draws, places, chosen, rows):
-    """Write the rows of one iteration, each target before its negatives, out of `nodes`; returns how many there are."""
+    """Write the rows of one iteration, each target before its negatives; return their number."""
     _throw(key, nodes, draws, rows)
     places[:] = node
     walking = 0
@@ -175,7 +176,7 @@ def _draw(node, key, walks, negatives, nodes, indptr, indices, thresholds, alias
 
 @njit(nogil=True)
 def _throw(key, nodes, draws, rows):
-    """Write all draws of an iteration, and the row that each would be as a negative."""
+    """Write all draws of an iteration, and the row that each would select as a negative."""
     for number in range(len(draws)):
         draws[number] = derive(key, number)
         rows[number] = scale_to(draws[number], np.uint64(nodes))
@@ -183,9 +184,9 @@ def _throw(key, nodes, draws, rows):
 
 @njit(nogil=True)
 def _choose(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, places, chosen):
-    """Choose an arc from places[j] uniformly for each walk from number `walking` on, and fetch what lies there.
+    """Choose an arc from places[j] uniformly for each walk j ≥ walking, and prefetch its end.
 
-    The place becomes −1 where there is none.
+    places[j] becomes −1 if the node has no arcs.
     """
     for j in range(walking, len(places)):
         if places[j] < 0:
@@ -204,7 +205,7 @@ def _choose(hop, walking, negatives, indptr, indices, thresholds, aliases, draws
 
 @njit(nogil=True)
 def _step(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, places, chosen):
-    """Walk along the chosen arcs, or with weights along their aliases, and fetch where the next arcs begin."""
+    """Follow the chosen arcs, or with weights their aliases, and prefetch where the next arcs begin."""
     for j in range(walking, len(places)):
         if places[j] < 0:
             continue
@@ -216,7 +217,7 @@ def _step(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, 
 
 @njit(nogil=True)
 def _gather(node, negatives, places, rows):
-    """Write the targets before their negatives, and close the gaps of those that are dropped; returns what is left."""
+    """Write the targets before their negatives, without dropped ones; return the number of rows that is left."""
     used = first = 0
     for j in range(len(places)):
         if places[j] != node and places[j] >= 0:

@@ -1,4 +1,4 @@
-"""Counter-based draws inside kernels: `manela.randomness` for one number at a time, compiled by Numba."""
+"""Counter-based draws for kernels: `manela.randomness` for single numbers, compiled by Numba."""
 
 # mypy: ignore-errors
 
@@ -22,14 +22,14 @@ def mix(z):
 
 @njit(inline="always")
 def derive(key, number):
-    """The draw with this number under this key."""
+    """Return the draw with this number under this key."""
     return mix(key + _GOLDEN * (np.uint64(number) + np.uint64(1)))
 
 
 @njit(nogil=True)
 def follow_alias(thresholds, aliases, arc, first, rest):
-    """The arc to take where `arc` was drawn of a node's arcs, which begin at `first`; `rest` is the draw's low half."""
-    if thresholds is not None:  # noqa: SIM102, a branch of its own is left out when compiling
+    """Return `arc` or its alias; the node's arcs begin at `first`, and `rest` is the low half of the draw's product."""
+    if thresholds is not None:  # noqa: SIM102, Numba removes a separate branch on None
         if np.uint32(rest >> np.uint64(32)) >= thresholds[arc]:
             arc = first + np.int64(aliases[arc])
     return arc

@@ -1,4 +1,4 @@
-"""Steps of a polynomial filter of a network on processors, compiled by Numba: a row at a time, while it is in cache."""
+"""Steps of a polynomial filter over a network on processors, compiled by Numba, one row at a time."""
 
 # mypy: ignore-errors
 
@@ -32,7 +32,7 @@ def step(source, arcs, weights, inverse, kept, a, b, now, c, before, weight, tar
 
 @njit(cache=True, nogil=True)
 def gather(source, arcs, weights, inverse, own, target, first, last):
-    """target[v] ← inverse[v]·Σ weights·source[u] + own[v]·source[v]; nodes without neighbours keep what is there."""
+    """target[v] ← inverse[v]·Σ weights·source[u] + own[v]·source[v]; nodes without neighbours are unchanged."""
     indptr, indices, _, _ = arcs
     row = np.empty((1, source.shape[1]), np.float32)
     for node in range(first, last):

@@ -1,4 +1,4 @@
-"""Draws on a GPU, compiled by Triton: those of `randomness`, and the arc that a draw takes."""
+"""Draws on a GPU, compiled by Triton: those of `randomness`, and the choice of an arc."""
 
 # mypy: ignore-errors
 
@@ -14,7 +14,7 @@ _SECOND_FACTOR = tl.constexpr(SECOND_FACTOR)
 
 @triton.jit
 def derive(key, number):
-    """The draw with this number under this key."""
+    """Return the draw with this number under this key."""
     z = key + _GOLDEN * (number.to(tl.uint64) + 1)
     z = (z ^ (z >> 30)) * _FIRST_FACTOR
     z = (z ^ (z >> 27)) * _SECOND_FACTOR
@@ -23,7 +23,7 @@ def derive(key, number):
 
 @triton.jit
 def choose(first, degree, drawn, thresholds, aliases, goes, WEIGHTED: tl.constexpr):
-    """The arc that a draw takes of `degree` from `first` on, where it goes at all."""
+    """Return the arc that a draw selects from `degree` arcs from `first` on, for lanes where `goes` is True."""
     place = tl.umulhi(drawn, degree.to(tl.uint64)).to(tl.int64)
     if WEIGHTED:
         rest = ((drawn * degree.to(tl.uint64)) >> 32).to(tl.uint32)

@@ -1,12 +1,12 @@
-"""Rounds by messages on a GPU, compiled by Triton: tiles of nodes against a common table of negatives.
+"""Rounds with messages on a GPU, compiled by Triton: tiles of nodes against a common table of negatives.
 
 The definition is `reference`; read that first. The nodes of a round are sorted by their iterations, most first, so that
-those with an iteration j are the first ones. An iteration is three kernels: `draw_targets` draws, one lane for each
-target; `pull` reads the targets of a node, one program each; `push` takes a tile of nodes, whose products with the
-negatives, and the way back, are two products of matrices for tensor cores, and moves them. What is read is what nodes
-showed when the round began, so they move in place.
+the nodes with an iteration j come first. An iteration is three kernels: `draw_targets` draws, with one lane per target;
+`pull` reads the targets, with one program per node; `push` moves a tile of nodes, with two matrix products on tensor
+cores: nodes with negatives, and the coefficients with negatives. Kernels read what nodes showed at the start of the
+round, so nodes move in place.
 
-Numbers that differ from call to call are not to be specialised on: the engine compiles once and calls often.
+Arguments that vary between calls must not be specialised: the engine compiles once and calls often.
 """
 
 # mypy: ignore-errors
@@ -45,11 +45,11 @@ def draw_targets(
     DIRECTED: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Draw the targets of an iteration for `active` nodes nodes[first_place + i]: rows[i, j] is what target j shows.
+    """Draw the targets of an iteration for `active` nodes nodes[first_place + i], and write their rows to rows[i, j].
 
-    That is row hops[j]·size + neighbour, −1 for a target that is dropped; target j is hops[j] + 1 hops away. If there
-    is more than one hop, own_shares[i, j] is the part of it that is the node's own: shares[arc] if BY_ARC, else
-    scales[neighbour]. The key of the round is keys[number].
+    The row of target j is hops[j]·size + neighbour, or −1 if it is dropped; target j is hops[j] + 1 hops away. If there
+    is more than one hop, own_shares[i, j] is the node's own share in it: shares[arc] if BY_ARC, else scales[neighbour].
+    The key of the round is keys[number].
     """
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     reads = place < active * targets
@@ -94,10 +94,10 @@ def pull(
     ROWS: tl.constexpr,
     EVEN: tl.constexpr,
 ):
-    """Write how a node's targets pull at it in one iteration, and how many there are: nodes[first_place + i]'s to i.
+    """Write the pull of the targets on node nodes[first_place + i] to changes[i], and their number to kept[i].
 
-    ROWS targets are taken at once, while the next ones are on their way. Rows have `columns` numbers; COLUMNS is the
-    next power of two, and if EVEN the same.
+    ROWS targets are processed at once, while the next ones are loaded. Rows have `columns` numbers; COLUMNS is the next
+    power of two, and the same if EVEN.
     """
     place = tl.program_id(0).to(tl.int64)
     first = tl.arange(0, ROWS)
@@ -143,7 +143,7 @@ def pull(
 
 @triton.jit
 def _fetch(shown, row, columns, COLUMNS: tl.constexpr, EVEN: tl.constexpr):
-    """These rows, in half precision; a dropped one, −1, as zeros."""
+    """Return these rows in half precision; a dropped row, −1, is zero."""
     column = tl.arange(0, COLUMNS)
     mask = (row >= 0)[:, None]
     if not EVEN:
@@ -171,7 +171,7 @@ def push(
     COLUMNS: tl.constexpr,
     NEGATIVES: tl.constexpr,
 ):
-    """Move a tile of `active` nodes from first_place on by what pulls at them, and by `amount` common negatives.
+    """Move a tile of `active` nodes from first_place on by the pull of targets, and by `amount` common negatives.
 
     `amount` is a multiple of NEGATIVES. If COUNT, updates[v] grows by the update pairs made.
     """
@@ -205,7 +205,7 @@ def _sigmoid(z):
 
 @triton.jit(do_not_specialize=["first_key", "amount"])
 def draw_normals(keys, normals, first_key: tl.int64, amount: tl.int64, dimensions, BLOCK: tl.constexpr):
-    """normals[i, k] ← a standard normal number by draw k under keys[first_key + i]: `moments.draw` says how."""
+    """normals[i, k] ← a standard normal number by draw k under keys[first_key + i]: as in `moments.draw`."""
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     here = place < amount * dimensions
     key = tl.load(keys + first_key + place // dimensions, mask=here, other=0).to(tl.uint64, bitcast=True)

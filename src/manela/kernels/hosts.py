@@ -1,4 +1,4 @@
-"""What a host computes of a round: draws, walks as far as its own nodes reach, the update over received vectors.
+"""A host's part of a round with walks: draws, walks over its own nodes, and updates from received vectors.
 
 The definition is `reference`, and the arithmetic that of `cpu`: a network split over hosts gives the same bits.
 """
@@ -16,10 +16,10 @@ from manela.kernels.simd import AHEAD, BLOCK, absorb_block, prefetch_row, scale_
 def begin_walks(nodes, numbers, counts, key, hops, negatives, arcs, targets, away):
     """Draw the targets of some nodes as far as the host's own edges lead.
 
-    Node i has the row nodes[i] here, numbers[i] in the network, and counts[i] iterations in the round, whose key this
-    is; target j of an iteration is hops[j] steps away. Writes targets, (iterations, len(hops)): where each walk ends,
-    −1 where there is nothing, or nothing yet. Walks that leave for another host with steps left are written to the
-    columns of away: place in targets, last arc, steps left, key. Returns how many there are.
+    Node i has row nodes[i] here, number numbers[i] in the network, and counts[i] iterations in the round with this key;
+    target j of an iteration is hops[j] steps away. Writes the end of each walk to targets, (iterations, len(hops)): −1
+    if there is none, or none yet. Walks that leave for another host with steps left are written to the columns of away:
+    place in targets, last arc, steps left, key. Returns the number of these walks.
     """
     indptr, indices, thresholds, aliases = arcs
     iteration = gone = 0
@@ -44,7 +44,7 @@ def begin_walks(nodes, numbers, counts, key, hops, negatives, arcs, targets, awa
 
 @njit(cache=True, nogil=True)
 def mark_negatives(numbers, counts, key, targets, negatives, marks):
-    """Mark all nodes that are drawn as negatives: marks[u] ← 1."""
+    """Mark all nodes u that are drawn as negatives: marks[u] ← 1."""
     for i in range(len(numbers)):
         node_key = derive(key, numbers[i])
         for k in range(counts[i]):
@@ -57,10 +57,10 @@ def mark_negatives(numbers, counts, key, targets, negatives, marks):
 
 @njit(cache=True, nogil=True)
 def wander(starts, firsts, steps, keys, arcs, ends, taken, left):
-    """Walk from starts for as many steps as are told, or until a walk leaves the rows that arcs.indptr knows.
+    """Walk from starts[i] for steps[i] steps, or until the walk leaves the rows of arcs.indptr.
 
-    Walk i has done firsts[i] steps before. Writes where it is, the last arc it took (−1 for none), and the steps that
-    are left; where a node has no neighbours the walk ends at −1.
+    Walk i has done firsts[i] steps before. Writes its position, the last arc it took (−1 for none), and the remaining
+    steps; at a node without neighbours the walk ends at −1.
     """
     indptr, indices, thresholds, aliases = arcs
     for i in range(len(starts)):
@@ -91,9 +91,10 @@ def _walk(start, first_step, steps, key, indptr, indices, thresholds, aliases):
 def absorb(nodes, numbers, counts, key, own, others, moved, made, targets, lookup, negatives, learning_rate, stop):
     """Move each of nodes by its iterations over targets that were drawn before, and negatives drawn here.
 
-    Reads own[nodes] and rows of others, and writes moved, (len(nodes), m), and into made the update pairs of each node.
-    targets is (iterations, targets of one); one that is negative or the node itself is dropped with its negatives. A
-    negative u is the row lookup[u]. Ends early, with nothing of use written, once stop[0] is not 0.
+    Reads own[nodes] and rows of others; writes the new vectors to moved, (len(nodes), m), and the update pairs of each
+    node to made. targets is (iterations, targets per iteration); a target that is negative or the node itself is
+    dropped with its negatives. A negative u is the row lookup[u]. Stops early, with useless output, once stop[0] is
+    not 0.
     """
     width = targets.shape[1]
     size = width * (1 + negatives) + AHEAD + 2 * BLOCK

@@ -1,4 +1,4 @@
-"""How tables lie in memory: rows are padded with zeros to whole vector registers, and begin on cache lines."""
+"""The memory layout of tables: rows are padded to whole vector registers, and aligned to cache lines."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import numpy.typing as npt
 Table = npt.NDArray[np.float32]
 
 LANES = 16
-"""Floats that a kernel takes at a time; partial sums of a dot product."""
+"""Floats that a kernel processes at a time, and partial sums of a dot product; larger pads rows more."""
 
 _CACHE_LINE = 64
 
 
 def pad(dimensions: int) -> int:
-    """The number of columns of a table for vectors of this length."""
+    """Return the number of columns of a table for vectors of this length."""
     return -(-dimensions // LANES) * LANES
 
 
 def allocate(rows: int, dimensions: int) -> Table:
-    """A table of zeros."""
+    """Return a table of zeros."""
     width = pad(dimensions)
     room = np.zeros(rows * width + _CACHE_LINE // 4, dtype=np.float32)
     first = -room.ctypes.data % _CACHE_LINE // 4

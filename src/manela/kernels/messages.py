@@ -1,9 +1,9 @@
-"""Rounds by messages on processors, compiled by Numba: `advance` moves some nodes through one round.
+"""Rounds with messages on processors, compiled by Numba: `advance` moves some nodes through one round.
 
-The definition is `reference`; read that first. What other agents show of themselves is read from one stacked table:
-row h·n + w holds Φ(w) for h = 0 and the mean M^h(w) for h ≥ 1, in half precision where the processor can read it.
-Numba's cache looks at the changes of one file only: after a change of `draws`, `simd` or `tiles`, which are compiled
-into this one, the cached files must go.
+The definition is `reference`; read that first. What other nodes show is read from one stacked table: row h·n + w holds
+Φ(w) for h = 0 and the mean M^h(w) for h ≥ 1, in half precision if the processor can read it.
+Numba's cache notices changes in this file only: after a change of `draws`, `simd` or `tiles`, which are compiled into
+this one, delete the cached files.
 """
 
 # mypy: ignore-errors
@@ -51,14 +51,14 @@ def advance(
     """Move each of nodes by its iterations of this round, in place.
 
     Reads and writes own[nodes], (n, m) with m a multiple of 16, and reads what others show, (s·n, m). `counts` are the
-    iterations of each node, at least 1, largest first. Targets of node v are drawn by numbers[v], or by v itself where
-    numbers is None. `hops` is how many hops away each target of an iteration is,
-    less one. Iteration j moves away from the first `amount` rows of negatives[j mod blocks], (blocks, rows, m);
-    transposed, (blocks, m, columns), is the same with columns padded to a multiple of 16.
+    iterations of each node, at least 1, largest first. The draws of node v are seeded by numbers[v], or by v if numbers
+    is None. Target j of an iteration is hops[j] + 1 hops away. Iteration j moves away from the first `amount` rows of
+    negatives[j mod blocks], (blocks, rows, m); transposed, (blocks, m, columns), is the same with columns padded to a
+    multiple of 16.
 
-    `returns` is the part of a neighbour's mean that is the node's own, for each arc; None where that is scales[0] of
-    the neighbour. scales[h − 1] is what sums for M^h are multiplied by, for each node. Writes into made the update
-    pairs of each node. Ends early, with some nodes moved and some not, once stop[0] is not 0.
+    `returns` is the node's own share in a neighbour's mean, for each arc; None if that is scales[0] of the neighbour.
+    scales[h − 1] are the factors of the sums for M^h, for each node. Writes the update pairs of each node to made.
+    Stops early, with some nodes moved and others not, once stop[0] is not 0.
     """
     indptr, indices, thresholds, aliases = arcs
     n, m, targets = len(own), own.shape[1], len(hops)
@@ -120,7 +120,7 @@ def draw_tile(
     nodes, numbers, counts, tile, iteration, n, shown, indptr, indices, thresholds, aliases, returns, scales, hops, key,
     chosen, rows, shares, used,
 ):  # fmt: skip
-    """Draw the targets of one iteration for each node of a tile, and fetch what they show."""
+    """Draw the targets of one iteration for each node of a tile, and prefetch their rows."""
     for i in range(TILE):
         used[i] = 0
         if tile + i < len(nodes) and iteration < counts[tile + i]:
@@ -137,9 +137,9 @@ def draw_tile(
 def draw(
     node, key, n, shown, indptr, indices, thresholds, aliases, returns, scales, hops, chosen, rows, shares
 ):  # fmt: skip
-    """Write the rows of the targets behind that of the node itself, and the share of each row that is the node's own.
+    """Write the row of the node and then those of its targets, and the node's own share in each row.
 
-    Returns how many there are. The places behind them hold the node's own row.
+    Returns the number of targets. The remaining places are filled with the node's own row.
     """
     first = indptr[node]
     degree = np.uint64(indptr[node + 1] - first)
@@ -168,7 +168,7 @@ def draw(
 
 @njit(nogil=True)
 def read_own_share(returns, scales, arc, other):
-    """The part of the mean of `other`, to which an arc leads, that is the asker's own."""
+    """Return the share of the reading node in the mean of `other`, to which an arc leads."""
     if returns is None:
         return np.float32(scales[0, other])
     return returns[arc]
@@ -176,7 +176,7 @@ def read_own_share(returns, scales, arc, other):
 
 @njit(nogil=True)
 def drop(n, scales, hops, rows, shares):
-    """Close the gaps of targets that are the node itself or lead nowhere; returns what is left."""
+    """Remove targets that are mostly the node itself or lead nowhere; return the number that is left."""
     used = 0
     for j in range(len(hops)):
         kept = shares[1 + j] <= MOST_OWN
@@ -191,7 +191,7 @@ def drop(n, scales, hops, rows, shares):
 
 @njit(nogil=True)
 def choose(first, degree, drawn, thresholds, aliases):
-    """The arc that a draw takes of `degree` arcs from `first` on, by alias tables where arcs have weights."""
+    """Return the arc that a draw selects from `degree` arcs from `first` on, with alias tables if arcs have weights."""
     arc = first + np.int64(scale_to(drawn, degree))
     if thresholds is not None:
         rest = drawn * degree
@@ -229,7 +229,7 @@ def add_shown(shown, table, first, last):
 def average(source, offset, arcs, weights, scales, nodes, target, place, first, last):
     """target[place + v] ← scales[v]·Σ weights·source[offset + u] over the neighbours u of v.
 
-    For v = first … last − 1; or where nodes are given, for those at these places.
+    For v = first … last − 1, or for nodes[first … last − 1] if nodes are given.
     """
     indptr, indices, _, _ = arcs
     for i in range(first, last):
@@ -248,10 +248,10 @@ def copy(source, target):
 
 @njit(cache=True, nogil=True)
 def find_own_shares(indptr, indices, weights, scales, directed, shares, first, last):
-    """Write for each arc from v = first … last − 1 to w the part of w's mean that is v's own.
+    """Write for each arc from v = first … last − 1 to w the share of v in the mean of w.
 
-    That is the weight of the arc back times scales[w]; 0 where there is none, and 1 where w has no neighbours. The
-    neighbours of a node are in order.
+    It is the weight of the reverse arc times scales[w]; 0 if there is none, and 1 if w has no neighbours. The
+    neighbours of each node must be sorted.
     """
     for node in range(first, last):
         for arc in range(indptr[node], indptr[node + 1]):
@@ -269,7 +269,7 @@ def find_own_shares(indptr, indices, weights, scales, directed, shares, first, l
 
 @njit(nogil=True)
 def find_arc(indptr, indices, source, target):
-    """The arc from source to target, −1 if there is none."""
+    """Return the arc from source to target, or −1 if there is none."""
     low, end = indptr[source], indptr[source + 1]
     high = end
     while low < high:

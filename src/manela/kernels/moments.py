@@ -1,8 +1,8 @@
-"""Moments: how many vectors there are, their sum and the sum of their outer products, the same bits in any order.
+"""Moments: the number of vectors, their sum and the sum of their outer products, with the same bits in any order.
 
-Vectors are rounded to fixed point, so that every sum is one of whole numbers and exact: whoever adds them, in whatever
-order and number of parts, gets the same. The Cholesky factor and the draws take one operation at a time, each of them
-rounded as IEEE 754 says, and no library decides their order.
+Vectors are rounded to fixed point, so that every sum is a sum of integers and exact: the order and the number of parts
+do not matter. The Cholesky factor and the draws are computed one IEEE 754 operation at a time, in an order that no
+library decides.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from manela.randomness import derive
 Sums = npt.NDArray[np.int64]
 
 UNIT = 2.0**-16
-"""What the last digit stands for: a larger one blurs the small vectors of a start."""
+"""The fixed-point unit; a larger one blurs the small vectors at the start of a run."""
 LARGEST = 8.0
-"""Coordinates are held within ±LARGEST; with a larger one, sums over many nodes would not fit into 64 bits."""
+"""Coordinates are clipped to ±LARGEST; with a larger one, sums over many nodes would not fit into 64 bits."""
 _EXACT = 2**53
-"""Whole numbers up to this are exact in double precision."""
+"""Integers up to this are exact in double precision."""
 STEP = int(_EXACT / (LARGEST / UNIT) ** 2)
-"""Vectors whose products are added in double precision, exactly."""
+"""Most vectors whose products can be added exactly in double precision."""
 LEAST_VARIANCE = 1e-12
-"""Of a direction in which vectors differ; a smaller one counts as none."""
+"""A direction with a smaller variance counts as one without variance; larger ignores more directions."""
 
 
 class Moments(NamedTuple):
@@ -44,19 +44,19 @@ class Moments(NamedTuple):
 
 
 def measure(vectors: npt.NDArray[np.floating]) -> Moments:
-    """The moments of some vectors, shape (n, m)."""
+    """Return the moments of vectors, shape (n, m)."""
     m = vectors.shape[1]
     total, products = np.zeros(m, np.int64), np.zeros((m, m), np.int64)
     for first in range(0, len(vectors), STEP):
         part = np.rint(np.clip(vectors[first : first + STEP].astype(np.float64), -LARGEST, LARGEST) / UNIT)
         total += part.sum(axis=0).astype(np.int64)
-        # every partial sum is a whole number below 2^53, so it does not matter how BLAS adds
+        # every partial sum is an integer below 2^53, so the order in which BLAS adds does not matter
         products += (part.T @ part).astype(np.int64)
     return Moments(len(vectors), total, products)
 
 
 def estimate(vectors: npt.NDArray[np.float32]) -> Moments:
-    """About the moments of some vectors: in single precision, several times as fast, with other bits elsewhere."""
+    """Estimate the moments in single precision: several times faster, but the bits depend on the machine."""
     held = np.clip(vectors, -LARGEST, LARGEST)
     products = (held.T @ held).astype(np.float64)
     total = held.sum(axis=0, dtype=np.float64)
@@ -64,7 +64,7 @@ def estimate(vectors: npt.NDArray[np.float32]) -> Moments:
 
 
 def add(parts: list[Moments]) -> Moments:
-    """The moments of all vectors of some parts."""
+    """Return the moments of all vectors, from those of parts."""
     return Moments(
         sum(part.size for part in parts),
         np.sum([part.total for part in parts], axis=0),
@@ -73,13 +73,13 @@ def add(parts: list[Moments]) -> Moments:
 
 
 def center(moments: Moments) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """The mean, in units of UNIT, and the covariance, in units of UNIT²."""
+    """Return the mean, in units of UNIT, and the covariance, in units of UNIT²."""
     mean = moments.total.astype(np.float64) / moments.size
     return mean, moments.products.astype(np.float64) / moments.size - mean[:, None] * mean[None, :]
 
 
 def factor(moments: Moments) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """The mean μ, and the lower triangle L with L·Lᵀ the covariance (Cholesky); directions without variance are 0."""
+    """Return the mean μ, and the Cholesky factor L of the covariance L·Lᵀ; directions without variance are 0."""
     mean, left = center(moments)
     lower = np.zeros_like(left)
     for k in range(len(left)):
@@ -90,10 +90,10 @@ def factor(moments: Moments) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.fl
 
 
 def draw(moments: Moments, keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:
-    """A vector for each key, from the normal distribution with these moments, shape (len(keys), m).
+    """Draw a vector for each key from the normal distribution with these moments, shape (len(keys), m).
 
-    A standard normal number is how many of 64 random bits are set, less 32, over 4; sums of them are normal to more
-    digits than are needed, and whole numbers are the same on every machine.
+    A standard normal number is (the number of ones in 64 random bits − 32)/4. Sums of such numbers are close enough to
+    normal, and integers are the same on every machine.
     """
     mean, lower = factor(moments)
     vectors = np.tile(mean, (len(keys), 1))

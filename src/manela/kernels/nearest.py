@@ -1,4 +1,4 @@
-"""Keeping the best of many scores, compiled by Numba."""
+"""Keeps the best of many scores, compiled by Numba."""
 
 # mypy: ignore-errors
 
@@ -6,24 +6,24 @@ import numpy as np
 from numba import njit
 
 _STEP = 64
-"""Scores that are looked at together; most hold none that is good enough, and are left at once."""
+"""Scores that are checked together; most groups have none that is good enough, and are skipped."""
 
 
 @njit(cache=True, nogil=True)
 def keep_best(scores, count, first, best, rows):
-    """Take the scores of some candidates into the best that each query has.
+    """Merge the scores of some candidates into the best scores of each query.
 
     Parameters
     ----------
     scores : array of float32, shape (queries, candidates)
     count : int
-        How many of the candidates there are.
+        Number of candidates, which may be fewer than columns.
     first : int
         The row of the first candidate.
     best : array of float32, shape (queries, k)
-        The best scores so far, largest first; written to. Of equal ones, that of the smaller row comes first.
+        The best scores so far, largest first; updated. Of equal scores, that of the smaller row comes first.
     rows : array of int64, shape (queries, k)
-        Their rows; written to.
+        Their rows; updated.
     """
     last = best.shape[1] - 1
     for query in range(len(scores)):
@@ -49,7 +49,7 @@ def keep_best(scores, count, first, best, rows):
 
 @njit(cache=True, nogil=True)
 def normalise(vectors, out):
-    """Write the rows of a table divided by their norms; rows of zero stay so."""
+    """Write the rows of a table divided by their norms; zero rows stay zero."""
     for row in range(len(vectors)):
         total = np.float32(0.0)
         for column in range(vectors.shape[1]):

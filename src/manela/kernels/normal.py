@@ -13,7 +13,7 @@ from manela.kernels.draws import derive
 
 @njit(cache=True, nogil=True)
 def factor(covariance, least, lower):
-    """lower ← the Cholesky factor of covariance, (m, m), which is used up; directions of variance ≤ least are 0."""
+    """lower ← the Cholesky factor of covariance, (m, m), which is overwritten; columns of variance ≤ least stay 0."""
     m = len(covariance)
     for k in range(m):
         if covariance[k, k] > least:
@@ -43,7 +43,7 @@ def draw(mean, columns, keys, vectors):
 
 @njit(nogil=True)
 def count_ones(word):
-    """How many bits of a 64-bit word are set."""
+    """Return the number of bits that are set in a 64-bit word."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)

@@ -1,4 +1,4 @@
-"""Reading pairs of whole numbers from the bytes of a text file, compiled by Numba."""
+"""Parses pairs of integers from the bytes of a text file, compiled by Numba."""
 
 # mypy: ignore-errors
 
@@ -11,7 +11,7 @@ _MOST_DIGITS = 18
 
 @njit(cache=True, nogil=True)
 def count_lines(data, first, last):
-    """How many lines end in data[first:last]."""
+    """Return the number of line ends in data[first:last]."""
     lines = 0
     for at in range(first, last):
         lines += data[at] == _NEWLINE
@@ -20,10 +20,10 @@ def count_lines(data, first, last):
 
 @njit(cache=True, nogil=True)
 def parse_pairs(data, first, last, separator, sources, targets):
-    """Read the lines of data[first:last], each of which is two whole numbers, a comment, or empty.
+    """Parse the lines of data[first:last], each of which is two integers, a comment, or empty.
 
-    `separator` is a byte, or 0 for white space. Returns how many pairs there are; −1 if a line is anything else, or if
-    a number is not written as it would be printed (007 is not).
+    `separator` is a byte, or 0 for white space. Returns the number of pairs; −1 if a line is anything else, or if a
+    number is not in its canonical form (such as 007).
     """
     at, pairs = first, 0
     while at < last:
@@ -87,9 +87,9 @@ def translate(values, least, codes, out):
 
 @njit(cache=True, nogil=True)
 def collect(values, keys, count):
-    """Put all values into a table of keys, −1 where there is none, of which at most half are used.
+    """Insert all values into a hash table of keys, of which at most half are used; empty slots are −1.
 
-    Returns the table, which may be a larger one, and how many keys there are; `count` is how many there were.
+    Returns the table, which may be a larger one, and the new number of keys; `count` is the number before.
     """
     mask = np.uint64(len(keys) - 1)
     for value in values:
@@ -114,7 +114,7 @@ def collect(values, keys, count):
 
 @njit(cache=True, nogil=True)
 def look_up(values, keys, codes, out):
-    """out[i] ← the code in the place of values[i] in a table of keys."""
+    """out[i] ← codes[slot of values[i] in the hash table of keys]."""
     mask = np.uint64(len(keys) - 1)
     for place in range(len(values)):
         value = values[place]

@@ -1,4 +1,4 @@
-"""What a host does to the rows that a peer shows, compiled by Numba: one pass over them, while they are in cache."""
+"""Checks and clips the rows that a host receives from a peer in one pass, compiled by Numba."""
 
 # mypy: ignore-errors
 
@@ -6,15 +6,15 @@ import numpy as np
 from numba import njit
 
 _QUICK = {"reassoc", "contract"}
-"""Sums may be taken in any order; what is not finite must still be seen."""
+"""Fast-math flags: sums may be reordered, but NaN and infinity must be preserved."""
 
 
 @njit(cache=True, nogil=True, fastmath=_QUICK)
 def clip_rows(rows, limits, before, lengths, moves):
-    """Make rows, (k, parts, m), no longer than limits, (parts,), in place.
+    """Clip the norms of rows, (k, parts, m), to limits, (parts,), in place.
 
-    Writes into lengths, (k, parts), how long they were, and into moves, (k,), how far the first part of each row is
-    from before, (k, m), over the length of that; −1 where that is nothing.
+    Writes the norms before clipping to lengths, (k, parts). Writes to moves, (k,), the distance of the first part of
+    each row from before, (k, m), divided by the norm of before; −1 if that is 0.
     """
     m = rows.shape[2]
     for i in range(len(rows)):

@@ -1,22 +1,22 @@
 """The rounds in plain NumPy: the definition that every engine is tested against.
 
-There are two editions. In both, a round t reads the vectors Φ_t as they stood when it began, and each node v alone
-moves its own vector, by its own iterations:
+There are two variants. In both, round t reads the vectors Φ_t from its start, and each node v moves only its own
+vector, by its own iterations:
 
     x ← Φ_t(v)
     for each of its iterations:
         x ← x + α_t · ( Σ targets (1 − σ(x·u))·u − Σ negatives σ(x·u)·u )
     Φ_{t+1}(v) ← x
 
-By walks (`advance`), the paper's edition: a target is Φ_t of the end of a walk of 1, 2, … s steps, without those that
-end at v, and each target has κ negatives of its own, Φ_t of uniformly drawn nodes. Keys: round → node → iteration.
-Target j of an iteration has draw number j·(1 + κ), which is the key of its walk, and its negatives have the κ numbers
-behind; step h of a walk is draw h under the walk's key.
+With walks (`advance`), as in the paper: a target is Φ_t of the end of a walk of 1, 2, … s steps, unless the walk ends
+at v, and each target has κ negatives of its own, Φ_t of uniformly drawn nodes. Keys: round → node → iteration.
+Target j of an iteration has draw number j·(1 + κ), which is the key of its walk, and its negatives have the next κ
+numbers; step h of a walk is draw h under the walk's key.
 
-By messages (`advance_by_messages`): a target is what a direct neighbour w shows, Φ_t(w) for one hop and the mean
-M^(h−1)(w) over what w's own neighbours show for h hops, and all nodes move away from the same negatives, κ for each
-target of a whole iteration. What is shown is rounded to half precision. Keys of targets: round → node → iteration →
-number of the target. Keys of negatives: round → block → number, where iteration j takes block j mod `BLOCKS`.
+With messages (`advance_by_messages`): a target is what a direct neighbour w shows, Φ_t(w) for one hop and the mean
+M^(h−1)(w) over what w's own neighbours show for h hops. All nodes move away from the same negatives, κ for each target
+of a full iteration. What is shown is rounded to half precision. Keys of targets: round → node → iteration → number of
+the target. Keys of negatives: round → block → number, where iteration j takes block j mod `BLOCKS`.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from manela.randomness import VECTORS, derive, draw_vectors, scale_to
 Floats = npt.NDArray[np.floating]
 
 BLOCKS = 32
-"""Blocks of common negatives in a round; more make a larger table, and matter to nodes with as many iterations only."""
+"""Blocks of common negatives in a round; more take more memory, and affect only nodes with as many iterations."""
 MOST_OWN = 1.0 - 1.0 / 64.0
-"""A neighbour's mean of which more than this is the asker's own is dropped: what is left of it is mostly rounding."""
+"""A mean is dropped if the reading node's share in it is larger than this, as the rest is mostly rounding error."""
 SWEEPS = 4
-"""Sweeps of a start by neighbours, of which the last two are added; more look further, and lose what is near."""
+"""Sweeps of a start by neighbours, of which the last two are added; more reach further and blur what is near."""
 FILTER = (1.0634833707413236, -0.5157886107817927, 0.06381229835547651, -0.005290223937980572)
-"""Coefficients of the Chebyshev polynomials of exp(−θ·Z), θ = 0.5; the next ones are below 4e-4 and change nothing."""
+"""Chebyshev coefficients of exp(−θ·Z), θ = 0.5; the next ones are below 4e-4 and change nothing."""
 MIDDLE = 0.2
 """μ, the eigenvalue of the Laplacian in the middle of the filter; a larger one lets sharper differences through."""
 SCALE, POWER = 2.0, 0.2
-"""Rows end with norms proportional to degree^POWER, SCALE on average; larger ones overfit a classifier with C = 1."""
+"""Final norms are proportional to degree^POWER, with mean SCALE; a larger scale overfits a classifier with C = 1."""
 
 
 def advance(
@@ -57,11 +57,11 @@ def advance(
     negatives: int,
     singly: bool = False,
 ) -> list[Floats]:
-    """The tables after one round, each (n, m): (Φ,), or with context vectors (Φ, Ψ).
+    """Return the tables after one round with walks, each (n, m): (Φ,), or with context vectors (Φ, Ψ).
 
-    `counts` are the iterations of each node in the round, `key` the round's. With two tables, each moves against the
-    other and by the same draws. `singly` is the paper's strict order: each single update is applied before the next is
-    computed. No engine has it; on BlogCatalog both orders learn vectors that are as good.
+    `counts` are the iterations of each node in the round, and `key` is the key of the round. With two tables, each
+    moves against the other with the same draws. `singly` is the strict order of the paper: each update is applied
+    before the next is computed. No engine uses it; on BlogCatalog both orders learn equally good vectors.
     """
     moved = [table.copy() for table in tables]
     for node in np.flatnonzero(counts):
@@ -80,7 +80,7 @@ def advance(
 
 
 def draw(node: int, key: int, arcs: Arcs, walks: Sequence[int], negatives: int) -> tuple[Integers, Floats]:
-    """The rows of one iteration, each target before its negatives, and their labels: 1 for a target, else 0."""
+    """Return the rows of one iteration, each target before its negatives, and their labels: 1 for a target, else 0."""
     rows: list[int] = []
     steps_of_targets = [hop + 1 for hop, count in enumerate(walks) for _ in range(count)]
     for target, steps in enumerate(steps_of_targets):
@@ -98,7 +98,7 @@ NOWHERE = -1
 
 
 def walk(node: int, key: int, steps: int, arcs: Arcs) -> int:
-    """Where a walk ends, NOWHERE if it met a node without neighbours."""
+    """Return the node where a walk ends, or NOWHERE if it met a node without neighbours."""
     for step in range(steps):
         first, last = int(arcs.indptr[node]), int(arcs.indptr[node + 1])
         if first == last:
@@ -108,7 +108,7 @@ def walk(node: int, key: int, steps: int, arcs: Arcs) -> int:
 
 
 def choose(first: int, last: int, drawn: int, arcs: Arcs) -> int:
-    """The arc that a draw takes of those from `first` up to `last`, uniformly or by weight."""
+    """Return the arc that a draw selects from `first` … `last` − 1, uniformly or by weight."""
     place, rest = divmod(drawn * (last - first), 2**64)
     if arcs.thresholds is not None and arcs.aliases is not None and rest >> 32 >= arcs.thresholds[first + place]:
         place = int(arcs.aliases[first + place])
@@ -125,10 +125,10 @@ def advance_by_messages(
     targets_by_hop: Sequence[int],
     negatives: Sequence[Floats],
 ) -> list[Floats]:
-    """The tables after one round by messages, each (n, m): (Φ,), or with context vectors (Φ, Ψ).
+    """Return the tables after one round with messages, each (n, m): (Φ,), or with context vectors (Φ, Ψ).
 
-    `weights` are those of the arcs, None where all are the same; negatives[k], (blocks, κ·targets, m), is what rows of
-    tables[k] move away from: `draw_negatives` of the other table with context vectors, and of the same one without.
+    `weights` are the weights of the arcs, None if all are equal. Vectors in tables[k] move away from negatives[k],
+    (blocks, κ·targets, m): `draw_negatives` of the other table with context vectors, and of the same one without.
     """
     moved = [table.copy() for table in tables]
     scales = find_scales(arcs, weights, len(targets_by_hop))
@@ -148,7 +148,7 @@ def advance_by_messages(
 
 
 def show(table: Floats, arcs: Arcs, weights: Floats | None, scales: Sequence[Floats]) -> list[Floats]:
-    """What agents show of themselves: [Φ, M¹, M², …], each (n, m) and rounded to half precision."""
+    """Return what nodes show: [Φ, M¹, M², …], each (n, m) and rounded to half precision."""
     shown = [_halve(table)]
     for scale in scales:
         shown.append(_halve(average(shown[-1], arcs, weights, scale)))
@@ -160,7 +160,7 @@ def _halve(table: Floats) -> Floats:
 
 
 def average(table: Floats, arcs: Arcs, weights: Floats | None, scale: Floats) -> Floats:
-    """scale[v]·Σ weight·table[u] over the neighbours u of each node v."""
+    """Return scale[v]·Σ weight·table[u] over the neighbours u of each node v."""
     means = np.zeros_like(table)
     for node, (first, last) in enumerate(pairwise(arcs.indptr)):
         rows = table[arcs.indices[first:last]]
@@ -169,9 +169,9 @@ def average(table: Floats, arcs: Arcs, weights: Floats | None, scale: Floats) ->
 
 
 def find_scales(arcs: Arcs, weights: Floats | None, hops: int) -> list[npt.NDArray[np.float64]]:
-    """For h = 1 … hops − 1, what a node's sum is multiplied by to be the mean M^h; 0 where no walk has h steps.
+    """Return for h = 1 … hops − 1 the factors that turn sums into the means M^h; 0 if no walk has h steps.
 
-    A node of a directed network may have no way on; its means are zero, and count for nothing in those of others.
+    A node of a directed network may have no outgoing arcs; its means are zero, and do not count in those of others.
     """
     n = len(arcs.indptr) - 1
     scales, reaches = [], np.ones(n, dtype=bool)
@@ -183,7 +183,7 @@ def find_scales(arcs: Arcs, weights: Floats | None, hops: int) -> list[npt.NDArr
 
 
 def find_own_shares(arcs: Arcs, weights: Floats | None, scales: Sequence[Floats]) -> npt.NDArray[np.float64]:
-    """For each arc from v to w, the part of M¹(w) that is v's own; 1 where w has no neighbours."""
+    """Return for each arc from v to w the share of v in M¹(w); 1 if w has no neighbours."""
     shares = np.zeros(len(arcs.indices))
     if not scales:
         return shares
@@ -207,7 +207,7 @@ def draw_targets(
     own_shares: Floats,
     scales: Sequence[Floats],
 ) -> Floats:
-    """The targets of one iteration, a row each, without those that are dropped."""
+    """Return the targets of one iteration, one row each, without dropped ones."""
     rows = []
     first, last = int(arcs.indptr[node]), int(arcs.indptr[node + 1])
     hops = [hop for hop, count in enumerate(targets_by_hop) for _ in range(count)]
@@ -222,10 +222,10 @@ def draw_targets(
 
 
 def draw_negatives(table: Floats, key: int, blocks: int, amount: int, source: str) -> Floats:
-    """The common negatives of a round, (blocks, amount, m), of a table that is shown; `key` is the round's for these.
+    """Return the common negatives of a round, (blocks, amount, m); `key` is the round's key for negatives.
 
-    Rows of uniformly drawn nodes ("nodes"), or draws from the normal distribution with the table's mean and covariance
-    ("moments").
+    They are shown vectors of uniformly drawn nodes ("nodes"), or draws from the normal distribution with the mean and
+    covariance of the shown table ("moments").
     """
     shown = _halve(table)
     keys = derive(derive(key, np.arange(blocks))[:, None], np.arange(amount))
@@ -238,11 +238,11 @@ def draw_negatives(table: Floats, key: int, blocks: int, amount: int, source: st
 def start_by_neighbours(
     arcs: Arcs, weights: Floats | None, seed: int, dimensions: int, size: float
 ) -> npt.NDArray[np.float64]:
-    """Φ_0, (n, m), by sweeps in which each node takes the mean of its neighbours; rows of norm `size`.
+    """Return Φ_0, (n, m), with norm `size`, by sweeps in which each node takes the mean of its neighbours.
 
-    The sweeps begin with random rows. After each, rows are made of norm 1, their mean over all nodes that have
-    neighbours is taken away, and they are made of norm 1 again; neighbours see them in half precision. Of the last
-    two sweeps the sum is taken. Nodes without neighbours keep their random rows.
+    The sweeps begin with random vectors. After each, vectors are scaled to norm 1, their mean over all nodes that have
+    neighbours is subtracted, and they are scaled to norm 1 again; neighbours see them in half precision. The result is
+    the sum of the last two sweeps. Nodes without neighbours keep their random vectors.
     """
     n = len(arcs.indptr) - 1
     random = np.zeros((n, dimensions), np.float32)
@@ -266,11 +266,11 @@ def _normalise(rows: Floats) -> Floats:
 
 
 def smooth(table: Floats, arcs: Arcs, weights: Floats | None) -> Floats:
-    """Pass vectors, (n, m), through a filter of the network, and scale their rows by degree.
+    """Return the vectors, (n, m), filtered over the network and scaled by degree.
 
-    With loops of each node's mean weight, L = I − D⁻¹A is the Laplacian and Z = ½(L − μI)² − I. The filter is
-    A·(exp(−θ·Z) − I), a band-pass (ProNE's, without its final SVD); the exponential is a sum of Chebyshev polynomials
-    T_i(Z). It takes sums over neighbours only. Nodes without neighbours keep their vectors.
+    With a loop of its mean weight at each node, L = I − D⁻¹A is the Laplacian and Z = ½(L − μI)² − I. The filter is
+    A·(exp(−θ·Z) − I), a band-pass (that of ProNE, without its final SVD); the exponential is a sum of Chebyshev
+    polynomials T_i(Z). It needs only sums over neighbours. Nodes without neighbours keep their vectors.
     """
     n = len(arcs.indptr) - 1
     degrees = np.diff(arcs.indptr)
@@ -295,10 +295,10 @@ def smooth(table: Floats, arcs: Arcs, weights: Floats | None) -> Floats:
 
 
 def build_aliases(indptr: Integers, weights: Floats) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32]]:
-    """Thresholds and aliases by which a step takes an arc with probability proportional to its weight.
+    """Return thresholds and aliases with which a step takes an arc with probability proportional to its weight.
 
-    Walker's method: of d arcs one is drawn uniformly and kept if a draw of 32 bits is below its threshold; otherwise
-    its alias is taken, counted from the node's first arc.
+    This is Walker's alias method: one of d arcs is drawn uniformly and kept if a draw of 32 bits is below its
+    threshold; otherwise its alias is taken, counted from the node's first arc.
     """
     thresholds, aliases = np.empty(len(weights), np.uint32), np.empty(len(weights), np.int32)
     for first, last in pairwise(indptr):
@@ -322,5 +322,5 @@ def build_aliases(indptr: Integers, weights: Floats) -> tuple[npt.NDArray[np.uin
 
 
 def sigmoid(z: Floats) -> Floats:
-    """σ(z) = 1/(1 + e^−z), z held within ±30."""
+    """Return σ(z) = 1/(1 + e^−z), with z clipped to ±30."""
     return 1.0 / (1.0 + np.exp(-np.clip(z, -30.0, 30.0)))

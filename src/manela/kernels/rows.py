@@ -1,6 +1,6 @@
-"""Rows of a table on processors, compiled by Numba: their norms, their sums in fixed point, their scaling.
+"""Sums, centring and scaling of the rows of a table on processors, compiled by Numba.
 
-Sums over rows are of whole numbers, as in `moments`: any number of threads, in any order, gets the same.
+Rows are summed as integers (fixed point), as in `moments`: any number of threads, in any order, gets the same result.
 """
 
 # mypy: ignore-errors
@@ -13,7 +13,7 @@ from manela.kernels.moments import LARGEST, UNIT
 
 @njit(cache=True, nogil=True)
 def add_up(table, scales, first, last, totals):
-    """Add the rows v = first … last − 1 with scales[v] > 0 to totals, in units of UNIT; returns Σ squares in UNIT²."""
+    """Add rows v = first … last − 1 with scales[v] > 0 to totals, in units of UNIT; return Σ squares in UNIT²."""
     squares = np.int64(0)
     for row in range(first, last):
         if scales[row] > 0.0:
@@ -27,7 +27,7 @@ def add_up(table, scales, first, last, totals):
 
 @njit(cache=True, nogil=True)
 def center(table, scales, mean, first, last):
-    """Take the mean, (m,), from the rows v = first … last − 1 with scales[v] > 0."""
+    """Subtract the mean, (m,), from the rows v = first … last − 1 with scales[v] > 0."""
     for row in range(first, last):
         if scales[row] > 0.0:
             for k in range(table.shape[1]):
@@ -36,13 +36,13 @@ def center(table, scales, mean, first, last):
 
 @njit(cache=True, nogil=True)
 def resize(table, sizes, first, last):
-    """Give the rows v = first … last − 1 the norm sizes[v]; a row of zeros stays, and one whose size is 0."""
+    """Scale rows v = first … last − 1 to norm sizes[v]; zero rows, and rows with sizes[v] = 0, are unchanged."""
     for row in range(first, last):
         if sizes[row] > 0.0:
             squares = 0.0
             for k in range(table.shape[1]):
                 squares += np.float64(table[row, k]) * np.float64(table[row, k])
             if squares > 0.0:
-                factor = sizes[row] / np.sqrt(squares)  # of a very short row, more than a float32 holds
+                factor = sizes[row] / np.sqrt(squares)  # for a tiny row this exceeds float32
                 for k in range(table.shape[1]):
                     table[row, k] = np.float32(np.float64(table[row, k]) * factor)

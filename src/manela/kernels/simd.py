@@ -1,9 +1,9 @@
 """Vector instructions for the Numba kernels, written as LLVM IR.
 
-Numba's own loops over a gathered row vectorise only when LLVM can prove that nothing aliases, and then in an order of
+Numba vectorises a loop over a gathered row only if LLVM can prove that nothing aliases, and then in an order of
 additions that depends on the processor. Here the order is fixed: a dot product is `LANES` partial sums that are folded
-in halves and then pairwise, and every multiply-add is fused. The bits are therefore the same on every processor, and
-whether rows are taken four or eight at a time.
+in halves and then pairwise, and every multiply-add is fused. So the bits are the same on every processor, whether rows
+are processed four or eight at a time.
 """
 
 # mypy: ignore-errors
@@ -28,7 +28,7 @@ _EIGHT = ir.VectorType(_FLOAT, BLOCK)
 
 
 def has_wide_registers():
-    """Whether this processor has 32 registers of 16 floats, so that eight rows fit at once."""
+    """Whether this processor has 32 registers of 16 floats (AVX-512), so that eight rows fit at once."""
     return bool(llvmlite.binding.get_host_cpu_features().get("avx512f"))
 
 
@@ -37,7 +37,7 @@ _ROWS_AT_ONCE = BLOCK if has_wide_registers() else 4
 
 @intrinsic
 def scale_to(typing_context, draw, size):
-    """The high half of the 128-bit product: a draw of 64 bits scaled to 0 … size - 1."""
+    """Return the high half of the 128-bit product: a draw of 64 bits scaled to 0 … size - 1."""
 
     def generate(context, builder, signature, arguments):
         wide = ir.IntType(128)
@@ -49,7 +49,7 @@ def scale_to(typing_context, draw, size):
 
 @intrinsic
 def prefetch_row(typing_context, table, row):
-    """Ask for the cache lines of table[row], whose length is a multiple of `LANES`, without waiting for them."""
+    """Prefetch the cache lines of table[row], whose length is a multiple of `LANES`."""
 
     def generate(context, builder, signature, arguments):
         base, stride = _table(context, builder, signature.args[0], arguments[0])
@@ -63,7 +63,7 @@ def prefetch_row(typing_context, table, row):
 
 @intrinsic
 def prefetch_item(typing_context, array, place):
-    """Ask for the cache line of array[place] without waiting for it."""
+    """Prefetch the cache line of array[place]."""
 
     def generate(context, builder, signature, arguments):
         data = get_data(context, builder, signature.args[0], arguments[0])
@@ -77,8 +77,8 @@ def prefetch_item(typing_context, array, place):
 def absorb_block(typing_context, x, change, table, rows, labels, learning_rate, first, used):
     """change += learning_rate · Σ (labels_j − σ(x·u_j))·u_j over the rows u_j = table[rows[j]], j = first … first + 7.
 
-    Rows from `used` on count for nothing. Meanwhile the rows `AHEAD` places further on are fetched into the cache, so
-    `rows` holds valid rows up to first + AHEAD + 7.
+    Rows from `used` on are ignored. Meanwhile the rows `AHEAD` places further on are prefetched, so `rows` must hold
+    valid rows up to first + AHEAD + 7.
     """
     signature = types.void(x, change, table, rows, labels, types.float32, types.int64, types.int64)
     return signature, _generate_absorb(ahead=AHEAD)
@@ -86,7 +86,7 @@ def absorb_block(typing_context, x, change, table, rows, labels, learning_rate, 
 
 @intrinsic
 def exchange_block(typing_context, x, change, table, rows, labels, learning_rate, first, used):
-    """As `absorb_block`, and each row moves too: u_j += learning_rate · (labels_j − σ(x·u_j))·x, one after another."""
+    """Do `absorb_block`, and move each row too, in order: u_j += learning_rate · (labels_j − σ(x·u_j))·x."""
     signature = types.void(x, change, table, rows, labels, types.float32, types.int64, types.int64)
     return signature, _generate_absorb(ahead=0, both=True)
 
@@ -114,7 +114,7 @@ def _generate_absorb(ahead, both=False):
 
 
 def _dot(builder, x, starts, stride):
-    """The partial sums, `LANES` each, of x·u for the rows that begin at starts."""
+    """Return the partial sums, `LANES` each, of x·u for the rows u that begin at starts."""
     zeros = ir.Constant(_WIDE, [0.0] * LANES)
     sums = [cgutils.alloca_once(builder, _WIDE) for _ in starts]
     for total in sums:
@@ -127,7 +127,7 @@ def _dot(builder, x, starts, stride):
 
 
 def _rates(builder, learning_rate, left):
-    """The learning rate in the first `left` of eight places, zero behind them."""
+    """Return a vector of eight with the learning rate in the first `left` places, and zero in the others."""
     words = ir.VectorType(_WORD, BLOCK)
     places = ir.Constant(words, list(range(BLOCK)))
     counted = builder.icmp_signed("<", places, splat(builder, left, words))
@@ -135,7 +135,7 @@ def _rates(builder, learning_rate, left):
 
 
 def fold(builder, sums):
-    """One vector of `BLOCK` totals from partial sums: halves first, then neighbours, then pairs, then fours."""
+    """Fold partial sums into one vector of `BLOCK` totals: halves first, then neighbours, then pairs, then fours."""
     level = [
         builder.fadd(_shuffle(builder, s, s, range(BLOCK)), _shuffle(builder, s, s, range(BLOCK, 2 * BLOCK)))
         for s in sums
@@ -153,7 +153,7 @@ def fold(builder, sums):
 
 
 def sigmoid(builder, z):
-    """1/(1 + e^−z) of a vector of values, z held within ±30; a NaN stays one."""
+    """Return 1/(1 + e^−z) for a vector z clipped to ±30; NaN stays NaN."""
     count = z.type.count
 
     def constant(value):
@@ -161,7 +161,7 @@ def sigmoid(builder, z):
 
     for bound, relation in ((30.0, ">"), (-30.0, "<")):
         z = builder.select(builder.fcmp_ordered(relation, z, constant(bound)), constant(bound), z)
-    # e^-z = 2^k · e^r; adding 1.5 · 2^23 rounds to a whole number and leaves k in the low bits.
+    # e^-z = 2^k · e^r; adding 1.5 · 2^23 rounds to an integer and leaves k in the low bits.
     shifter = constant(1.5 * 2.0**23)
     shifted = fma(builder, z, constant(-1 / np.log(2)), shifter)
     whole = builder.fsub(shifted, shifter)
@@ -176,7 +176,7 @@ def sigmoid(builder, z):
 
 
 def _add_rows(builder, change, starts, coefficients, stride, later, x=None):
-    """change += Σ c_j·u_j in the order of rows, and with x also u_j += c_j·x; fetches the rows that begin at later."""
+    """change += Σ c_j·u_j in the order of rows, and with x also u_j += c_j·x; prefetches the rows at later."""
     wide = [_shuffle(builder, coefficients, coefficients, [j] * LANES) for j in range(len(starts))]
     with cgutils.for_range_slice(builder, _WORD(0), stride, _WORD(LANES), _WORD) as (i, _):
         part = _load_wide(builder, change, i)
@@ -192,7 +192,7 @@ def _add_rows(builder, change, starts, coefficients, stride, later, x=None):
 
 
 def fma(builder, a, b, c):
-    """a·b + c with one rounding; llvmlite's own method takes scalars only."""
+    """Return a·b + c with one rounding; llvmlite's own method supports only scalars."""
     name = f"llvm.fma.v{a.type.count}f32"
     function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(a.type, [a.type] * 3), name)
     return builder.call(function, [a, b, c])
@@ -211,13 +211,13 @@ def _load_eight(builder, start):
 
 
 def splat(builder, value, kind):
-    """A vector of this kind with the value in every place."""
+    """Return a vector of this type with the value in every place."""
     first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, _INT(0))
     return _shuffle(builder, first, first, [0] * kind.count)
 
 
 def prefetch_line(builder, place, locality=3):
-    """Ask for the cache line of a place without waiting for it; locality 3 is the nearest cache, 2 the one behind."""
+    """Prefetch the cache line of an address; locality 3 is the nearest cache, 2 the next one."""
     kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, _INT, _INT, _INT])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
     builder.call(function, [builder.bitcast(place, cgutils.voidptr_t), _INT(0), _INT(locality), _INT(1)])
@@ -229,7 +229,7 @@ def _shuffle(builder, a, b, order):
 
 
 def get_data(context, builder, kind, value):
-    """Where the items of an array begin."""
+    """Return the address of the first item of an array."""
     return context.make_array(kind)(context, builder, value).data
 
 

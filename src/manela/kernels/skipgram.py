@@ -1,7 +1,7 @@
 """Skip-gram with negative sampling over random walks, compiled by Numba: the arithmetic of DeepWalk and node2vec.
 
-A walk has a key, and its draws are numbered under it. First those of its steps; then, position by position, the width
-of the window, and the negatives of each pair.
+A walk has a key, under which its draws are numbered: first those of its steps; then, position by position, the width of
+the window and the negatives of each pair.
 """
 
 # mypy: ignore-errors
@@ -14,14 +14,14 @@ from manela.kernels.simd import BLOCK, exchange_block, scale_to
 
 _UNIT = 2.0**-53
 _ENOUGH = 64
-"""Tries after which the only neighbour there is is taken."""
+"""Rejected steps after which a node's only neighbour is taken; larger can make walks slower."""
 
 
 @njit(cache=True, nogil=True)
 def count_visits(starts, key, length, arcs, p, q, visits, stop):
-    """Add to visits how often the walks from starts come to each node; returns the number of steps.
+    """Count the visits of the walks from starts to each node; return the number of steps.
 
-    Ends early once stop[0] is not 0.
+    Stops early once stop[0] is not 0.
     """
     indptr, indices, thresholds, aliases = arcs
     walk = np.empty(length, np.int64)
@@ -43,12 +43,12 @@ def train(
 ):  # fmt: skip
     """Move vectors and contexts, both (n, m), by one walk from each of starts.
 
-    For each place of a walk and each place at most 1 … window from it, x of the second is drawn to the context vector
-    of the first and away from those of the negatives:
+    For each position of a walk, a width is drawn from 1 … window. The vector x of each node within this width moves
+    towards the context vector of the node at the position, and away from those of the negatives:
 
         x ← x + α·Σ (label − σ(x·u))·u      u ← u + α·(label − σ(x·u))·x
 
-    The learning rate goes from first_rate to last_rate. `updates` counts how often each x moves. Ends early once
+    The learning rate goes from first_rate to last_rate. `updates` counts the updates of each x. Stops early once
     stop[0] is not 0. Returns the number of pairs.
     """
     indptr, indices, thresholds, aliases = arcs
@@ -94,10 +94,10 @@ def train(
 
 @njit(nogil=True)
 def _walk(start, key, indptr, indices, thresholds, aliases, p, q, walk):
-    """Write a walk; returns how many nodes it has, fewer than there is room for where it cannot go on, and draws made.
+    """Write a walk; return its number of nodes, which is smaller at a dead end, and the number of draws.
 
-    With p and q other than 1 a step is drawn as if they were 1, and taken with the share that its bias has of the
-    largest one: nothing needs to be known of an edge beforehand.
+    With p or q other than 1, steps are drawn by rejection: drawn as if both were 1, and accepted with probability
+    bias / largest bias. So nothing has to be precomputed for an edge.
     """
     walk[0] = start
     before, here, number = np.int64(-1), np.int64(start), 0

@@ -1,8 +1,8 @@
-"""Vector instructions for rounds by messages, written as LLVM IR: tiles of nodes against a common table of negatives.
+"""Vector instructions for rounds with messages, written as LLVM IR: tiles of nodes against common negatives.
 
 Every product is one chain of fused multiply-adds in a fixed order: over dimensions for a dot product with a negative,
-over negatives on the way back. No chain depends on the width of a register or on the place of a node in its tile, so
-neither do the bits.
+over negatives for the change of a vector. The chains, and so the bits, depend neither on the width of a register nor on
+the place of a node in its tile.
 """
 
 # mypy: ignore-errors
@@ -24,20 +24,20 @@ from manela.kernels.simd import (
 )
 
 TILE = 6
-"""Nodes that are moved side by side; more would not fit into the registers."""
+"""Nodes that are moved in parallel; more would not fit into the registers."""
 GROUP = 8
-"""Targets whose products are taken together."""
+"""Targets whose products are computed together."""
 
 _WIDTH = 16 if has_wide_registers() else 8
 _ACROSS = 4 if has_wide_registers() else 2
-"""Registers of negatives for each node of a tile: TILE × _ACROSS sums, and a few more, fill the registers."""
+"""Registers of negatives per node of a tile; TILE × _ACROSS sums and a few others fill all registers."""
 _BACK = 4 if has_wide_registers() else 2
-"""Registers of dimensions for each node of a tile on the way back."""
+"""Registers of dimensions per node of a tile, for the change of vectors."""
 _SUMS = 8 if has_wide_registers() else 4
-"""Registers of dimensions of one mean."""
+"""Registers of dimensions for one mean."""
 
 _AHEAD = 16
-"""Arcs between the one that is summed and the one whose row is asked for; more run out of the processor's room."""
+"""Arcs between the current one and the one that is prefetched; more than the processor can have in flight are lost."""
 
 _FLOAT, _WORD, _INT = ir.FloatType(), ir.IntType(64), ir.IntType(32)
 _VECTOR = ir.VectorType(_FLOAT, _WIDTH)
@@ -206,10 +206,10 @@ def add_rows(typing_context, coefficients, table, rows, count, change, node):
 
 @intrinsic
 def weigh_targets(typing_context, values, shares, used, rate):
-    """From products values[j] = x·row[j] of the own row, j = 0, and of targets, make the coefficients of all rows.
+    """Turn the products values[j] = x·row[j], with the own row at j = 0, into the coefficients of all rows.
 
     Target j is u = (row[j] − shares[j]·row[0])/(1 − shares[j]); its coefficient is rate·(1 − σ(x·u))/(1 − shares[j]).
-    The own row's is −Σ shares[j]·(that of j): eight partial sums, then folded. Rows from used + 1 on have 0.
+    That of the own row is −Σ shares[j]·(that of j): eight partial sums, then folded. Rows from used + 1 on get 0.
     """
     signature = types.void(values, shares, types.int64, types.float32)
 
@@ -250,7 +250,7 @@ def weigh_targets(typing_context, values, shares, used, rate):
 def average_row(typing_context, table, offset, neighbours, weights, first, last, scale, target, row):
     """target[row] ← scale·Σ weights[a]·table[offset + neighbours[a]] over the arcs a = first … last − 1, in order.
 
-    weights is None where every arc counts 1.
+    weights is None if every arc counts 1.
     """
     signature = types.void(
         table, types.int64, neighbours, weights, types.int64, types.int64, types.float64, target, types.int64
@@ -276,7 +276,7 @@ def average_row(typing_context, table, offset, neighbours, weights, first, last,
             for total in totals:
                 builder.store(_ZEROS, total)
             with cgutils.for_range_slice(builder, arguments[4], arguments[5], _WORD(1), _WORD) as (arc, _):
-                # also those of the nodes behind: many nodes have few neighbours
+                # also rows of the following nodes, as many nodes have few neighbours
                 later = builder.add(arc, _WORD(_AHEAD))
                 later = builder.select(builder.icmp_signed("<", later, end), later, arc)
                 place = builder.gep(start_of(later), [column])
@@ -287,13 +287,13 @@ def average_row(typing_context, table, offset, neighbours, weights, first, last,
                 if weighted:
                     # scaled in double precision: weights may be far outside the range of single precision
                     weight = builder.fmul(builder.load(builder.gep(data, [arc])), arguments[6])
-                    # a share is at most 1; more has an arc to a dead end, whose row is zero, beside a lighter one
+                    # clip to 1: only an arc to a dead end, whose row is zero, can have more, next to a lighter arc
                     one = ir.Constant(ir.DoubleType(), 1.0)
                     weight = builder.select(builder.fcmp_ordered("<", weight, one), weight, one)
                     weight = splat(builder, builder.fptrunc(weight, _FLOAT), _VECTOR)
                 for register, total in enumerate(totals):
                     part, sum_ = _widen(builder, start, _WORD(register * _WIDTH), _WIDTH), builder.load(total)
-                    # adding has units of its own beside those that convert and multiply
+                    # additions use execution units of their own, besides those that convert and multiply
                     sum_ = fma(builder, weight, part, sum_) if weighted else builder.fadd(part, sum_)
                     builder.store(sum_, total)
             for register, total in enumerate(totals):
@@ -309,14 +309,14 @@ def average_row(typing_context, table, offset, neighbours, weights, first, last,
 
 @intrinsic
 def prefetch_reads(typing_context, table, row):
-    """Ask for the cache lines of table[row] without waiting for them."""
+    """Prefetch the cache lines of table[row]."""
 
     def generate(context, builder, signature, arguments):
         base, m = _matrix(context, builder, signature.args[0], arguments[0])
         start = builder.gep(base, [builder.mul(m, arguments[1])])
         step = 32 if start.type.pointee == ir.IntType(16) else 16
         with cgutils.for_range_slice(builder, _WORD(0), m, _WORD(step), _WORD) as (k, _):
-            # the nearest cache is needed for the negatives until these rows are read
+            # the negatives need the nearest cache until these rows are read
             prefetch_line(builder, builder.gep(start, [k]), locality=2)
         return context.get_dummy_value()
 
@@ -325,7 +325,7 @@ def prefetch_reads(typing_context, table, row):
 
 @intrinsic
 def narrow_row(typing_context, source, row, target, place):
-    """target[place] ← source[row], rounded to half precision where target is of that."""
+    """target[place] ← source[row], rounded to half precision if target has it."""
 
     def generate(context, builder, signature, arguments):
         base, m = _matrix(context, builder, signature.args[0], arguments[0])
@@ -340,7 +340,7 @@ def narrow_row(typing_context, source, row, target, place):
 
 
 def _in_chunks(builder, length, most, work):
-    """Do work(first, registers) along `length`, a multiple of 16, in chunks of `most` registers or fewer."""
+    """Generate work(first, registers) for all of `length`, a multiple of 16, in chunks of at most `most` registers."""
     step = _WORD(most * _WIDTH)
     whole = builder.mul(builder.sdiv(length, step), step)
     with cgutils.for_range_slice(builder, _WORD(0), whole, step, _WORD) as (first, _):
@@ -352,7 +352,7 @@ def _in_chunks(builder, length, most, work):
 
 
 def _starts(context, builder, signature, arguments, table):
-    """Where the rows rows[first] … rows[first + GROUP − 1] of the table begin."""
+    """Return the addresses of the rows rows[first] … rows[first + GROUP − 1] of the table."""
     base, m = _matrix(context, builder, signature.args[table], arguments[table])
     rows = builder.gep(
         get_data(context, builder, signature.args[table + 1], arguments[table + 1]), [arguments[table + 2]]
@@ -366,7 +366,7 @@ def _load(builder, start, k, width=_WIDTH):
 
 
 def _widen(builder, start, k, width):
-    """Values at start + k in single precision, whichever precision they are stored in."""
+    """Load the values at start + k as single precision, from either precision."""
     if start.type.pointee == _FLOAT:
         return _load(builder, start, k, width)
     halves = ir.VectorType(ir.HalfType(), width)
@@ -375,7 +375,7 @@ def _widen(builder, start, k, width):
 
 
 def _narrow(builder, vector, start):
-    """A vector in the precision that is stored at start."""
+    """Convert a vector to the precision that is stored at start."""
     if start.type.pointee == _FLOAT:
         return vector
     return builder.fptrunc(vector, ir.VectorType(ir.HalfType(), vector.type.count))
