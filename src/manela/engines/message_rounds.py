@@ -176,21 +176,21 @@ class MessageRounds:
         if begin == end:
             return 0.0
         self.move(slice(begin, begin + 1), np.ones(1, dtype=np.int64), 0, 0.0, negatives)  # compiles
-        begun = time.perf_counter()
+        started = time.perf_counter()
         self.show()
         self.draw_negatives(0, schedule)
-        preparing = time.perf_counter() - begun
+        preparing = time.perf_counter() - started
         pairs_per_round = max(1, int(schedule.counts(0, self.own).sum()) * len(self.targets))
         step = max(1, (end - begin) * _PAIRS_OF_TRIAL // pairs_per_round)
         pairs, first = 0, begin
-        begun, elapsed = time.perf_counter(), 0.0
+        started, elapsed = time.perf_counter(), 0.0
         while elapsed < seconds and not self.is_abandoned:
             some = slice(first, min(end, first + step))
             counts = schedule.counts(0, some)
             self.move(some, counts, 0, 0.0, negatives)
             pairs += int(counts.sum()) * len(self.targets)
             first = first + step if first + step < end else begin
-            elapsed = time.perf_counter() - begun
+            elapsed = time.perf_counter() - started
         return max(1.0, pairs_per_round / (preparing + pairs_per_round * elapsed / max(1, pairs)))
 
 

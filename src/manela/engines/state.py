@@ -53,8 +53,8 @@ class State:
 
     def rows(self, table: int, rows: npt.NDArray[np.int64]) -> Table:
         """Return the vectors of some rows of a table, shape (len(rows), m)."""
-        taken: Table = self.tables[table][rows, : self.dimensions]
-        return taken
+        selected: Table = self.tables[table][rows, : self.dimensions]
+        return selected
 
     def is_finite(self) -> bool:
         """Whether all vectors are finite."""

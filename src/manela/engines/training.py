@@ -66,22 +66,22 @@ def train(
     """
     if checkpoint is not None:
         checkpoint.prepare()
-    begun = time.perf_counter()
+    started = time.perf_counter()
     identity = {**settings.identity(), "graph": graph.digest} if checkpoint is not None else {}
     saved = checkpoint.load(identity, graph.number_of_nodes) if checkpoint is not None else None
-    _warn_of_isolated(graph)
+    _warn_about_isolated(graph)
     with open_engine(graph, settings, saved[0] if saved else start) as engine:
         pairs: int | None = None
         if saved:
             pairs = saved[1]
         elif settings.max_seconds is not None:
-            pairs = round(_measure_budget(graph, settings, engine, begun) / _mean_share(graph, settings, share))
+            pairs = round(_measure_budget(graph, settings, engine, started) / _mean_share(graph, settings, share))
         elif has_budget(settings):
             pairs = count_pairs(graph, settings)
         schedule = plan(graph, settings, pairs, share)
         loop = _Loop(engine, schedule, settings, reporter, checkpoint, identity, pairs)
         if settings.max_seconds is not None:
-            loop.deadline = begun + settings.max_seconds * (1 - _SMOOTHING * settings.smooths)
+            loop.deadline = started + settings.max_seconds * (1 - _SMOOTHING * settings.smooths)
         if reporter is not None:
             loop.objective = Objective(graph, settings, engine.arcs)
         loop.run()
@@ -154,7 +154,7 @@ class _Loop:
         self.checkpoint = None
         self.engine.stop(keep=False)
 
-    def _let_fall(self) -> None:
+    def _let_rate_fall(self) -> None:
         """Let the learning rate fall from now on, if vectors have grown or the latest round for it is reached."""
         state = self.engine.state
         if state.falls_at is None and (state.round >= self.schedule.falls_at or self.engine.has_grown()):
@@ -170,8 +170,8 @@ class _Loop:
         ended = False
         while not ended:
             while not ended and state.round < self.schedule.rounds:
-                self._let_fall()
-                ended = not self.engine.advance(self.schedule) or self._look_after()
+                self._let_rate_fall()
+                ended = not self.engine.advance(self.schedule) or self._finish_round()
             self._check()
             self._is_saving = True
             self.engine.settle()
@@ -180,7 +180,7 @@ class _Loop:
         if self.checkpoint is not None:
             self._save()
 
-    def _look_after(self) -> bool:
+    def _finish_round(self) -> bool:
         """Report and save after a round, if due; return whether the time limit is over."""
         now, state, rounds = time.perf_counter(), self.engine.state, self._expect_rounds()
         if now - self.reported >= _REPORT_EVERY or state.round == rounds:
@@ -214,14 +214,14 @@ class _Loop:
             return
         state, rounds = self.engine.state, self._expect_rounds()
         seconds = now - self.begun
-        done = state.round - self.first_round
+        rounds_done = state.round - self.first_round
         self.reporter(
             Progress(
                 round=state.round,
                 rounds=rounds,
                 pairs=self.engine.pairs - self.first_pairs,
                 seconds=seconds,
-                seconds_left=seconds / done * (rounds - state.round) if done else float("inf"),
+                seconds_left=seconds / rounds_done * (rounds - state.round) if rounds_done else float("inf"),
                 learning_rate=self.schedule.rate(state.round - 1),
                 objective=self.objective.of(self.engine),
             )
@@ -244,21 +244,21 @@ def measure_speed(graph: Graph, settings: Settings, seconds: float) -> float:
     """Measure update pairs per second on this graph and machine, for about `seconds`."""
     state = begin(graph.number_of_nodes, settings.dimensions, settings.context, settings.seed, settings.threads)
     with open_engine(graph, settings, state) as engine:
-        return engine.measure(_trial(graph, settings), seconds)
+        return engine.measure(_default_schedule(graph, settings), seconds)
 
 
-def _trial(graph: Graph, settings: Settings) -> Schedule:
+def _default_schedule(graph: Graph, settings: Settings) -> Schedule:
     """Return the schedule of a run with the default budget, for measuring speed."""
     default_budget = replace(settings, pairs=None, updates=None, max_seconds=None, rounds=None)
     return plan(graph, default_budget, count_pairs(graph, default_budget) if has_budget(default_budget) else None)
 
 
-def _measure_budget(graph: Graph, settings: Settings, engine: Engine, begun: float) -> int:
+def _measure_budget(graph: Graph, settings: Settings, engine: Engine, started: float) -> int:
     """Return the number of update pairs that fit into the running time."""
     limit = settings.max_seconds or 0.0
-    speed = engine.measure(_trial(graph, settings), min(_CALIBRATION * limit, _LONGEST_CALIBRATION))
+    speed = engine.measure(_default_schedule(graph, settings), min(_CALIBRATION * limit, _LONGEST_CALIBRATION))
     limit *= 1 - _SMOOTHING * settings.smooths
-    return max(1, int(speed * max(0.0, begun + limit - time.perf_counter()) * (1 - _CALIBRATION)))
+    return max(1, int(speed * max(0.0, started + limit - time.perf_counter()) * (1 - _CALIBRATION)))
 
 
 def _mean_share(graph: Graph, settings: Settings, share: npt.NDArray[np.float64] | None) -> float:
@@ -269,7 +269,7 @@ def _mean_share(graph: Graph, settings: Settings, share: npt.NDArray[np.float64]
     return float(share @ weights / weights.sum())
 
 
-def _warn_of_isolated(graph: Graph) -> None:
+def _warn_about_isolated(graph: Graph) -> None:
     isolated = int(np.count_nonzero(graph.degrees == 0))
     if isolated:
         warnings.warn(

@@ -63,7 +63,7 @@ class WalkRounds:
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Measure update pairs per second, including dropped targets, for about `seconds`; changes no vector."""
         self.move(np.arange(1), np.ones(1, dtype=np.int64), 0, 0.0, *self.reserve(1))
-        begun, elapsed, pairs, number = time.perf_counter(), 0.0, 0, 0
+        started, elapsed, pairs, number = time.perf_counter(), 0.0, 0, 0
         while elapsed < seconds and not self.is_stopped:
             counts = np.minimum(schedule.counts(number % schedule.rounds), _LONGEST_TRIAL)
             nodes = np.flatnonzero(counts)
@@ -71,7 +71,7 @@ class WalkRounds:
             nodes = nodes[number * step % max(1, len(nodes)) :][:step]
             self.move(nodes, counts[nodes], number, 0.0, *self.reserve(len(nodes)))
             pairs += int(counts[nodes].sum() * self._targets_by_hop.sum())
-            elapsed = time.perf_counter() - begun
+            elapsed = time.perf_counter() - started
             number += 1
         return max(1.0, pairs / elapsed)
 

@@ -59,7 +59,7 @@ def train_walks(graph: Graph, settings: WalkSettings, reporter: Reporter | None 
     With one thread the same seed gives the same bits. Several threads write to the same vectors without locks, as in
     word2vec: this is faster, but not reproducible.
     """
-    begun = time.perf_counter()
+    started = time.perf_counter()
     walker = _Walker(graph, settings)
     prepared = time.perf_counter()
     walker.prepare_negatives()
@@ -71,7 +71,7 @@ def train_walks(graph: Graph, settings: WalkSettings, reporter: Reporter | None 
         walker.contexts[:, :m],
         walker.pairs,
         walker.updates,
-        {"preparing": prepared - begun, "walking": counted - prepared, "training": time.perf_counter() - counted},
+        {"preparing": prepared - started, "walking": counted - prepared, "training": time.perf_counter() - counted},
     )
 
 
@@ -104,7 +104,7 @@ class _Walker:
         build_aliases(np.array([0, self.nodes]), visits**_POWER, self.thresholds, self.aliases)
 
     def train(self, reporter: Reporter | None) -> None:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         rate = self.settings.learning_rate
         total = self.settings.walks * _PIECES
         kernel: Any = skipgram.train
@@ -132,7 +132,7 @@ class _Walker:
             if not np.isfinite(self.vectors).all():
                 raise DivergenceError(f"vectors stopped being finite: learning_rate must be smaller, got {rate:g}")
             if reporter is not None:
-                seconds = time.perf_counter() - begun
+                seconds = time.perf_counter() - started
                 seconds_left = seconds / (piece + 1) * (total - piece - 1)
                 current_rate = rate * (1 - (1 - _LAST_RATE) * piece / total)
                 reporter(Progress(piece + 1, total, self.pairs, seconds, seconds_left, current_rate, float("nan")))

@@ -13,7 +13,7 @@ from typing import Any
 
 from manela.errors import ClusterError
 
-_KNOCK = 10.0
+_CONNECT_TIMEOUT = 10.0
 """Timeout in seconds of the first connection to an address; larger waits longer for a wrong one."""
 _TOKEN_HINT = (
     "; if it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN (`ray get-auth-token` there prints it), "
@@ -26,10 +26,9 @@ def connect(ray: Any, address: str | None) -> bool:
     if ray.is_initialized():
         return False
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault(
-        "RAY_gcs_rpc_server_connect_timeout_s", "60"
-    )  # the default of 5 is too short on a busy machine
-    _knock(address)
+    # the default of 5 is too short on a busy machine
+    os.environ.setdefault("RAY_gcs_rpc_server_connect_timeout_s", "60")
+    _check_listening(address)
     is_main_thread = threading.current_thread() is threading.main_thread()
     previous_handler = signal.getsignal(signal.SIGTERM) if is_main_thread else None
     try:
@@ -78,7 +77,7 @@ def bring_token() -> None:
         os.environ.setdefault("RAY_AUTH_MODE", "token")
 
 
-def _knock(address: str | None) -> None:
+def _check_listening(address: str | None) -> None:
     """Raise ClusterError if nothing listens at an address; Ray would retry for minutes."""
     host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
     if is_client(address) and not colon:
@@ -86,7 +85,7 @@ def _knock(address: str | None) -> None:
     if not colon:
         return
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_TIMEOUT).close()
     except (OSError, ValueError, OverflowError) as error:
         raise ClusterError(f"no Ray cluster answers at {address}: {error}") from error
 

@@ -76,17 +76,17 @@ class RayEngine:
         self._started = connect(self._ray, settings.address)
         self._threads = Threads(settings.threads)
         try:
-            found = machines(self._ray)
-            self._wanted, threads = share_out(found, settings.workers, settings.requested_threads)
-            check_store(found, count_store_bytes(graph, settings))
+            available = machines(self._ray)
+            self._wanted_workers, threads = share_out(available, settings.workers, settings.requested_threads)
+            check_store(available, count_store_bytes(graph, settings))
             self._settings = replace(settings, threads=threads)
             self.arcs = prepare_arcs(graph)
             self.state = state or start(graph, settings, lambda: self._neighbours)
-            self._kept = (self.state.round, self.state.pairs)
+            self._backup = (self.state.round, self.state.pairs)
             self._network = self._ray.put(self._describe())
-            self._hire()
+            self._start_workers()
         except BaseException as error:
-            self._leave()
+            self._shut_down()
             self._threads.close()
             self._translate(error)
             if isinstance(error, self._ray.exceptions.RayError):
@@ -102,7 +102,7 @@ class RayEngine:
         return self
 
     def __exit__(self, _: object, error: BaseException | None, trace: object, /) -> None:
-        self._leave()
+        self._shut_down()
         self._threads.close()
         self._translate(error)
 
@@ -147,7 +147,7 @@ class RayEngine:
     def _take(self, schedule: Schedule) -> None:
         """Start all workers from the state with a new schedule."""
         self.collect()
-        self._schedule, self._sent = schedule, self._ray.put(schedule)
+        self._schedule, self._schedule_ref = schedule, self._ray.put(schedule)
         self._ask(lambda: self._begin(schedule))
 
     def _begin(self, schedule: Schedule) -> None:
@@ -189,7 +189,7 @@ class RayEngine:
     def smooth(self) -> None:
         """Smooth the vectors over the network in this process, after the last round; the workers are stopped."""
         self.collect()
-        self._leave()
+        self._shut_down()
         smooth(self.state.tables[0], self._neighbours)
 
     def collect(self) -> None:
@@ -205,7 +205,7 @@ class RayEngine:
                 self._updates[first : first + len(updates)] = updates
 
         self._ask(collect)
-        self._kept = (self.state.round, self.state.pairs)
+        self._backup = (self.state.round, self.state.pairs)
 
     def rows(self, table: int, rows: npt.NDArray[np.int64]) -> Table:
         """Return the current vectors of some rows of a table, shape (len(rows), m)."""
@@ -227,7 +227,9 @@ class RayEngine:
         """Measure the update pairs per second of all workers for about `seconds`; changes no vector."""
         self._take(schedule)
         return self._ask(
-            lambda: float(sum(self._ray.get([worker.measure.remote(self._sent, seconds) for worker in self._workers])))
+            lambda: float(
+                sum(self._ray.get([worker.measure.remote(self._schedule_ref, seconds) for worker in self._workers]))
+            )
         )
 
     def _ask(self, question: Callable[[], Found]) -> Found:
@@ -240,7 +242,7 @@ class RayEngine:
 
     # workers
 
-    def _hire(self) -> None:
+    def _start_workers(self) -> None:
         """Start workers up to the wanted number; those that do not start in time are dropped."""
         for name, group in (("take", _ASIDE), ("stop", _CONTROL), ("is_there", _CONTROL)):
             getattr(self._worker, name).__ray_concurrency_group__ = group
@@ -251,7 +253,7 @@ class RayEngine:
             concurrency_groups={_ASIDE: 2, _CONTROL: 1},
         )
         actor = as_actor(self._worker)
-        new_workers = [actor.remote(self._settings) for _ in range(self._wanted - len(self._workers))]
+        new_workers = [actor.remote(self._settings) for _ in range(self._wanted_workers - len(self._workers))]
         trouble = f"none came within {_PATIENCE:.0f} seconds"
         try:
             worker_of = {worker.is_there.remote(): worker for worker in new_workers}
@@ -270,9 +272,11 @@ class RayEngine:
             for worker in new_workers:
                 if worker not in self._workers:
                     self._ray.kill(worker)
-        if 0 < len(self._workers) < self._wanted:
+        if 0 < len(self._workers) < self._wanted_workers:
             warnings.warn(
-                f"continues with {len(self._workers)} of {count(self._wanted, 'worker')}", ManelaWarning, stacklevel=2
+                f"continues with {len(self._workers)} of {count(self._wanted_workers, 'worker')}",
+                ManelaWarning,
+                stacklevel=2,
             )
         if not self._workers:
             raise ClusterError(f"no worker could be started on the cluster: {trouble}")
@@ -285,15 +289,15 @@ class RayEngine:
             if self._losses > _MOST_LOSSES:
                 raise ClusterError(f"workers are lost again and again: {last_line(error)}") from error
             try:
-                self._begin_again()
+                self._restart()
                 return
             except self._ray.exceptions.RayError as again:
                 error = again
 
-    def _begin_again(self) -> None:
+    def _restart(self) -> None:
         self._find_survivors()
-        self._hire()
-        self.state.round, self.state.pairs = self._kept
+        self._start_workers()
+        self.state.round, self.state.pairs = self._backup
         if self._schedule is not None:
             self._begin(self._schedule)
 
@@ -310,7 +314,7 @@ class RayEngine:
         self._workers = list(survivors)
         return survivors
 
-    def _leave(self) -> None:
+    def _shut_down(self) -> None:
         """Stop all workers, and disconnect if this engine connected."""
         try:
             # after a lost connection, a call would make Ray start on this machine
@@ -319,7 +323,7 @@ class RayEngine:
                     self._ray.kill(worker)
         finally:
             self._workers = []
-            self._network = self._sent = None
+            self._network = self._schedule_ref = None
             if self._started:
                 self._ray.shutdown()
             self._started = False

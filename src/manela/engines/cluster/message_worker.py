@@ -137,11 +137,11 @@ class MessageWorker(Worker):
         if self._served is None:
             return facts, self._give(slice(self._first, self._last))
         negatives = self._find_negatives(number + 1, self._number)
-        given = [
+        shown = [
             None if part == self._number else self._give(np.concatenate((served, negatives)))
             for part, served in enumerate(self._served)
         ]
-        return facts, *given
+        return facts, *shown
 
     def _give(self, where: slice | Integers) -> Given:
         """Return what own nodes show, and count its bytes as sent."""
@@ -160,12 +160,12 @@ class MessageWorker(Worker):
     def commit(self, number: int, pairs: int) -> None:
         """Finish a round: store what others now show. `pairs` are the update pairs of all workers so far."""
         with self._lock:
-            taken, self._taken = self._taken, {}
-        for part, given in taken.items():
+            received, self._taken = self._taken, {}
+        for part, shown_by_part in received.items():
             where: slice | Integers = slice(*self._borders[part : part + 2])
             if not self._is_whole[part]:
                 where = np.concatenate((self._needed[part], self._find_negatives(number + 1, part)))
-            for shown, rows in zip(self._rounds.shown, given, strict=True):
+            for shown, rows in zip(self._rounds.shown, shown_by_part, strict=True):
                 _write(shown, where, rows)
                 self._touched += rows.nbytes
         if self._touched > self._rounds.shown[0].nbytes // _TIDY:
@@ -196,8 +196,8 @@ def _find_surroundings(arcs: Arcs, own: slice, nodes: int, hops: int) -> tuple[I
     reached[own] = True
     for _ in range(hops):
         near = reached.copy()
-        here = np.flatnonzero(reached)
-        first, count = arcs.indptr[here], arcs.indptr[here + 1] - arcs.indptr[here]
+        sources = np.flatnonzero(reached)
+        first, count = arcs.indptr[sources], arcs.indptr[sources + 1] - arcs.indptr[sources]
         places = np.repeat(first - np.append(0, np.cumsum(count)[:-1]), count) + np.arange(count.sum())
         reached[arcs.indices[places]] = True
     if hops == 1:

@@ -14,9 +14,9 @@ from manela.engines.start import find_spread, measure_spread
 from manela.kernels import moments
 from manela.schedule import GROWN, Schedule
 
-_WHOLE = 0.9
+_NEARLY_ALL = 0.9
 """Share of a worker's nodes needed by others from which all are sent to all; larger sends less, but selects more."""
-_KEEP_EVERY = 30.0
+_BACKUP_EVERY = 30.0
 """Seconds between two backups of all vectors in case a worker is lost; larger loses more work, smaller sends more."""
 
 
@@ -56,16 +56,16 @@ class RayMessageEngine(RayEngine):
             super()._take(schedule)
             return
         # only the learning rate differs
-        self._schedule, self._sent = schedule, self._ray.put(schedule)
-        self._ray.get([worker.follow.remote(self._sent) for worker in self._workers])
+        self._schedule, self._schedule_ref = schedule, self._ray.put(schedule)
+        self._ray.get([worker.follow.remote(self._schedule_ref) for worker in self._workers])
 
     def _begin(self, schedule: Schedule) -> None:
         """Start all workers from the state."""
         self._attempt += 1
-        self._kept_at = time.monotonic()
+        self._backup_time = time.monotonic()
         borders = divide(schedule.iterations, len(self._workers)).tolist()
         needed = self._ray.get([
-            worker.begin.remote(self._attempt, self._network, self._sent, borders, number, self.state.round)
+            worker.begin.remote(self._attempt, self._network, self._schedule_ref, borders, number, self.state.round)
             for number, worker in enumerate(self._workers)
         ])  # fmt: skip
         served = []
@@ -74,7 +74,7 @@ class RayMessageEngine(RayEngine):
             needed_by = [needed_of_parts[number] for needed_of_parts in needed]
             least = min((len(rows) for part, rows in enumerate(needed_by) if part != number), default=0)
             # if nearly all are needed, sending all rows as they are is less work than selecting them
-            self._is_whole.append(least > _WHOLE * (borders[number + 1] - borders[number]))
+            self._is_whole.append(least > _NEARLY_ALL * (borders[number + 1] - borders[number]))
             served.append(worker.serve.remote(None if self._is_whole[number] else needed_by))
         self._ray.get([*served, *(worker.expect.remote(self._is_whole) for worker in self._workers)])
         self._hand_out(self._read_state)
@@ -91,28 +91,28 @@ class RayMessageEngine(RayEngine):
             for worker, is_whole in zip(self._workers, self._is_whole, strict=True)
         ]
         # pass on only finished results: Ray starts the calls of a worker in order
-        taken, waiting = [], {facts: part for part, (facts, *_) in enumerate(computed)}
-        made: dict[int, Any] = {}
+        deliveries, waiting = [], {facts: part for part, (facts, *_) in enumerate(computed)}
+        facts_of: dict[int, Any] = {}
         while waiting:
             (ready,), _ = self._ray.wait(list(waiting), num_returns=1)
             part = waiting.pop(ready)
-            made[part] = self._ray.get(ready)
+            facts_of[part] = self._ray.get(ready)
             for other, worker in enumerate(self._workers):
                 if other != part:
                     shown = computed[part][1 if self._is_whole[part] else 1 + other]
-                    taken.append(worker.take.remote(self._attempt, part, shown))
-        self._ray.get(taken)
+                    deliveries.append(worker.take.remote(self._attempt, part, shown))
+        self._ray.get(deliveries)
         if self._abandoned:
             return False
-        pairs = self.state.pairs + sum(facts.pairs for facts in made.values())
+        pairs = self.state.pairs + sum(facts.pairs for facts in facts_of.values())
         self._ray.get([worker.commit.remote(number, pairs) for worker in self._workers])
         self.state.round, self.state.pairs = number + 1, pairs
         if self._settings.negative_source == "moments":
-            parts = [facts.measured for facts in made.values()]
+            parts = [facts.measured for facts in facts_of.values()]
             self._measured = [moments.add(list(of_table)) for of_table in zip(*parts, strict=True)]
-        if time.monotonic() - self._kept_at > _KEEP_EVERY:
+        if time.monotonic() - self._backup_time > _BACKUP_EVERY:
             self.collect()
-            self._kept_at = time.monotonic()
+            self._backup_time = time.monotonic()
         return True
 
     def settle(self) -> None:

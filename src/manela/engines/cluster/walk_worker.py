@@ -91,10 +91,10 @@ class WalkWorker(Worker):
         """Finish a round: copy all new vectors, own and others', to the tables; return all update pairs so far."""
         pairs, self.at = (self.at or (0, 0))[1], None
         with self._lock:
-            taken = self._taken.pop(number, [])
+            received = self._taken.pop(number, [])
         self._rounds.commit(self._nodes, self._made, self._room)
         made = int(self._made.sum())
-        for nodes, their_pairs, rows in taken:
+        for nodes, their_pairs, rows in received:
             self._rounds.commit(nodes, their_pairs, [self._widen(row) for row in rows])
             made += int(their_pairs.sum())
             self._touched += sum(row.nbytes for row in rows)

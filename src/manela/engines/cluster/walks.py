@@ -45,20 +45,20 @@ class RayWalkEngine(RayEngine):
         self._attempt += 1
         borders = divide(schedule.iterations, len(self._workers)).tolist()
         begun = [
-            worker.begin.remote(self._attempt, self._network, self._sent, first, last)
+            worker.begin.remote(self._attempt, self._network, self._schedule_ref, first, last)
             for worker, first, last in zip(self._workers, borders[:-1], borders[1:], strict=True)
         ]
         self._ray.get(begun)
         self._hand_out(read or self._read_state)
         self._ray.get([worker.ready.remote((self.state.round, self.state.pairs)) for worker in self._workers])
 
-    def _begin_again(self) -> None:
+    def _restart(self) -> None:
         """Resume with the vectors of a survivor, or with the last backup if there is none."""
         survivors = self._find_survivors()
-        self._hire()
+        self._start_workers()
         complete = {worker: at for worker, at in survivors.items() if at is not None}
         best = max(complete, key=lambda worker: complete[worker]) if complete else None
-        self.state.round, self.state.pairs = complete[best] if best is not None else self._kept
+        self.state.round, self.state.pairs = complete[best] if best is not None else self._backup
         if self._schedule is not None:
             self._begin(self._schedule, best.read.remote if best is not None else None)
 
@@ -72,16 +72,16 @@ class RayWalkEngine(RayEngine):
         }
         # pass on only finished results: Ray starts the calls of a worker in order, so a call that waits for another
         # worker's piece would delay its own next piece, and `stop`
-        taken, waiting = [], [] if is_alone else list(computed)
+        deliveries, waiting = [], [] if is_alone else list(computed)
         while waiting:
             ready, waiting = self._ray.wait(waiting, num_returns=1, fetch_local=False)
-            taken += [
+            deliveries += [
                 other.take.remote(self._attempt, number, moved)
                 for moved in ready
                 for other in self._workers
                 if other is not computed[moved]
             ]
-        self._ray.get(taken if taken else list(computed))
+        self._ray.get(deliveries if deliveries else list(computed))
         if self._stopped:
             return False
         pairs = self._ray.get([worker.commit.remote(number) for worker in self._workers])

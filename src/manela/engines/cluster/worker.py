@@ -95,7 +95,7 @@ def divide(work: npt.NDArray[np.float64], parts: int) -> Integers:
     >>> divide(np.array([10.0, 1.0, 1.0]), 3).tolist()
     [0, 0, 0, 3]
     """
-    done = np.cumsum(work)
-    borders = np.searchsorted(done, np.linspace(0, done[-1], parts + 1))
+    cumulative = np.cumsum(work)
+    borders = np.searchsorted(cumulative, np.linspace(0, cumulative[-1], parts + 1))
     borders[0], borders[-1] = 0, len(work)
     return np.maximum.accumulate(borders).astype(np.int64)

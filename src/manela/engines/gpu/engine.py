@@ -44,7 +44,7 @@ class GpuEngine:
             else:
                 self._tables = [card.send(table) for table in state.tables]
             self._updates = card.zeros(self._size, kind="int64")
-        self.state, self._began = state, state.pairs
+        self.state, self._initial_pairs = state, state.pairs
         self._columns = self._tables[0].shape[1]
         self._padded = 1 << (self._columns - 1).bit_length()
 
@@ -88,7 +88,7 @@ class GpuEngine:
     @property
     def pairs(self) -> int:
         """Number of update pairs made, including those of the initial state."""
-        return self._began + int(self._updates.sum())
+        return self._initial_pairs + int(self._updates.sum())
 
     @property
     def updates(self) -> npt.NDArray[np.int64]:

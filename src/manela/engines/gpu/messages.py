@@ -94,18 +94,18 @@ class GpuMessageEngine(GpuEngine):
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Measure update pairs per second, including dropped targets, for about `seconds`; changes no vector."""
-        number, pairs, begun = 0, 0, 0.0
-        while number < 2 or (time.perf_counter() - begun < seconds and not self._stopped):
+        number, pairs, started = 0, 0, 0.0
+        while number < 2 or (time.perf_counter() - started < seconds and not self._stopped):
             with self._card.active():
                 self._show()
                 self._move(schedule, number % schedule.rounds, 0.0, count=False)
                 self._card.wait()
             if number == 0:
-                begun = time.perf_counter()  # kernels are compiled now
+                started = time.perf_counter()  # kernels are compiled now
             else:
                 pairs += int(self._counts[number % schedule.rounds - self._planned.start].sum()) * self._targets
             number += 1
-        return max(1.0, pairs / (time.perf_counter() - begun))
+        return max(1.0, pairs / (time.perf_counter() - started))
 
     def _show(self) -> None:
         """Publish what all nodes show: their current vectors, and the means."""

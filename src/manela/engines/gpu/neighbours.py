@@ -75,7 +75,7 @@ class CardNeighbours:
         for summands, indptr, first, last, constants in self._cut(source, scale):
             self._card.launch(
                 self._kernels.average, -(-(last - first) // constants["NODES"]), self._order, summands, indptr,
-                self.arcs.indices, self._or_any(self.weights), scale, target, first, last, source.shape[1],
+                self.arcs.indices, self._or_unused(self.weights), scale, target, first, last, source.shape[1],
                 **constants, NARROW=narrow,
             )  # fmt: skip
 
@@ -94,7 +94,7 @@ class CardNeighbours:
             firsts, lasts, nodes, borders = self._pieces
             partial = self._card.empty(len(firsts), columns)
             self._card.launch(
-                self._kernels.sum_pieces, len(firsts), source, self.arcs.indices, self._or_any(self.weights), scale,
+                self._kernels.sum_pieces, len(firsts), source, self.arcs.indices, self._or_unused(self.weights), scale,
                 firsts, lasts, nodes, partial, columns, **fixed, ROWS=max(1, 4096 // padded),
             )  # fmt: skip
             parts.append((partial, borders, 0, self._many, {**fixed, **few, "PARTIAL": True}))
@@ -112,7 +112,7 @@ class CardNeighbours:
         lasts = torch.minimum(firsts + _PIECE, self.arcs.indptr[nodes[owners] + 1])
         return firsts, lasts, nodes[owners], borders
 
-    def _or_any(self, tensor: Any) -> Any:
+    def _or_unused(self, tensor: Any) -> Any:
         """Return the tensor, or for None a placeholder that no kernel reads."""
         return self.arcs.indptr if tensor is None else tensor
 
@@ -206,7 +206,7 @@ class CardNeighbours:
         for summands, indptr, first, last, constants in self._cut(source, inverse):
             self._card.launch(
                 self._kernels.filter_rows, -(-(last - first) // constants["NODES"]), self._order, source, summands,
-                indptr, self.arcs.indices, self._or_any(self.weights), inverse, kept, now_rows, before_rows,
+                indptr, self.arcs.indices, self._or_unused(self.weights), inverse, kept, now_rows, before_rows,
                 source if filtered is None else filtered, target, a, b, c, weight, first, last, columns,
                 STEP=filtered is not None, **constants,
             )  # fmt: skip

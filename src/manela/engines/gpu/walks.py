@@ -172,16 +172,16 @@ class GpuWalkEngine(GpuEngine):
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Measure update pairs per second, including dropped targets, for about `seconds`; changes no vector."""
-        number, pairs, begun = 0, 0, 0.0
-        while number < 2 or (time.perf_counter() - begun < seconds and not self._stopped):
+        number, pairs, started = 0, 0, 0.0
+        while number < 2 or (time.perf_counter() - started < seconds and not self._stopped):
             with self._card.active():
                 batch = self._find_batch(schedule, number % schedule.rounds)
                 at = number % schedule.rounds - batch.first
                 self._compute(batch, number % schedule.rounds, 0.0)
                 self._card.wait()
             if number == 0:
-                begun = time.perf_counter()  # kernels are compiled now
+                started = time.perf_counter()  # kernels are compiled now
             else:
                 pairs += (batch.iterations[at + 1] - batch.iterations[at]) * len(self._hops)
             number += 1
-        return max(1.0, pairs / (time.perf_counter() - begun))
+        return max(1.0, pairs / (time.perf_counter() - started))
