@@ -150,11 +150,11 @@ LEARNING: dict[str, Parameter] = {
     ),
     "exchange": _one_of(
         ("messages", "walks"),
-        "How nodes learn of others: from what neighbours show, or by walks and random nodes as in the paper.",
+        "How nodes learn: from messages of their neighbours, or from walks and random nodes as in the paper.",
     ),
     "negative_source": _one_of(
         ("nodes", "moments"),
-        "By messages, what all nodes move away from: vectors of random nodes, or draws with the moments of all.",
+        "With messages, the negatives of all nodes: vectors of random nodes, or draws with the moments of all vectors.",
     ),
     "frequency": Parameter(
         float,
@@ -171,21 +171,21 @@ LEARNING: dict[str, Parameter] = {
         True,
         "True or False",
         _is_flag,
-        "Pass the vectors through a filter of the network at the end, not those with context vectors.",
+        "Smooth the vectors over the network at the end; has no effect with context vectors.",
     ),
     "context": Parameter(
         bool,
         False,
         "True or False",
         _is_flag,
-        "Keep a second vector for each node: nodes become alike by having alike neighbours.",
+        "Keep a second vector for each node: nodes with similar neighbours become similar.",
     ),
     "pairs": Parameter(
         int,
         None,
         "a whole number from 1 to 10^15, or None",
         _optional(_whole(1, MOST_PAIRS)),
-        "Update pairs in all, with those dropped; by default, as many as suit the network.",
+        "Total update pairs, including dropped ones; by default chosen for the network.",
     ),
     "updates": Parameter(
         float,
@@ -202,14 +202,14 @@ LEARNING: dict[str, Parameter] = {
         None,
         "a whole number from 1 to 10000000, or None",
         _optional(_whole(1, 10_000_000)),
-        "Rounds in all; by default, as many as suit the network.",
+        "Total rounds; by default chosen for the network.",
     ),
     "patience": Parameter(
         float,
         1.0,
         "a number from 0.01 to 1000",
         _between(0.01, 1000.0),
-        "By messages and without a budget, how many times as many rounds as usual on a dense network.",
+        "Factor for the rounds on a dense network, with messages and without a budget.",
     ),
 }
 """Parameters that define what is learned, and the budget."""
@@ -236,19 +236,19 @@ RUNNING: dict[str, Parameter] = {
     ),
     "engine": _one_of(
         ("auto", "cpu", "gpu", "ray"),
-        "What runs the rounds; auto takes a GPU if there is one and it is faster.",
+        "What runs the rounds; auto takes a GPU if there is one and the run is long enough.",
         decides_vectors=False,
     ),
     "snapshot": _one_of(
         ("float32", "float16", "bfloat16"),
-        "By walks, how nodes read each other: bfloat16 on a GPU, or float16 from other machines, halve what is moved.",
+        "With walks, precision of the vectors that nodes read: bfloat16 on a GPU or float16 on a cluster saves time.",
     ),
     "workers": Parameter(
         int,
         None,
         "a whole number from 1 to 100000, or None",
         _optional(_whole(1, 100_000)),
-        "Workers of a Ray cluster; one a machine by default.",
+        "Workers on a Ray cluster; one per machine by default.",
         decides_vectors=False,
     ),
     "address": Parameter(
@@ -293,7 +293,7 @@ FACTORISING: dict[str, Parameter] = {
         256,
         "a whole number from 1 to 32768, or None",
         _optional(_whole(1, 32768)),
-        "Eigenpairs by which NetMF approximates the network (h); None for the exact product.",
+        "Eigenpairs with which NetMF approximates the network (h); None for the exact product.",
     ),
 }
 """Parameters of ProNE and NetMF only."""

@@ -51,8 +51,8 @@ def init(
     from manela.agents.folder import init as make
     from manela.agents.identity import CERTIFICATE, fingerprint, read_certificate
 
-    given = {parameter: value for parameter, value in parameters.items() if value != default(parameter)}
-    config = Config(name, check_address(listen), given, weighted=weighted, watch=check_watch(watch))
+    changed = {parameter: value for parameter, value in parameters.items() if value != default(parameter)}
+    config = Config(name, check_address(listen), changed, weighted=weighted, watch=check_watch(watch))
     config.terms(0)
     make(home, config)
     print(f"{home / FILE}: change it as you like before the first run")
@@ -78,7 +78,7 @@ def run(
 @agent.command()
 def status(
     home: Home = HOME,
-    as_json: Annotated[bool, typer.Option("--json", help="All of it, as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with status 2 unless the daemon runs, makes progress and can save.")
     ] = False,
@@ -151,7 +151,7 @@ def export(
 @agent.command()
 def audit(
     home: Home = HOME,
-    most: Annotated[int, typer.Option(metavar="N", help="How many lines at most.")] = 50,
+    most: Annotated[int, typer.Option(metavar="N", help="Largest number of lines.")] = 50,
 ) -> None:
     """Show what was refused, the latest first."""
     from manela.agents.store import Store

@@ -30,7 +30,7 @@ def add_edge(
     weight: Annotated[float, typer.Argument(metavar="WEIGHT")] = 1.0,
     home: Home = HOME,
 ) -> None:
-    """Add an edge, or a node that stands alone; the peer must add its end too."""
+    """Add an edge, or without OTHER a node without edges; the peer must add its end too."""
     from manela.agents.config import FILE, read_config
     from manela.agents.edge_files import parse_edge
     from manela.agents.store import Store
@@ -96,10 +96,10 @@ add_sources(imports, import_source)
 
 @edges.command("list")
 def list_edges(
-    peer: Annotated[str, typer.Option(metavar="NAME", help="Only those with nodes of this peer.")] = "",
+    peer: Annotated[str, typer.Option(metavar="NAME", help="Only edges with nodes of this peer.")] = "",
     home: Home = HOME,
 ) -> None:
-    """Show the edges, as `edges import` reads them; a node without edges is a line of its own."""
+    """Show the edges in the format of `edges import`; a node without edges has its own line."""
     from manela.agents.edge_files import write_edges
     from manela.agents.store import HOST, Store
 
@@ -109,11 +109,11 @@ def list_edges(
 
 @edges.command("export")
 def export_edges(
-    output: Annotated[Path, typer.Argument(metavar="FILE", help="Where they go, a .csv file.")],
-    peer: Annotated[str, typer.Option(metavar="NAME", help="Only those with nodes of this peer.")] = "",
+    output: Annotated[Path, typer.Argument(metavar="FILE", help="CSV file to write.")],
+    peer: Annotated[str, typer.Option(metavar="NAME", help="Only edges with nodes of this peer.")] = "",
     home: Home = HOME,
 ) -> None:
-    """Write the edges to a file, as `edges import` reads them."""
+    """Write the edges to a file in the format of `edges import`."""
     import io
 
     from manela.agents.edge_files import write_edges
@@ -133,7 +133,7 @@ def remove_node(
 ) -> None:
     """Remove a node with all its edges and its vector.
 
-    Peers were shown its vector, and what they learned from it stays in theirs until they learn anew.
+    Peers have seen its vector; what they learned from it remains in their vectors until they learn again.
     """
     from manela.agents.store import Store
 

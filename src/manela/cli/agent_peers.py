@@ -16,7 +16,9 @@ peer = typer.Typer(help="The hosts to learn with.")
 
 @peer.command("add")
 def add_peer(
-    name: Annotated[str, typer.Argument(metavar="LINE|NAME", help="What `agent invite` printed there; or its name.")],
+    name: Annotated[
+        str, typer.Argument(metavar="LINE|NAME", help="The line that `agent invite` printed there, or the peer's name.")
+    ],
     address: Annotated[str, typer.Argument(metavar="ADDRESS", help="With a name: host:port.")] = "",
     certificate: Annotated[
         Path | None, typer.Argument(metavar="CERT", help="With a name: its certificate, a .pem file.")
@@ -93,10 +95,10 @@ def list_peers(home: Home = HOME) -> None:
 def remove_peer(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The peer's name.")],
     certificate: Annotated[
-        Path | None, typer.Option("--certificate", metavar="CERT", help="Forget only this certificate of it.")
+        Path | None, typer.Option("--certificate", metavar="CERT", help="Remove only this certificate.")
     ] = None,
     fingerprint: Annotated[
-        str, typer.Option(metavar="AB:CD…", help="Forget only the certificate whose fingerprint begins with this.")
+        str, typer.Option(metavar="AB:CD…", help="Remove only the certificate whose fingerprint begins with this.")
     ] = "",
     home: Home = HOME,
 ) -> None:

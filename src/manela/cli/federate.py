@@ -64,20 +64,20 @@ def federate(
     target = check_output(output)
     loaded = load_graph(graph, **reading)
     target.check_ids(loaded.nodes)
-    where = assign(loaded, hosts, by, random_state)
+    host_of = assign(loaded, hosts, by, random_state)
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise ParameterError(f"--folder must be new or empty, got {folder}")
     with ExitStack() as stack:
         home = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="manela-")))
-        given = {name: value for name, value in parameters.items() if value is not None}
+        chosen = {name: value for name, value in parameters.items() if value is not None}
         peers = {"half": not float32} | ({} if noise is None else {"noise": noise})
         federation = Federation(
-            loaded, where, home, given, lock_step=lock_step, seed=random_state, trace=trace, **peers
+            loaded, host_of, home, chosen, lock_step=lock_step, seed=random_state, trace=trace, **peers
         )
-        begun = time.monotonic()
+        started = time.monotonic()
         with federation.running(), _Table(quiet) as table:
             for statuses in federation.wait():
-                table.show(statuses, time.monotonic() - begun)
+                table.show(statuses, time.monotonic() - started)
         target.write(federation.gather())
     pairs_made, sent = (sum(status[name] for status in statuses) for name in ("pairs", "sent"))
     refused = sum(times for status in statuses for reasons in status["refusals"].values() for times in reasons.values())

@@ -29,17 +29,17 @@ def add_sources(group: typer.Typer, finish: Callable[..., None]) -> None:
     The flags of a command are those of the source and those of `finish`, except for its first argument.
     """
     for name, build in {**MAIL_BUILDERS, **BUILDERS}.items():
-        group.command(name)(_join(build, finish))
+        group.command(name)(_make_command(build, finish))
 
 
-def _join(build: Builder, finish: Callable[..., None]) -> Callable[..., None]:
+def _make_command(build: Builder, finish: Callable[..., None]) -> Callable[..., None]:
     flags, finish_flags = _arguments(build), _arguments(finish)
     del finish_flags[next(iter(finish_flags))]
 
     @wraps(build)
     def command(**values: Any) -> None:
         finish_values = {name: values.pop(name) for name in finish_flags}
-        _keep_apart(values, finish_values)
+        _check_paths(values, finish_values)
         finish(build(**values), **finish_values)
 
     arguments = [argument.replace(kind=Argument.KEYWORD_ONLY) for argument in (*flags.values(), *finish_flags.values())]
@@ -48,7 +48,7 @@ def _join(build: Builder, finish: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _keep_apart(inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
+def _check_paths(inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
     """Refuse to overwrite an input, or to write two outputs to one file."""
     used = [path for value in inputs.values() for path in (value if isinstance(value, list) else [value])]
     for path in (path for path in outputs.values() if isinstance(path, Path)):

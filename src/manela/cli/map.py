@@ -60,11 +60,11 @@ def map_vectors(
     # slow imports come after the checks
     from manela.maps.page import write_map
 
-    begun = time.monotonic()
+    started = time.monotonic()
 
     def report(step: str) -> None:
         if len(embedding) > _MANY and not quiet:
-            print(f"{time.monotonic() - begun:6.1f} s  {step}", file=sys.stderr, flush=True)
+            print(f"{time.monotonic() - started:6.1f} s  {step}", file=sys.stderr, flush=True)
 
     write_map(
         embedding, output, known_labels, graph, method, random_state,

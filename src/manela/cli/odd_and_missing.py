@@ -87,7 +87,7 @@ def recommend(
     node: Annotated[
         list[str] | None, typer.Option("--node", metavar="ID", help="Only for this node; may be repeated.")
     ] = None,
-    count: Annotated[int, typer.Option("--count", "-k", min=1, max=1000, help="Number for each node.")] = 10,
+    count: Annotated[int, typer.Option("--count", "-k", min=1, max=1000, help="Edges for each node.")] = 10,
     vectors: Annotated[
         Path | None, typer.Option(metavar="OUT", help="Use these vectors instead of learning new ones.")
     ] = None,

@@ -18,7 +18,7 @@ from manela.params import PARAMETERS, PRESETS
 GraphArgument = Annotated[
     str,
     typer.Argument(
-        metavar="GRAPH", help="A file (edge list, .mat, .npz, GraphML, …), an address, - for stdin, or a data set."
+        metavar="GRAPH", help="A file (edge list, .mat, .npz, GraphML, …), a URL, - for stdin, or a data set."
     ),
 ]
 Directed = Annotated[bool, typer.Option("--directed", help="Follow arcs as given, rather than both ways.")]
@@ -105,8 +105,8 @@ def expand_flags(command: Callable[..., None]) -> Callable[..., None]:
     def run(invocation: typer.Context, **values: Any) -> None:
         preset = _find_preset(values, invocation)
         for name, parameters in groups.items():
-            given = {parameter: _parse(parameter, values.pop(parameter)) for parameter in parameters}
-            values[name] = given | {parameter: preset[parameter] for parameter in parameters if parameter in preset}
+            parsed = {parameter: _parse(parameter, values.pop(parameter)) for parameter in parameters}
+            values[name] = parsed | {parameter: preset[parameter] for parameter in parameters if parameter in preset}
         for name, flags in readings.items():
             values[name] = {flag_name: values.pop(flag_name) for flag_name in flags}
             values[name]["columns"] = split_columns(values[name]["columns"])

@@ -59,10 +59,10 @@ def reproduce(
     from manela.reports.laboratory import Laboratory
     from manela.reports.report import write_report
 
-    begun = time.perf_counter()
+    started = time.perf_counter()
 
     def tell(text: str) -> None:
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - started
         print(f"{seconds // 60:3.0f}:{seconds % 60:02.0f}  {text}", file=sys.stderr, flush=True)
 
     plan = plans.QUICK if quick else plans.FULL

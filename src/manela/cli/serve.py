@@ -15,7 +15,7 @@ def serve(
     embedding: Annotated[Path, typer.Argument(metavar="OUT", help="What `manela embed` wrote.")],
     edges: Annotated[
         str,
-        typer.Option(metavar="GRAPH", help="The network, so that neighbours are not recommended and edges are judged."),
+        typer.Option(metavar="GRAPH", help="The network: neighbours are not recommended, and its edges are scored."),
     ] = "",
     address: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address of this machine to listen on.")

@@ -80,7 +80,9 @@ def mastodon_api(
     ] = False,
     domain: Annotated[
         str,
-        typer.Option("--domain", metavar="DOMAIN", help="The host of its users' addresses, if the server is wrong."),
+        typer.Option(
+            "--domain", metavar="DOMAIN", help="The domain of its users' addresses, if the server reports a wrong one."
+        ),
     ] = "",
     secret_file: SecretFile = None,
 ) -> Source:
