@@ -55,10 +55,10 @@ def choose_by_names(header: Sequence[str], counts_up: Callable[[], bool], is_num
     if pair is None:
         first = 1 if len(names) > 2 and names[0] in INDICES and counts_up() else 0
         pair = (first, first + 1)
-    left = [place for place in range(len(names)) if place not in pair and (place > 0 or names[0] not in INDICES)]
-    weight = next((place for name in WEIGHT_NAMES for place in left if names[place] == name), -1)
-    if weight < 0 and len(left) == 1 and names[left[0]] not in (*TIMES, "id") and is_number(left[0]):
-        weight = left[0]
+    candidates = [place for place in range(len(names)) if place not in pair and (place > 0 or names[0] not in INDICES)]
+    weight = next((place for name in WEIGHT_NAMES for place in candidates if names[place] == name), -1)
+    if weight < 0 and len(candidates) == 1 and names[candidates[0]] not in (*TIMES, "id") and is_number(candidates[0]):
+        weight = candidates[0]
     return Choice(*pair, weight)
 
 

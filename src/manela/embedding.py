@@ -238,9 +238,9 @@ class Embedding:
             self._check_directions(vectors, rows)
             return _Query(vectors, rows[:, None], is_batch)
         total, exclude = np.zeros((1, self.vectors.shape[1]), dtype=np.float32), []
-        for given, sign in ((positive, 1.0), (negative, -1.0)):
-            if given is not None:
-                vectors, rows, _ = self._find_vectors(given)
+        for item, sign in ((positive, 1.0), (negative, -1.0)):
+            if item is not None:
+                vectors, rows, _ = self._find_vectors(item)
                 norms = np.linalg.norm(vectors, axis=1, keepdims=True)
                 total += np.float32(sign) * (vectors / np.maximum(norms, np.finfo(np.float32).tiny)).sum(axis=0)
                 exclude.append(rows)
@@ -258,19 +258,19 @@ class Embedding:
                 f"{who} is zero in all dimensions, so that no node is similar to it; by_context() has other vectors."
             )
 
-    def _find_vectors(self, given: Any) -> tuple[Vectors, RowNumbers, bool]:
+    def _find_vectors(self, query: Any) -> tuple[Vectors, RowNumbers, bool]:
         """Return the vectors of a query, their row numbers (−1 if not of a node), and whether it is a batch."""
-        if isinstance(given, list) and given and all(_is_vector(item) for item in given):
-            given = np.stack(given)
-        if isinstance(given, np.ndarray) and np.issubdtype(given.dtype, np.floating) and given.ndim in (1, 2):
-            vectors = np.atleast_2d(given).astype(np.float32, copy=False)
+        if isinstance(query, list) and query and all(_is_vector(item) for item in query):
+            query = np.stack(query)
+        if isinstance(query, np.ndarray) and np.issubdtype(query.dtype, np.floating) and query.ndim in (1, 2):
+            vectors = np.atleast_2d(query).astype(np.float32, copy=False)
             if vectors.shape[1] != self.vectors.shape[1]:
                 raise ParameterError(f"a vector must have {self.vectors.shape[1]} numbers, got {vectors.shape[1]}.")
-            return vectors, np.full(len(vectors), -1, dtype=np.int64), given.ndim == 2
-        if is_list_of_ids(given):
-            rows = self.rows(given)
+            return vectors, np.full(len(vectors), -1, dtype=np.int64), query.ndim == 2
+        if is_list_of_ids(query):
+            rows = self.rows(query)
             return self.vectors[rows], rows, True
-        rows = np.array([self.row(given)], dtype=np.int64)
+        rows = np.array([self.row(query)], dtype=np.int64)
         return self.vectors[rows], rows, False
 
     def _find_rows(self, among: Any) -> RowNumbers | None:

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from manela.errors import AgentError
 
-_AT_ONCE = 16
+_MOST_CONNECTIONS = 16
 """Connections that are served at the same time; more would take more threads and memory."""
 _PATIENCE = 5.0
 """Seconds after which a connection is closed; larger lets slow clients occupy threads for longer."""
@@ -98,11 +98,11 @@ def is_local(host: str) -> bool:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads, block_on_close = True, False
-    request_queue_size = _AT_ONCE
+    request_queue_size = _MOST_CONNECTIONS
 
     def __init__(self, address: tuple[str, int], handler: Any) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        self._free = threading.Semaphore(_AT_ONCE)
+        self._free = threading.Semaphore(_MOST_CONNECTIONS)
         super().__init__(address, handler)
 
     def server_bind(self) -> None:
@@ -158,7 +158,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().__init__(*args)
 
     def do_GET(self) -> None:
-        if not self._is_for_us():
+        if not self._is_addressed_to_us():
             self._answer(Reply("text/plain", "this page is for this machine only\n", HTTPStatus.MISDIRECTED_REQUEST))
             return
         path, _, query = self.path.partition("?")
@@ -171,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_HEAD = do_GET  # noqa: N815 - name of http.server
 
-    def _is_for_us(self) -> bool:
+    def _is_addressed_to_us(self) -> bool:
         """Whether the Host header names this machine, which refuses DNS rebinding by foreign pages."""
         try:
             name = urlsplit(f"//{self.headers.get('Host', 'localhost')}").hostname

@@ -90,7 +90,7 @@ def find_nearest(
         """Search the candidates begin … end − 1 for a slice of the queries."""
         batch_queries = unit[batch]
         best = np.full((len(batch_queries), k), -np.inf, dtype=np.float32)
-        found = np.full((len(batch_queries), k), -1, dtype=np.int64)
+        best_rows = np.full((len(batch_queries), k), -1, dtype=np.int64)
         tile = np.zeros((_CANDIDATES, vectors.shape[1]), dtype=np.float32)
         scores = np.empty((len(batch_queries), _CANDIDATES), dtype=np.float32)
         for first in range(begin, end, _CANDIDATES):
@@ -99,9 +99,9 @@ def find_nearest(
             kernels.normalise(chosen, tile[: last - first])
             np.matmul(batch_queries, tile.T, out=scores)
             if exclude is not None:
-                _leave_out(scores, exclude[batch], first, last, among)
-            kernels.keep_best(scores, last - first, first, best, found)
-        return found, best
+                _exclude(scores, exclude[batch], first, last, among)
+            kernels.keep_best(scores, last - first, first, best, best_rows)
+        return best_rows, best
 
     tiles = -(-candidates // _CANDIDATES)
     workers = os.cpu_count() or 1
@@ -129,7 +129,7 @@ def find_nearest(
     return rows, cosines
 
 
-def _leave_out(scores: Vectors, exclude: RowNumbers, first: int, last: int, among: RowNumbers | None) -> None:
+def _exclude(scores: Vectors, exclude: RowNumbers, first: int, last: int, among: RowNumbers | None) -> None:
     """Set the scores of excluded candidates to −∞."""
     places = exclude
     if among is not None:

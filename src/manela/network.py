@@ -321,8 +321,8 @@ class Network:
         check_places(matrix)
         entries = sp.coo_array(sp.csr_array(matrix))
         ids: list[Hashable] = []
-        for given, name, count in ((rows, "row", matrix.shape[0]), (columns, "column", matrix.shape[1])):
-            part_ids = [(name, place) for place in range(count)] if given is None else list(given)
+        for given_ids, name, count in ((rows, "row", matrix.shape[0]), (columns, "column", matrix.shape[1])):
+            part_ids = [(name, place) for place in range(count)] if given_ids is None else list(given_ids)
             if len(part_ids) != count:
                 raise GraphError(f"as many {name} ids as {name}s are needed, got {len(part_ids):,} for {count:,}")
             ids += part_ids

@@ -83,8 +83,8 @@ class Schedule:
     def rate(self, number: int) -> float:
         """Return α_t, which is constant until `falls_at` and then falls linearly."""
         falling = self.rounds - self.falls_at
-        done = max(0, number - self.falls_at) / (falling - 1) if falling > 1 else 0.0
-        return self.learning_rate * (1.0 - (1.0 - FINAL_RATE) * done)
+        progress = max(0, number - self.falls_at) / (falling - 1) if falling > 1 else 0.0
+        return self.learning_rate * (1.0 - (1.0 - FINAL_RATE) * progress)
 
     def has_work_of(self, other: Schedule) -> bool:
         """Whether both schedules have the same iterations in every round, whatever the learning rate."""

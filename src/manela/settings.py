@@ -129,8 +129,8 @@ def check_all(values: Mapping[str, Any]) -> Settings:
         raise ParameterError(f"ratios must sum to 1, got {_show(settings.ratios)} which sums to {total:.6g}.")
     budgets = {name: values.get(name) for name in ("pairs", "updates", "max_seconds") if values.get(name) is not None}
     if len(budgets) > 1:
-        given = " and ".join(f"{name}={value}" for name, value in budgets.items())
-        raise ParameterError(f"give at most one of pairs, updates and max_seconds, got {given}.")
+        listed = " and ".join(f"{name}={value}" for name, value in budgets.items())
+        raise ParameterError(f"give at most one of pairs, updates and max_seconds, got {listed}.")
     if sum(settings.targets_by_hop) == 0:
         raise ParameterError(
             f"window and ratios must give at least one target, got window {settings.window}, "
@@ -168,11 +168,11 @@ def _resolve(values: Mapping[str, Any], kind: type) -> dict[str, Any]:
     for name in PARAMETERS:
         if name in values:
             check(name, values[name])
-    wanted = {field.name for field in fields(kind)}
+    field_names = {field.name for field in fields(kind)}
     settings = {
         parameter.setting or name: parameter.convert(values.get(name, parameter.default))
         for name, parameter in PARAMETERS.items()
-        if (parameter.setting or name) in wanted
+        if (parameter.setting or name) in field_names
     }
     return {**settings, "threads": count_jobs(values.get("n_jobs", default("n_jobs")))}
 

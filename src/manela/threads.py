@@ -59,10 +59,10 @@ class Threads:
 
         Each piece is a fraction of the remaining work, so that the last ones are short and all threads end together.
         """
-        done = np.cumsum(work)
-        shares, left = [], 1.0
-        while self.count > 1 and left > 1 / (_SHORTEST_PIECES * self.count):
-            left -= max(left / (2 * self.count), 1 / (_SHORTEST_PIECES * self.count))
-            shares.append(1.0 - left)
-        borders = np.searchsorted(done, np.array(shares) * (done[-1] if len(done) else 0)) + 1
+        cumulative = np.cumsum(work)
+        shares, remaining = [], 1.0
+        while self.count > 1 and remaining > 1 / (_SHORTEST_PIECES * self.count):
+            remaining -= max(remaining / (2 * self.count), 1 / (_SHORTEST_PIECES * self.count))
+            shares.append(1.0 - remaining)
+        borders = np.searchsorted(cumulative, np.array(shares) * (cumulative[-1] if len(cumulative) else 0)) + 1
         return np.unique(np.concatenate(([0], np.minimum(borders, len(work)), [len(work)])))

@@ -34,13 +34,13 @@ class Ledger:
         if key not in self._results:
             if self.frozen:
                 raise LookupError(key)
-            begun = time.perf_counter()
+            started = time.perf_counter()
             result = json.loads(json.dumps(compute()))
             record = {
                 "part": part,
                 "about": about,
                 "result": result,
-                "seconds": round(time.perf_counter() - begun, 3),
+                "seconds": round(time.perf_counter() - started, 3),
                 "version": __version__,
                 "machine": describe_machine(),
             }

@@ -75,7 +75,7 @@ def measure_recall(graph: Graph, learn: Learn, count: int, random_state: Any = 0
 
 def _find_hidden(split: Split, scorer: Scorer, rows: RowNumbers, count: int) -> tuple[int, int]:
     """Return the number of hidden edges that are recommended, and the total."""
-    found = 0
+    hits = 0
     for row, (places, _) in zip(rows, recommend(split.graph, scorer, rows, count), strict=True):
-        found += int(split.hidden[[int(row)]][:, places].nnz)
-    return found, int(split.hidden[rows].nnz)
+        hits += int(split.hidden[[int(row)]][:, places].nnz)
+    return hits, int(split.hidden[rows].nnz)

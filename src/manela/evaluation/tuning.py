@@ -78,7 +78,7 @@ def tune(
     is the MAP of hidden edges. The score of the winner is optimistic, as it was chosen on the same data. The whole
     budget is the default of a run, or `pairs_per_node`. `preset` are parameters of all candidates.
     """
-    begun = time.perf_counter()
+    started = time.perf_counter()
     trials: list[Trial] = []
     fit = _Fit({**(preset or {}), "random_state": random_state, "n_jobs": n_jobs}, pairs_per_node)
     with warnings.catch_warnings():
@@ -96,7 +96,7 @@ def tune(
             stage: list[Trial] = []
             for candidate in remaining:
                 expected = _expect([*trials, *stage], candidate, share)
-                if time.perf_counter() - begun + expected > max_seconds and (trials or stage):
+                if time.perf_counter() - started + expected > max_seconds and (trials or stage):
                     continue
                 trial = _try(score, candidate, share)
                 tell(trial)
@@ -112,9 +112,9 @@ def tune(
 
 
 def _try(score: Callable[[Candidate, float], float], candidate: Candidate, share: float) -> Trial:
-    begun = time.perf_counter()
+    started = time.perf_counter()
     value = score(candidate, share)
-    return Trial(candidate, share, value, time.perf_counter() - begun)
+    return Trial(candidate, share, value, time.perf_counter() - started)
 
 
 def _expect(trials: list[Trial], candidate: Candidate, share: float) -> float:

@@ -229,11 +229,11 @@ def _read_table(table: Any, reading: _Reading) -> Graph:
     )  # fmt: skip
 
 
-def _find_name(wanted: str, names: list[str]) -> str:
+def _find_name(column: str, names: list[str]) -> str:
     """Return the name of a column given by name or by number from 1."""
-    if wanted not in names and wanted.isdecimal() and 1 <= int(wanted) <= len(names):
-        return names[int(wanted) - 1]
-    return wanted
+    if column not in names and column.isdecimal() and 1 <= int(column) <= len(names):
+        return names[int(column) - 1]
+    return column
 
 
 _READERS: dict[str, Callable[[Source, _Reading], Graph]] = {
