@@ -88,7 +88,7 @@ def _check_kind(path: Path) -> None:
 
 
 def _umask() -> int:
-    mask = os.umask(0)
+    mask = os.umask(0o077)  # for a moment, files of other threads are private rather than open to all
     os.umask(mask)
     return mask
 

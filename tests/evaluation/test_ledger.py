@@ -67,3 +67,13 @@ def test_a_frozen_ledger_computes_nothing(tmp_path):
     assert frozen.get("links", {"run": 1}, lambda: 2) == 1
     with pytest.raises(LookupError):
         frozen.get("links", {"run": 2}, lambda: 2)
+
+
+def test_a_frozen_ledger_leaves_a_line_that_is_being_written(tmp_path):
+    path = tmp_path / "r.jsonl"
+    Ledger(path).get("links", {"run": 1}, lambda: 1)
+    with path.open("ab") as file:
+        file.write(b'{"part": "li')
+    before = path.read_bytes()
+    assert Ledger(path, frozen=True).get("links", {"run": 1}, lambda: 2) == 1
+    assert path.read_bytes() == before

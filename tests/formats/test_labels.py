@@ -106,3 +106,11 @@ def test_an_empty_cell_of_csv_is_no_label(tmp_path):
     (tmp_path / "l.csv").write_text("node,group\na,0\nb,\nc,1\n")
     labels = read_labels(tmp_path / "l.csv")
     assert labels.of(np.array(["a", "b", "c"], dtype=object)).sum(axis=1).tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "LABELS.CSV"])
+def test_the_case_of_an_ending_does_not_matter(tmp_path, name):
+    (tmp_path / name).write_text('ann,"a b, c"\nbob,d\n')
+    assert read_labels(tmp_path / name).names == ("a b, c", "d")
+    (tmp_path / f"{name}.GZ").write_bytes(gzip.compress(b'ann,"a b, c"\nbob,d\n'))
+    assert read_labels(tmp_path / f"{name}.GZ").names == ("a b, c", "d")

@@ -70,7 +70,7 @@ class Ledger:
             except (ValueError, KeyError, TypeError) as error:
                 raise FormatError(f"{self.path}:{number}: is damaged; remove the file to begin anew") from error
             complete_bytes += len(line)
-        if complete_bytes < len(content):
+        if complete_bytes < len(content) and not self.frozen:
             os.truncate(self.path, complete_bytes)
 
     def _remember(self, record: dict[str, Any]) -> None:

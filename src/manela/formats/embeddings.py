@@ -217,7 +217,11 @@ def _replace_folder(path: Path, write: Callable[[Path], None]) -> None:
             if path.exists():
                 previous = Path(tempfile.mkdtemp(dir=path.parent, prefix=".manela."))
                 path.rename(previous / "before")
-                folder.rename(path)
+                try:
+                    folder.rename(path)
+                except OSError:
+                    (previous / "before").rename(path)
+                    raise
                 for file in (previous / "before").iterdir():  # keep files of other programs
                     if not (path / file.name).exists():
                         file.rename(path / file.name)

@@ -73,7 +73,7 @@ def read_labels(path: str | Path, variable: str = "group") -> Labels:
         raise FormatError(f"{path}: no such file")
     if path.is_dir():
         raise FormatError(f"{path}: is a folder, a file of labels is wanted")
-    return _read_mat(path, variable) if path.suffix == ".mat" else _read_lines(path)
+    return _read_mat(path, variable) if path.suffix.lower() == ".mat" else _read_lines(path)
 
 
 def sort_by_id(ids: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
@@ -106,7 +106,7 @@ def _read_lines(path: Path) -> Labels:
     nodes: dict[str, int] = {}
     names: dict[str, int] = {}
     rows, columns = [], []
-    ending = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    ending = (path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix).lower()
     for number, line in _lines(path):
         text = line.strip()
         if not text or text.startswith("#"):
@@ -138,7 +138,11 @@ def _read_lines(path: Path) -> Labels:
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         encoding = "utf-8-sig"
-        with gzip.open(path, "rt", encoding=encoding) if path.suffix == ".gz" else path.open(encoding=encoding) as file:
+        with (
+            gzip.open(path, "rt", encoding=encoding)
+            if path.suffix.lower() == ".gz"
+            else path.open(encoding=encoding) as file
+        ):
             yield from enumerate(file, 1)
     except UnicodeDecodeError as error:
         raise FormatError(f"{path}: is not text: {error.reason}") from error
