@@ -178,7 +178,8 @@ def test_by_messages_a_whole_run_is_near_that_on_processors():
     graph = stochastic_block_model(nodes=24, inside=0.9, between=0.2, seed=3)[0]
     runs = [Manela(dimensions=8, pairs=24 * 200, engine=engine).fit(graph) for engine in ("cpu", "gpu")]
     cpu, gpu = (model.provenance_ for model in runs)
-    assert (gpu["engine"], cpu["engine"]) == ("gpu, interpreted", "cpu")
+    assert gpu["engine"].startswith("gpu, ")
+    assert cpu["engine"] == "cpu"
     for name in ("rounds", "rounds_done", "rate_fell_at", "pairs_made", "budget"):
         assert cpu[name] == gpu[name]
     np.testing.assert_array_equal(runs[0].updates_, runs[1].updates_)
