@@ -153,7 +153,7 @@ def test_a_peer_that_goes_is_done_without_and_one_that_comes_back_is_used_again(
 
 def learned_from(host, peer):
     """Whether a host takes arcs to nodes of a peer."""
-    indices = host._arcs.neighbours.arcs.indices if hasattr(host, "distrusted") else host.find_arcs().arcs.indices
+    indices = host.arcs.neighbours.arcs.indices if hasattr(host, "distrusted") else host.find_arcs().arcs.indices
     return bool(host.rows_of(peer)[indices].any())
 
 

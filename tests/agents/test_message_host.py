@@ -64,8 +64,8 @@ def test_bad_vectors_are_left_out_and_their_sender_blamed():
     assert isinstance(refusal, BadVectorError)
     assert refusal.times == 2
     neighbours = host.sessions.links["h1"].neighbours
-    assert not host._arcs.seen[neighbours[[0, 3]]].any()
-    assert host._arcs.seen[np.delete(neighbours, [0, 3])].all()
+    assert not host.arcs.seen[neighbours[[0, 3]]].any()
+    assert host.arcs.seen[np.delete(neighbours, [0, 3])].all()
 
 
 @pytest.mark.parametrize("numbers", [[0, 0, 1], [1, 0, 2], [0, 1, 10**6], [-1, 0, 1]])
@@ -84,10 +84,10 @@ def test_neighbours_must_be_numbered_in_order_each_once(numbers):
 def test_a_lie_about_strength_makes_no_mean_grow(claim):
     host, other = pair()
     exchange(host, other, strengths=np.full(len(other.answer("h0", host.ask()["h1"]).strengths), claim))
-    host._update_neighbours()
+    host.update_neighbours()
     near = host.neighbourhood
     away = near.indices >= host.own
-    shares = host._arcs.neighbours.scales[0][near.indices[away]]  # of a mean that is the asker's own
+    shares = host.arcs.neighbours.scales[0][near.indices[away]]  # of a mean that is the asker's own
     assert np.isfinite(shares).all()
     assert ((shares <= 0.75) | (shares == 1.0)).all()
 
@@ -292,7 +292,7 @@ def test_rows_that_a_start_begins_with_are_small_whatever_a_peer_claims(phase):
     rows = np.full((len(host.sessions.links["h1"].neighbours), 1, 1, 32), 50.0, np.float32)
     reply = Shown(Step(phase, 0), 5, np.arange(len(rows)), rows, np.full(len(rows), 9.0))
     host.receive("h1", request, reply)
-    seen = host._sweeps.shown.view(np.float16).astype(np.float32)
+    seen = host._phase.sweeps.shown.view(np.float16).astype(np.float32)
     own, others = (np.linalg.norm(part, axis=1) for part in (seen[: host.own], seen[host.own :]))
     np.testing.assert_allclose(others, np.median(own), rtol=0.2)
 

@@ -12,6 +12,9 @@ TESTS = Path(__file__).resolve().parents[1]
 SOURCE = TESTS.parent / "src" / "manela"
 
 TESTED_BY = {
+    "agents/shown_rows": "agents/test_message_host.py",
+    "agents/smoothing_phase": "agents/test_message_host.py",
+    "agents/start_phase": "agents/test_message_host.py",
     "agents/walk_answering": "agents/test_walk_host.py",
     "agents/walk_drawing": "agents/test_walk_host.py",
     "agents/warming": "agents/test_daemon.py",

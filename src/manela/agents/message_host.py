@@ -1,7 +1,7 @@
 """MessageHost: a host that learns from the vectors that direct neighbours show in messages.
 
 A driver follows the host's `script`: it asks peers for their vectors, passes the replies to `receive`, and runs the
-computations. `answer` only reads what `_publish` has published before, so answering never waits for computing.
+computations. `answer` only reads what `publish` has published before, so answering never waits for computing.
 """
 
 from __future__ import annotations
@@ -15,29 +15,24 @@ import numpy.typing as npt
 
 from manela.agents.host import NOISE, SAMPLES, Committed, Compute, Exchange, Host, Instruction, Saved
 from manela.agents.judging import Judge
-from manela.agents.messages import ROUND, SMOOTH, START, Integers, Pull, Shown, Step, Sums
+from manela.agents.messages import ROUND, START, Integers, Pull, Shown, Step, Sums
 from manela.agents.publishing import Publications, Published
+from manela.agents.shown_rows import read_rows, write_rows
+from manela.agents.smoothing_phase import SmoothingPhase
+from manela.agents.start_phase import StartPhase
 from manela.agents.trust import Bounded, Exact, Norms, Trust, measure_norms
 from manela.agents.used_arcs import UsedArcs
 from manela.engines.message_rounds import MessageRounds
-from manela.engines.smoothing import Filter, find_sizes, resize
-from manela.engines.start import Sweeps, choose_size, find_spread, sum_rows
+from manela.engines.start import find_spread, sum_rows
 from manela.engines.state import State
 from manela.errors import BadVectorError, DivergenceError, MalformedError, RefusedError
-from manela.kernels.half import from_half, to_half
-from manela.kernels.layout import Table
+from manela.kernels.half import to_half
 from manela.kernels.moments import Moments
-from manela.kernels.reference import SWEEPS
-from manela.randomness import VECTORS, derive_key, draw_vectors
+from manela.randomness import derive_key
 from manela.schedule import GROWN, Basis, Schedule, choose_pairs, plan_nodes, weigh
 
 _NEVER = 2**62
 """A version that vectors never reach: nothing has changed since it."""
-_NOISE_OF_START, _MOST_NOISE_OF_START, _NOISE_OF_SMOOTHING = 1.0, 4.0, 0.1
-"""Factors on the configured noise; larger ones disclose less and learn worse.
-
-Smoothing gets less noise: its few, similar steps disclose less, and noise harms them more.
-"""
 
 
 class MessageHost(Host):
@@ -47,6 +42,14 @@ class MessageHost(Host):
     ----------
     step : Step
         The step that the host is at.
+    arcs : UsedArcs
+        The edges that are used now.
+    trust : Trust
+        How far peers are believed.
+    edge_rows : array of int
+        The rows of own nodes that have neighbours elsewhere, which are shown to peers.
+    sums_of_peers : dict
+        The sums that peers have shown at the current step.
     smoothed : array of float32, shape (n, m), or None
         The vectors after smoothing.
     whole : array of bool, shape (n,), or None
@@ -56,23 +59,22 @@ class MessageHost(Host):
     def prepare(self) -> None:
         """Set up the state of a host that has neither received nor published anything."""
         terms, near, settings = self.terms, self.neighbourhood, self.terms.settings
-        self._trust: Trust = Exact()
+        self.trust: Trust = Exact()
         if not terms.lock_step:
-            self._trust = Bounded(terms.peers.noise, terms.peers.clip, derive_key(settings.seed, NOISE))
+            self.trust = Bounded(terms.peers.noise, terms.peers.clip, derive_key(settings.seed, NOISE))
         self.smoothed: npt.NDArray[np.float32] | None = None
         self.whole: npt.NDArray[np.bool_] | None = None
         self._smoothed_at = -1
         self._falls_at: int | None = None
-        self._judge = Judge(near, self._trust, derive_key(settings.seed, SAMPLES))
-        self._arcs = UsedArcs(near, self.own, self.known, terms.weighted)
+        self._judge = Judge(near, self.trust, derive_key(settings.seed, SAMPLES))
+        self.arcs = UsedArcs(near, self.own, self.known, terms.weighted)
         self._state = State(self.tables, settings.dimensions)
         self._rounds = MessageRounds(
-            self._arcs.neighbours, settings, self._state, slice(0, self.own), np.arange(self.own), self.numbers
+            self.arcs.neighbours, settings, self._state, slice(0, self.own), np.arange(self.own), self.numbers
         )
-        self._own_rows = slice(0, self.own)
-        self._edge_rows = np.unique(near.sources[near.indices >= self.own])
+        self.edge_rows = np.unique(near.sources[near.indices >= self.own])
         self._edge_positions = np.full(self.own, -1, np.int64)
-        self._edge_positions[self._edge_rows] = np.arange(len(self._edge_rows))
+        self._edge_positions[self.edge_rows] = np.arange(len(self.edge_rows))
         self._shown_strengths: npt.NDArray[np.float64] | None = None
         self._published = Publications(terms.lock_step)
         self._norms = Norms(np.zeros((terms.tables, terms.hops)), 0.0)
@@ -80,12 +82,9 @@ class MessageHost(Host):
         self._means: npt.NDArray[Any] | None = None
         self._means_version = self._means_due = 0
         self._moments: dict[str, list[Moments]] = {}
-        self._sums: dict[str, Sums] = {}
+        self.sums_of_peers: dict[str, Sums] = {}
         self._measured: list[Moments] = []
-        self._sweeps: Sweeps | None = None
-        self._source: Table | None = None
-        self._source_norms = Norms(np.zeros((1, 1)), 0.0)
-        self._source_seen = np.zeros(0, bool)
+        self._phase: StartPhase | SmoothingPhase | None = None
         self._starting = settings.starts_by_neighbours
         self.can_be_saved = not self._starting
         self.step = Step(START if self._starting else ROUND, 0)
@@ -100,50 +99,25 @@ class MessageHost(Host):
     def script(self) -> Iterator[Instruction]:
         """Yield the instructions of the start, of all rounds, and of smoothing."""
         if self._starting:
-            yield from self._start()
-            self._starting, self.can_be_saved = False, True
+            self._phase = StartPhase(self)
+            yield from self._phase.script()
+            self._phase, self._starting, self.can_be_saved = None, False, True
         while not self.done:
             yield from self._round()
             yield Committed()
         if not self.terms.lock_step:
             yield Compute(self._show)
         if self.terms.settings.smooths:
-            yield from self._smooth()
+            self._phase = phase = SmoothingPhase(self)
+            yield from phase.script()
+            self._phase = None
+            self._keep_smoothed(phase)
             yield Committed()
-
-    def _start(self) -> Iterator[Instruction]:
-        """Yield the instructions of the start, which averages random vectors over neighbours in several sweeps."""
-        settings = self.terms.settings
-        sweeps = self._sweeps = Sweeps(self.tables[0], self._arcs.neighbours, settings.dimensions)
-        for number in range(SWEEPS):
-            sweeps.show(self._own_rows)
-            self._trace_own(Step(START, number), self._widen(sweeps.shown, np.arange(self.own)))
-            self._publish_step(Step(START, number), self._widen(sweeps.shown, self._edge_rows))
-            yield Exchange(self.ask, patient=True)
-            self._update_neighbours()
-            sweeps.neighbours = self._arcs.neighbours
-            yield Compute(sweeps.average)
-            sums = self._sum_rows()
-            self._sums = {}
-            self._publish(Published(Step(START, number, 1), self.version, self._find_strengths(), sums=sums))
-            yield Exchange(self.ask, patient=True)
-            pooled = self._trust.pool_sums(sums, self._sums, self._find_sizes_of_peers())
-            total = np.zeros(self.tables[0].shape[1], np.int64)
-            total[: settings.dimensions] = pooled.total
-            sweeps.center(total, max(1, pooled.count))
-        sweeps.finish(choose_size(self._find_degree()))
-        self._sweeps = None
-        if not self.terms.lock_step:
-            self._arcs.forget(slice(self.own, None))  # peers have sent sweeps so far, but no vectors
-        alone = np.flatnonzero(~self._arcs.neighbours.joined[: self.own])
-        random = np.empty((len(alone), settings.dimensions), dtype=np.float32)
-        draw_vectors(settings.seed, self.numbers[alone], random, VECTORS)
-        self.tables[0][alone, : settings.dimensions] = random
 
     def _round(self) -> Iterator[Instruction]:
         """Yield the instructions of one round; in lock-step each hop is exchanged separately, otherwise all at once."""
         if not self.terms.lock_step:
-            self._update_neighbours()
+            self.update_neighbours()
         if self.terms.lock_step:
             yield Compute(self._rounds.show_own)
             for level in range(self.terms.hops):
@@ -151,18 +125,18 @@ class MessageHost(Host):
                     self._rounds.show_means()
                 self._publish_level(level)
                 yield Exchange(self.ask, patient=True)
-                self._update_neighbours()
+                self.update_neighbours()
         else:
             exchanges = self.round % self.terms.peers.every == 0
-            self._shown_strengths = self._find_strengths()
+            self._shown_strengths = self.find_strengths()
             yield Compute(self._show if exchanges else self._show_locally)
             if exchanges:
                 yield Exchange(self.ask)
                 self._judge_peers()
-                self._update_neighbours()
+                self.update_neighbours()
         self._begin_fall_if_due()
         # a node has nothing to learn from while all its neighbours are away
-        joined, number = self._arcs.neighbours.joined[: self.own], self.round
+        joined, number = self.arcs.neighbours.joined[: self.own], self.round
         schedule = self._find_schedule()
         schedule = replace(schedule, iterations=np.where(joined, schedule.iterations, 0.0))
         pooled = self._pool_moments()
@@ -182,52 +156,11 @@ class MessageHost(Host):
         self._commit(pairs[0])
         self.can_be_saved = True
 
-    def _smooth(self) -> Iterator[Instruction]:
-        """Yield the instructions of smoothing, and keep the result unless an earlier one used more neighbours."""
-        dimensions = self.terms.settings.dimensions
-        table = self.tables[0].copy()
-        filtered, neighbours = self._arcs.used, self._arcs.neighbours
-        network_filter = Filter(neighbours)
-        steps = network_filter.pass_through(table)
-        whole = np.ones(self.own, bool)
-        number = 0
-
-        def advance() -> None:
-            self._source = next(steps, None)
-
-        yield Compute(advance)
-        while (source := self._source) is not None:
-            self._source_seen = np.zeros(self.known, bool)
-            self._source_seen[: self.own] = True
-            if number == 0 and not self.terms.lock_step:
-                # start from the last known vectors of peers, in case a peer does not answer
-                known = np.flatnonzero(self._arcs.seen[self.own :]) + self.own
-                source[known] = self._widen(self._rounds.shown[0], known, padded=True)
-                self._source_seen[known] = True
-            self._trace_own(Step(SMOOTH, number), source[: self.own, :dimensions])
-            self._publish_step(Step(SMOOTH, number), source[self._edge_rows, :dimensions])
-            norms = measure_norms(source[: self.own, None, None, :dimensions], None)
-            self._source_norms = Norms(np.nan_to_num(norms.sizes), 0.0)
-            yield Exchange(self.ask, patient=True)
-            used = self._arcs.find(self.sessions.links, self._source_seen, self.distrusted)
-            whole &= self._arcs.have_all(used)
-            if not np.array_equal(used, filtered):
-                filtered, neighbours = used, self._arcs.build(used)
-                network_filter.change(neighbours)
-            yield Compute(advance)
-            number += 1
-        alone = np.flatnonzero(~neighbours.joined[: self.own])
-        table[alone] = self.tables[0][alone]
-        sizes = find_sizes(self._arcs.neighbours)
-        joined = max(1, int(np.count_nonzero(self._arcs.neighbours.joined)))
-        mean = float(sizes.sum()) / joined
-        if self.terms.lock_step:
-            totals = self.total_of_all()
-            mean = totals.sizes[0] / totals.joined
-        resize(table, self._arcs.neighbours, sizes, mean or 1.0)
-        if self.whole is not None and self._smoothed_at == self.round and self.whole.sum() > whole.sum():
-            return  # keep the earlier result, which was smoothed with more of the neighbours
-        self.smoothed, self.whole, self._smoothed_at = table[: self.own, :dimensions].copy(), whole, self.round
+    def _keep_smoothed(self, phase: SmoothingPhase) -> None:
+        """Keep the result of smoothing, unless an earlier one after the same round used more of the neighbours."""
+        if self.whole is not None and self._smoothed_at == self.round and self.whole.sum() > phase.whole.sum():
+            return
+        self.smoothed, self.whole, self._smoothed_at = phase.vectors, phase.whole, self.round
 
     # asking and answering
 
@@ -270,7 +203,7 @@ class MessageHost(Host):
                 rows = np.concatenate((rows, published.means[places]), axis=2)
         else:
             rows = published.rows[places, :1]  # a peer that is behind gets the current vectors
-        shows_totals = self._trust.show_totals(self.own, self.own - self.sessions.count_neighbours(peer))
+        shows_totals = self.trust.show_totals(self.own, self.own - self.sessions.count_neighbours(peer))
         return Shown(
             published.step, published.version, np.arange(len(places)), rows, published.strengths[places],
             published.moments if shows_totals else [], published.sums if shows_totals else None,
@@ -293,7 +226,7 @@ class MessageHost(Host):
         if reply.moments and request.step.phase == ROUND:
             try:
                 for moments in reply.moments:
-                    self._trust.check_moments(moments)
+                    self.trust.check_moments(moments)
                 self._moments[peer] = reply.moments
             except MalformedError as refusal:
                 refusals.append(refusal)
@@ -323,46 +256,23 @@ class MessageHost(Host):
                 kind="shown", peer=peer, phase=reply.step.phase, number=reply.step.number, level=asked.level,
                 nodes=names, rows=vectors,
             )  # fmt: skip
-        if asked.phase == START:
-            self._store_sweep(peer, asked, reply, rows, vectors)
-        elif asked.phase == ROUND:
+        if asked.phase == ROUND:
             if reply.sums is not None:
-                self._sums[peer] = reply.sums
+                self.sums_of_peers[peer] = reply.sums
             levels = [asked.level] if self.terms.lock_step else list(range(vectors.shape[2]))
-            judged = self._trust.judge(vectors, self._widen(self._rounds.shown[0], rows), self._norms)
+            judged = self.trust.judge(vectors, self.read_vectors(rows, vectors.shape[3]), self._norms)
             self._judge.clipped[peer] = judged.clipped
             self._count_alarms(peer, judged.alarms)
             for table, shown in enumerate(self._rounds.shown):
                 for place, level in enumerate(levels):
-                    self._write(shown, level * self.known + rows, judged.rows[:, table, place])
-            arcs = self._arcs
-            bounded = self._trust.bound_strengths(strengths, arcs.known_strengths[rows], arcs.largest_weights[rows])
+                    write_rows(shown, level * self.known + rows, judged.rows[:, table, place])
+            arcs = self.arcs
+            bounded = self.trust.bound_strengths(strengths, arcs.known_strengths[rows], arcs.largest_weights[rows])
             arcs.see(rows, bounded)
-        elif self._source is not None and reply.step.phase == SMOOTH:
-            dimensions = vectors.shape[3]
-            before = self._source[rows, :dimensions]
-            self._source[rows, :dimensions] = self._trust.judge(vectors, before, self._source_norms).rows[:, 0, 0]
-            self._source_seen[rows] = True
+        elif self._phase is not None:
+            self._phase.store(peer, asked, reply, rows, vectors)
 
-    def _store_sweep(
-        self, peer: str, asked: Step, reply: Shown, rows: Integers, vectors: npt.NDArray[np.float32]
-    ) -> None:
-        if self._sweeps is None:
-            return
-        if asked.level == 1:
-            if reply.sums is not None and reply.step == asked:
-                self._sums[peer] = reply.sums
-            return
-        sweep = vectors[:, 0, 0]
-        if not self.terms.lock_step:
-            # enforce the norm that honest rows have: that of random vectors in sweep 0, and 1 afterwards
-            lengths = np.sqrt((sweep.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
-            sweep = np.divide(sweep, lengths, out=np.zeros_like(sweep), where=lengths > 0, casting="same_kind")
-            sweep *= np.float32(1.0 if asked.number > 0 else 1.0 / np.sqrt(12 * sweep.shape[1]))
-        self._write(self._sweeps.shown, rows, sweep)
-        self._arcs.see(rows)
-
-    def _trace_own(self, step: Step, rows: npt.NDArray[np.float32]) -> None:
+    def trace_own(self, step: Step, rows: npt.NDArray[np.float32]) -> None:
         """Trace the host's own rows, which an attacker at this host would know as well."""
         if self.on_disclosure:
             self.on_disclosure(
@@ -370,39 +280,32 @@ class MessageHost(Host):
                 rows=rows.reshape(self.own, 1, -1, self.terms.settings.dimensions)[:, :, :1],
             )  # fmt: skip
 
-    def _publish(self, published: Published) -> None:
+    def publish(self, published: Published) -> None:
         """Show this to peers from now on."""
         self._published.publish(published, self.round)
         self.step = published.step
 
-    def _publish_step(self, step: Step, rows: npt.NDArray[np.float32]) -> None:
-        """Publish rows of nodes that have neighbours elsewhere, (nodes, m), at a step of the start or of smoothing."""
+    def publish_step(self, step: Step, rows: npt.NDArray[np.float32], noise: float) -> None:
+        """Publish rows of nodes that have neighbours elsewhere, (nodes, m), at a step of the start or of smoothing.
+
+        `noise` is a factor on the configured noise.
+        """
         shown = rows[:, None, None]
         if step.number > 0:  # at step 0 a row holds nothing of the node's neighbours
-            shown = self._trust.blur(shown, step, self.version, self._find_share_of_noise(step.phase))
+            shown = self.trust.blur(shown, step, self.version, noise)
         # rows of the start have half precision anyway
         halve = step.phase == START or (self.terms.peers.half and not self.terms.lock_step)
-        self._publish(Published(step, self.version, self._find_strengths(), to_half(shown) if halve else shown))
-
-    def _find_share_of_noise(self, phase: int) -> float:
-        """Return the factor on the noise that is added at a step of the start or of smoothing.
-
-        Sweeps start from random rows, so they disclose most about single neighbours, above all on sparse networks.
-        There the start also matters least, as its vectors are small.
-        """
-        if phase == SMOOTH:
-            return _NOISE_OF_SMOOTHING
-        return min(_MOST_NOISE_OF_START, _NOISE_OF_START / choose_size(self._find_degree()))
+        self.publish(Published(step, self.version, self.find_strengths(), to_half(shown) if halve else shown))
 
     def _publish_level(self, level: int) -> None:
         """In lock-step, publish the rows of one hop."""
         moments, sums = [], None
         if level == 0:
             moments = self._measured = self._measure_moments()
-            sums, self._sums = self._sum_rows(), {}
-        rows = to_half(self._read_shown(self._edge_rows, [level]))
+            sums, self.sums_of_peers = self.sum_own_rows(), {}
+        rows = to_half(self._read_shown(self.edge_rows, [level]))
         step = Step(ROUND, self.round, level)
-        self._publish(Published(step, self.version, self._find_strengths(), rows, moments=moments, sums=sums))
+        self.publish(Published(step, self.version, self.find_strengths(), rows, moments=moments, sums=sums))
 
     def _show_locally(self) -> None:
         """Update what the host's own nodes show to each other."""
@@ -413,7 +316,7 @@ class MessageHost(Host):
         """Update what the host's own nodes show to each other, and publish it for peers."""
         self._show_locally()
         own = self._read_shown(np.arange(self.own), [0])
-        self._trace_own(Step(ROUND, self.round), own[:, 0, 0])
+        self.trace_own(Step(ROUND, self.round), own[:, 0, 0])
         norms = measure_norms(own, self._shown_before)
         self._shown_before, sizes = own, self._norms.sizes.copy()
         sizes[:, :1] = norms.sizes
@@ -422,13 +325,13 @@ class MessageHost(Host):
             self._means_due = self.round + (1 if self._means is None else self.terms.peers.means)
             means = self._read_shown(np.arange(self.own), range(1, self.terms.hops))
             sizes[:, 1:] = measure_norms(means, None).sizes
-            self._means = to_half(self._trust.blur(means[self._edge_rows], Step(ROUND, 0), self.version, 1.0))
+            self._means = to_half(self.trust.blur(means[self.edge_rows], Step(ROUND, 0), self.version, 1.0))
             self._means_version = self.version
         sizes = np.where(np.isfinite(sizes), sizes, sizes[:, :1])
         self._norms = Norms(np.nan_to_num(sizes), norms.moves)
-        self._publish(
+        self.publish(
             Published(
-                Step(ROUND, self.round), self.version, self._find_strengths(), to_half(own[self._edge_rows]),
+                Step(ROUND, self.round), self.version, self.find_strengths(), to_half(own[self.edge_rows]),
                 self._means, self._means_version, self._measured,
             )
         )  # fmt: skip
@@ -436,37 +339,33 @@ class MessageHost(Host):
     def _measure_moments(self) -> list[Moments]:
         """Return the moments of the host's own vectors, as peers see them, for each table."""
         own = np.arange(self.own)
-        return [self._trust.measure(self._widen(shown, own)) for shown in self._rounds.shown]
+        dimensions = self.terms.settings.dimensions
+        return [self.trust.measure(read_rows(shown, own, dimensions)) for shown in self._rounds.shown]
 
     def _pool_moments(self) -> list[Moments]:
         """Return, for each table, the moments of own and trusted peers' vectors, padded to the table's width."""
-        sizes, width = self._find_sizes_of_peers(), self.tables[0].shape[1]
+        sizes, width = self.find_sizes_of_peers(), self.tables[0].shape[1]
         pooled = []
         for table, own in enumerate(self._measured):
             others = {peer: theirs[table] for peer, theirs in self._moments.items() if peer not in self.distrusted}
-            moments = self._trust.pool_moments(own, others, sizes)
+            moments = self.trust.pool_moments(own, others, sizes)
             padding = width - len(moments.total)
             products = np.pad(moments.products, ((0, padding), (0, padding)))
             pooled.append(Moments(moments.size, np.pad(moments.total, (0, padding)), products))
         return pooled
 
+    def read_vectors(self, rows: Integers, columns: int) -> npt.NDArray[np.float32]:
+        """Return the first columns of the vectors that the given nodes show, also nodes of peers."""
+        return read_rows(self._rounds.shown[0], rows, columns)
+
     def _read_shown(self, rows: Integers, levels: Iterable[int]) -> npt.NDArray[np.float32]:
         """Return what the given own nodes show, shape (nodes, tables, levels, m)."""
-        tables = [[self._widen(shown, level * self.known + rows) for level in levels] for shown in self._rounds.shown]
+        dimensions = self.terms.settings.dimensions
+        tables = [
+            [read_rows(shown, level * self.known + rows, dimensions) for level in levels]
+            for shown in self._rounds.shown
+        ]
         return np.array(tables).transpose(2, 0, 1, 3).copy()
-
-    def _widen(self, shown: npt.NDArray[Any], rows: Integers, padded: bool = False) -> npt.NDArray[np.float32]:
-        """Return the given rows of `shown` in single precision, with the padding columns if `padded`."""
-        selected = shown[rows] if padded else shown[rows, : self.terms.settings.dimensions]
-        if selected.dtype == np.uint16:
-            widened: npt.NDArray[np.float32] = from_half(np.ascontiguousarray(selected).view(np.float16))
-            return widened
-        return selected.astype(np.float32)
-
-    def _write(self, shown: npt.NDArray[Any], rows: Integers, vectors: npt.NDArray[np.float32]) -> None:
-        """Write vectors to the given rows of `shown`, in half precision."""
-        halves = to_half(vectors)
-        shown[rows, : vectors.shape[1]] = halves.view(np.uint16) if shown.dtype == np.uint16 else halves
 
     # rounds
 
@@ -485,7 +384,7 @@ class MessageHost(Host):
     def stranded(self) -> bool:
         """Whether all neighbours of the host's nodes are at peers that are away, so a round would learn nothing."""
         near = self.neighbourhood
-        return len(near.indices) > 0 and not self._arcs.find(self.sessions.links).any()
+        return len(near.indices) > 0 and not self.arcs.find(self.sessions.links).any()
 
     def reopen(self, rounds: int | None = None) -> None:
         """Continue learning: the learning rate starts at its full value and falls over the added rounds.
@@ -510,7 +409,7 @@ class MessageHost(Host):
                 totals = self.total_of_all()
                 nodes += sum(hello.nodes for hello in self.sessions.greetings.values())
                 total = totals.frequencies[0]
-            basis = Basis(weights, self.numbers, total, nodes, self._find_degree())
+            basis = Basis(weights, self.numbers, total, nodes, self.find_degree())
             schedule = plan_nodes(basis, settings, choose_pairs(settings, nodes))
             if self._extra_rounds is not None:
                 rounds = schedule.spread_over or schedule.rounds
@@ -518,7 +417,7 @@ class MessageHost(Host):
             self._schedule = schedule if self._falls_at is None else schedule.fall(self._falls_at)
         return self._schedule
 
-    def _find_degree(self) -> float:
+    def find_degree(self) -> float:
         """Return the mean degree of nodes with neighbours: of all hosts in lock-step, otherwise of this host."""
         if self.terms.lock_step:
             totals = self.total_of_all()
@@ -538,17 +437,18 @@ class MessageHost(Host):
 
     def _have_grown(self) -> bool:
         """Return whether the vectors have spread enough for the learning rate to fall."""
-        sums = self._sum_rows()
+        sums = self.sum_own_rows()
         if self.terms.lock_step:
-            pooled = self._trust.pool_sums(sums, self._sums, {})
+            pooled = self.trust.pool_sums(sums, self.sums_of_peers, {})
             return find_spread(pooled.total, pooled.squares, pooled.count) >= GROWN
         # only own nodes decide, so that no peer can
         return sums.count > 0 and find_spread(sums.total, sums.squares, sums.count) >= GROWN
 
-    def _sum_rows(self) -> Sums:
-        total, squares = sum_rows(self.tables[0], self._arcs.neighbours)
+    def sum_own_rows(self) -> Sums:
+        """Return the sum, and the sum of squares, over the vectors of own nodes that have neighbours."""
+        total, squares = sum_rows(self.tables[0], self.arcs.neighbours)
         dimensions = self.terms.settings.dimensions
-        return Sums(int(np.count_nonzero(self._arcs.neighbours.joined)), total[:dimensions], squares)
+        return Sums(int(np.count_nonzero(self.arcs.neighbours.joined)), total[:dimensions], squares)
 
     def _commit(self, pairs: int) -> None:
         """Finish a round in which this many update pairs were made."""
@@ -567,41 +467,41 @@ class MessageHost(Host):
 
     def change_peer(self, peer: str) -> None:
         """Use the edges that a peer has just accepted."""
-        self._shown_strengths, self._arcs.is_stale = None, True
+        self._shown_strengths, self.arcs.is_stale = None, True
 
     def drop_peer(self, peer: str) -> None:
         """Stop using a peer's vectors and moments."""
-        self._arcs.forget(self.rows_of(peer))
+        self.arcs.forget(self.rows_of(peer))
         self._moments.pop(peer, None)
         self._shown_strengths = None  # the neighbours themselves are updated between two rounds
 
-    def _find_strengths(self) -> npt.NDArray[np.float64]:
+    def find_strengths(self) -> npt.NDArray[np.float64]:
         """Return the strengths of nodes with neighbours elsewhere, counting only edges that peers have accepted."""
         strengths = self._shown_strengths
         if strengths is None:
-            accepted = self._arcs.find(self.sessions.links, distrusted=self.distrusted)
-            strengths = self._arcs.build(accepted).strengths[self._edge_rows]
+            accepted = self.arcs.find(self.sessions.links, distrusted=self.distrusted)
+            strengths = self.arcs.build(accepted).strengths[self.edge_rows]
         return strengths
 
-    def _find_sizes_of_peers(self) -> dict[str, int]:
+    def find_sizes_of_peers(self) -> dict[str, int]:
         """Return for how many nodes each peer counts at most: its configured size, or the number of its known nodes."""
         return {peer: self.sizes.get(peer, len(link.neighbours)) for peer, link in self.sessions.links.items()}
 
     def _judge_peers(self) -> None:
         """Distrust peers whose nodes are too unlike their neighbours here to be honest."""
-        shown = self._rounds.shown[0]
+        dimensions = self.terms.settings.dimensions
         changed, alarms = self._judge.judge(
-            self.sessions.links, self._arcs.seen, lambda rows: self._widen(shown, rows), self.round
+            self.sessions.links, self.arcs.seen, lambda rows: self.read_vectors(rows, dimensions), self.round
         )
         if changed:
-            self._shown_strengths, self._arcs.is_stale = None, True
+            self._shown_strengths, self.arcs.is_stale = None, True
         for peer in alarms:
             self._count_alarms(peer, ["disagreeing"])
 
-    def _update_neighbours(self) -> None:
+    def update_neighbours(self) -> None:
         """Let nodes use the neighbours that are available now."""
-        if self._arcs.update(self.sessions.links, self.distrusted):
-            self._rounds.change_neighbours(self._arcs.neighbours)
+        if self.arcs.update(self.sessions.links, self.distrusted):
+            self._rounds.change_neighbours(self.arcs.neighbours)
 
     def _count_alarms(self, peer: str, alarms: list[str]) -> None:
         for kind in alarms:
@@ -612,8 +512,8 @@ class MessageHost(Host):
     def read_known(self) -> npt.NDArray[np.float32]:
         """Return a copy of own vectors and of the last vectors that peers have shown, zero for those never shown."""
         known = super().read_known()
-        shown = np.flatnonzero(self._arcs.seen[self.own :]) + self.own
-        known[shown] = self._widen(self._rounds.shown[0], shown)
+        shown = np.flatnonzero(self.arcs.seen[self.own :]) + self.own
+        known[shown] = self.read_vectors(shown, self.terms.settings.dimensions)
         return known
 
     def find_smoothed(self) -> npt.NDArray[np.float32] | None:
