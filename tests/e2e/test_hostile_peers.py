@@ -560,13 +560,13 @@ def test_a_flood_is_held_back_and_others_are_served(world):
 
     async def flood():
         async with world.calling("b") as transport:
-            await transport.call("a", SHOW, pull(session))
             calls = [transport.call("a", SHOW, pull(session)) for _ in range(400)]
             return await asyncio.gather(*calls, return_exceptions=True)
 
-    found = reach(flood)
-    reasons = {getattr(one, "reason", None) for one in found if isinstance(one, RefusedError)}
-    assert TooOftenError.reason in reasons
+    answers, until = [], time.monotonic() + PATIENCE
+    while not any(isinstance(answer, TooOftenError) for answer in answers):  # a slow machine floods slowly
+        assert time.monotonic() < until, {str(answer)[:200] for answer in answers}
+        answers = asyncio.run(flood())
     world.check_refused("b", TooOftenError.reason, before)
     assert isinstance(world.introduce("c"), int)
 
