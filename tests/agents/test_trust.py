@@ -6,7 +6,7 @@ import pytest
 from manela.agents.messages import ROUND, START, Step, Sums
 from manela.agents.trust import FEWEST_NODES, Bounded, Exact, Norms, measure_norms
 from manela.errors import MalformedError
-from manela.kernels.moments import UNIT, Moments, center, measure
+from manela.kernels.moments import UNIT, Moments, center, estimate, measure
 
 STEP = Step(ROUND, 5)
 NORMS = Norms(np.ones((1, 1)), 0.1)
@@ -158,6 +158,19 @@ def test_moments_of_vectors_are_taken_and_those_that_no_vectors_have_are_refused
     tied = np.diag(np.diag(moments.products)) + np.fliplr(np.diag(np.full(4, 10 * moments.products[0, 0])))
     with pytest.raises(MalformedError, match="positive covariance"):
         bounded().check_moments(moments._replace(products=tied))
+
+
+@pytest.mark.parametrize("nodes", [FEWEST_NODES, 50, 127, 3000])
+@pytest.mark.parametrize("common", [0.0, 0.1, 1.0])
+def test_moments_in_fewer_directions_than_dimensions_are_taken(nodes, common):
+    """As of a host with few nodes, or one whose vectors lie in a plane; from this version and from estimates."""
+    rng = np.random.default_rng(nodes)
+    for size in (0.003, 0.05, 1.0):
+        directions = min(nodes, 100)
+        vectors = rng.normal(size=(nodes, directions)) @ rng.normal(size=(directions, 128)) * size / directions**0.5
+        vectors = (vectors + common * rng.normal(size=128)).astype(np.float32)
+        bounded().check_moments(bounded().measure(vectors))
+        bounded().check_moments(estimate(vectors))
 
 
 def test_honest_moments_are_pooled_nearly_as_they_are():

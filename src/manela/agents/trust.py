@@ -30,7 +30,15 @@ _MOST_OWN = 0.75
 Above it the mean is not used: the remainder would be scaled up by 1 / (1 − share), and its noise with it.
 """
 _ROUNDING = 1e-6
-"""How far below 0 rounding may push a variance, over the largest variance; if larger, false moments pass the check."""
+"""How far below 0 rounding may push a variance, over the largest mean square of a column, for each column.
+
+If larger, false moments pass the check.
+"""
+_FEW_NODES = 2048
+"""Most nodes whose moments are computed exactly; if larger, rounds of larger hosts take longer.
+
+With fewer nodes than dimensions there are directions without variance, in which an estimate would be below 0.
+"""
 
 
 class Norms(NamedTuple):
@@ -220,19 +228,20 @@ class Bounded:
         return nodes >= FEWEST_NODES and hidden < nodes and (hidden == 0 or hidden >= FEWEST_NODES)
 
     def measure(self, vectors: Floats) -> Moments:
-        """Return approximate moments, which is faster."""
-        return estimate(vectors)
+        """Return the moments of few vectors, and of many an estimate, which is faster."""
+        return measure(vectors) if len(vectors) <= _FEW_NODES else estimate(vectors)
 
     def check_moments(self, moments: Moments) -> None:
         """Refuse moments of too few nodes, and those whose covariance is not positive semidefinite."""
         if moments.size < FEWEST_NODES:
             raise MalformedError(f"moments must be of at least {FEWEST_NODES} nodes, got {moments.size}")
         _, covariance = center(moments)
-        variances = np.diag(covariance)
-        if variances.min() < -_ROUNDING * max(1.0, variances.max()):
+        largest = float(np.abs(np.diag(moments.products).astype(np.float64)).max()) / moments.size
+        rounding = _ROUNDING * len(covariance) * max(1.0, largest)
+        if np.diag(covariance).min() < -rounding:
             raise MalformedError("moments must have variances of at least 0")
         try:
-            np.linalg.cholesky(covariance + _ROUNDING * max(1.0, variances.max()) * np.eye(len(covariance)))
+            np.linalg.cholesky(covariance + rounding * np.eye(len(covariance)))
         except np.linalg.LinAlgError:
             raise MalformedError("moments must have a positive covariance") from None
 
