@@ -1,5 +1,17 @@
-"""Runs the command line as `python -m manela`."""
+"""Runs the command line: `manela`, and `python -m manela`."""
 
-from manela.cli.main import main
+import signal
+import sys
 
-main()
+
+def main() -> None:
+    """Run the command line and exit; Ctrl-C ends it quietly also while it is still being imported."""
+    try:
+        from manela.cli.main import main as run
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+    run()
+
+
+if __name__ == "__main__":
+    main()

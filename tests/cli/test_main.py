@@ -3,6 +3,8 @@
 import gzip
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -286,3 +288,20 @@ def test_other_mistakes_end_with_status_2_and_one_line(manela_here, tmp_path, ar
     assert len(done.stderr.splitlines()) == 1
     for word in words:
         assert word in done.stderr
+
+
+def test_ctrl_c_while_the_command_is_imported_ends_quietly(tmp_path):
+    """The signal comes when the first module of the command line is asked for."""
+    code = (
+        "import builtins, os, signal\n"
+        "real = builtins.__import__\n"
+        "def interrupted(name, *rest):\n"
+        "    if name == 'manela.cli.main':\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return real(name, *rest)\n"
+        "builtins.__import__ = interrupted\n"
+        "from manela.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (130, "")

@@ -12,6 +12,8 @@ from manela.sources.gathering import gather_graph
 from manela.sources.state import ImportState
 from manela.sources.writing import import_to_file
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*asking again in")
+
 
 @pytest.fixture(params=SOURCES, scope="module")
 def case(request, tmp_path_factory):

@@ -5,11 +5,12 @@ import email.utils
 import pytest
 from mastodon_server import TOKEN, Mastodon, serve_mastodon
 
-from manela.errors import SourceError
+from manela.errors import ManelaWarning, SourceError
 from manela.sources import http_pages
 from manela.sources.http_pages import Pages
 
 NOW = 1_800_000_000.0
+pytestmark = pytest.mark.filterwarnings("ignore:.*asking again in")
 
 
 @pytest.fixture
@@ -62,6 +63,15 @@ def test_what_may_pass_is_tried_again_and_then_given_up(server):
     assert len(server.answers) == 12
     with pytest.raises(SourceError, match="does not answer"):
         Pages("http://127.0.0.1:1", None, lambda: NOW, lambda _: None).get("/")
+
+
+def test_waits_that_a_person_would_notice_are_announced(server):
+    with pytest.warns(ManelaWarning) as noted:
+        ask(server, (503, {}, b""), (502, {}, b""), (429, {"Retry-After": "17"}, b""))
+    assert [str(note.message) for note in noted] == [
+        f"{server.url} answers with status 502; asking again in 2 s",
+        f"{server.url} answers with status 429; asking again in 17 s",
+    ]
 
 
 def test_a_token_that_does_not_allow_it_is_told_and_not_shown(server):

@@ -12,6 +12,8 @@ from manela.sources.mastodon_api import MastodonApiSource
 from manela.sources.state import ImportState
 from manela.sources.writing import import_to_file
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*asking again in")
+
 ACCOUNTS = {"1": ("Ann", None), "2": ("bob", "Other.Example"), "3": ("cem", None)}
 ACCOUNTS |= {str(number): (f"user{number}", "far.example") for number in range(10, 19)}
 FOLLOWS = [("1", str(number)) for number in range(10, 19)] + [("2", "1"), ("3", "1"), ("1", "3"), ("3", "2")]

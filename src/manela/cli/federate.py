@@ -32,7 +32,8 @@ def federate(
     lock_step: Annotated[
         bool,
         typer.Option(
-            "--lock-step", help="Keep all hosts in the same round; the result equals `manela embed` bit for bit."
+            "--lock-step",
+            help="Keep all hosts in the same round; equals `manela embed --negative-source moments`, bit for bit.",
         ),
     ] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Log what is disclosed to each host.")] = False,

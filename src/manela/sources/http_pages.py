@@ -6,12 +6,13 @@ import email.utils
 import http.client
 import json
 import re
+import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from manela.errors import SourceError
+from manela.errors import ManelaWarning, SourceError
 from manela.sources.secret import hide_secret
 
 _LOCAL = {"localhost", "127.0.0.1", "::1"}
@@ -23,6 +24,8 @@ _LONGEST_WAIT = 3600.0
 """Longest wait in seconds, even if the server asks for more."""
 _FIRST_WAIT = 1.0
 """Seconds before the first retry; each further retry waits twice as long."""
+_NOTICED_WAIT = 2.0
+"""Seconds from which a wait is announced; if larger, shorter ones look as if nothing happened."""
 _LIMITED_WAIT = 60.0
 """Seconds to wait if the server limits requests but does not say for how long."""
 _LINK = re.compile(r"<([^<>]*)>((?:\s*;[^,]*)*)")
@@ -88,18 +91,24 @@ class Pages:
                 if retries_left == 0:
                     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
                     raise SourceError(f"{self.origin}: does not answer: {hide_secret(reason, self._token)}") from error
-                self._sleep(wait)
+                self._pause(wait, "does not answer")
                 wait *= 2
                 continue
             if status in _WAITING and retries_left > 0:
-                self._sleep(self._limit_wait(headers) if status == 429 else wait)
+                self._pause(self._limit_wait(headers) if status == 429 else wait, f"answers with status {status}")
                 wait *= 2
                 continue
             self._check_status(status, path, headers)
             if headers.get("X-RateLimit-Remaining", "").strip() == "0":
-                self._sleep(self._limit_wait(headers))
+                self._pause(self._limit_wait(headers), "allows no more requests for now")
             return Page(status, self._parse(body, path), self._find_next(headers))
         raise AssertionError("the last try returns or raises")
+
+    def _pause(self, seconds: float, reason: str) -> None:
+        """Wait before the next request; a wait that a person would notice is announced."""
+        if seconds >= _NOTICED_WAIT:
+            warnings.warn(f"{self.origin} {reason}; asking again in {seconds:.0f} s", ManelaWarning, stacklevel=2)
+        self._sleep(seconds)
 
     def _ask(self, path: str) -> tuple[int, http.client.HTTPMessage, bytes]:
         kind = http.client.HTTPSConnection if self._scheme == "https" else http.client.HTTPConnection
