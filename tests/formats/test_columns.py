@@ -40,10 +40,19 @@ def test_a_first_line_that_names_columns_is_a_header(first, rest):
         ("ann bob 3", ["cem dora 4"]),
         ("x y", ["1 2", "word 3", "4 word"]),
         ("x y", ["2020-01-01 a1", "5 b6"]),
+        ("ann bob nan", ["cem dora 1", "dora emil 2"]),
+        ("ann bob NA", ["cem dora 1", "dora emil 2"]),
+        ("ann bob -inf", ["cem dora 1", "dora emil 2"]),
+        ("ann bob heavy", ["bob dora 1", "dora emil 2"]),  # a name of a column is no node
     ],
 )
 def test_a_first_line_of_data_is_no_header(first, rest):
     assert not find_header(first.split(), lines(*rest))
+
+
+def test_only_the_column_of_row_numbers_may_have_an_empty_name():
+    assert find_header(["", "who", "whom"], lines("0 ann bob", "1 bob cem"))
+    assert not find_header(["ann", "bob", ""], lines("cem dora 1", "dora emil 2"))
 
 
 def test_without_a_header_the_first_columns_are_read_and_there_may_be_no_others():

@@ -159,6 +159,38 @@ def test_many_weights_of_many_digits_are_read_exactly(write):
     assert sorted(graph.weights[::1].tolist()) == sorted(weights + weights)
 
 
+@pytest.mark.parametrize("weight", ["1,000.00", "1,5", "2,500" + "0" * 40, '1""2', "12 3", '5"6'])
+def test_a_quoted_weight_is_read_to_its_closing_mark(write, weight):
+    text = f'source,target,weight\nann,bob,"{weight}"\nbob,carl,900\n'
+    if weight == '5"6':
+        text = text.replace(f'"{weight}"', weight)  # a mark inside a field that is not quoted
+    with pytest.raises(FormatError) as caught:
+        read_graph(write(text, "th.csv"))
+    assert str(caught.value).endswith(f"th.csv:2: a weight must be a number, got {weight!r}")
+
+
+@pytest.mark.filterwarnings("ignore::manela.ManelaWarning")
+def test_quoted_weights_of_any_form_are_read(write):
+    weights = ["1e3", "0.12345678901234567", " 2.5e0 ", "3" + "0" * 40, "7"]
+    lines = "".join(f'{i},{i + 1},"{weight}",""\n' for i, weight in enumerate(weights))
+    graph = read_graph(write("payer,payee,amount,note\n" + lines, "g.csv"))
+    assert [edges_of(graph)[frozenset((i, i + 1))] for i in range(len(weights))] == list(map(float, weights))
+    first = read_graph(write('1e1,ann,bob\n"2e1",bob,cem\n', "g.csv"), columns=["2", "3", "1"])
+    assert sorted(edges_of(first).values()) == [10, 20]
+
+
+@pytest.mark.parametrize("weight", ["nan", "inf", "-inf", "NA", "NaN", "null"])
+def test_a_first_line_without_a_proper_weight_is_an_error_and_no_header(write, weight):
+    for rest in ("bob,carol,1\ncarol,alice,2\n", "dora,emil,1\nemil,finn,2\n"):
+        with pytest.raises(FormatError, match=r"g\.csv:1: a weight must be "):
+            read_graph(write(f"alice,bob,{weight}\n{rest}", "g.csv"))
+
+
+def test_a_first_line_with_an_empty_weight_is_no_header(write):
+    with pytest.raises(FormatError, match="either every line or none must have a weight"):
+        read_graph(write("alice,bob,\nbob,carol,1\ncarol,alice,2\n", "g.csv"))
+
+
 def test_unweighted_leaves_out_every_further_column(write):
     graph = read_graph(write("a b 3 17:00 x\nb c 4 18:00\n"), unweighted=True)
     assert not graph.is_weighted

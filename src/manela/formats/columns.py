@@ -26,6 +26,8 @@ _KINDS = (
 )
 _WORD = "a word"
 _NUMBERS = ("a whole number", "a number")
+_NO_VALUES = ("", "nan", "na", "n/a", "#n/a", "null", "none", "inf", "infinity")
+"""What programs write for a number that is missing or not finite, which is no name of a column."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,10 @@ def find_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
     --------
     >>> find_header(["payer", "payee"], [["ann", "bob"]]), find_header(["cem", "dora"], [["ann", "bob"]])
     (True, False)
-    >>> find_header(["x", "y"], [["1", "2"]]), find_header(["ann", "bob", "euros"], [["ann", "cem", "3.5"]])
+    >>> find_header(["x", "y"], [["1", "2"]]), find_header(["who", "whom", "euros"], [["ann", "cem", "3.5"]])
     (True, True)
+    >>> find_header(["ann", "bob", "nan"], [["bob", "cem", "3.5"]])
+    False
     """
     if any(_kind_of(cell) in _NUMBERS for cell in first):
         return False
@@ -70,12 +74,14 @@ def find_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
         return True
     if not rest or len(first) < 2:
         return False
-    words = [place for place, cell in enumerate(first) if _kind_of(cell) == _WORD and cell not in later_cells]
+    if set(first[:2]) & {cell for line in sample for cell in line[:2] if cell}:  # nodes of other edges
+        return False
+    words = [place for place, cell in enumerate(first) if _is_name(cell, place) and cell not in later_cells]
     if any(_has_kind(sample, place, _NUMBERS) for place in words if place >= 2 or len(sample) >= 2):
         return True
     for place in range(2):
         kinds = {_kind_of(line[place]) for line in sample if len(line) > place}
-        if _kind_of(first[place]) != _WORD or first[place] in later_cells or _WORD in kinds or not kinds:
+        if not _is_name(first[place], place) or first[place] in later_cells or _WORD in kinds or not kinds:
             return False
         if len(kinds) > 1 and not kinds <= {"a whole number", "a number", "a hexadecimal number", "a word with digits"}:
             return False
@@ -130,6 +136,12 @@ def _kind_of(cell: str) -> str:
         if pattern.fullmatch(cell):
             return kind
     return _WORD
+
+
+def _is_name(cell: str, place: int) -> bool:
+    """Whether a cell of a first line can be the name of a column; that of row numbers may be empty."""
+    is_value = cell.lower().lstrip("+-") in _NO_VALUES
+    return _kind_of(cell) == _WORD and (not is_value or (place == 0 and not cell))
 
 
 def _has_kind(lines: Sequence[Sequence[str]], place: int, kinds: Sequence[str]) -> bool:

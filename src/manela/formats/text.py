@@ -20,6 +20,8 @@ from manela.graph import Graph
 from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 
 _ATTRIBUTES = re.compile(rb"([^\s,]+)[\s,]+([^\s,]+)[\s,]+(\{.*\})")
+_QUOTED = re.compile(rb'(?:[^"]|"")*')
+"""The content of a quoted field, in which "" stands for a quotation mark."""
 _FIRST_BYTES = 1 << 16
 _LINES = 1000
 """Lines from which the header and the columns are recognised; more are more reliable and slower."""
@@ -240,7 +242,7 @@ def _parse_remaining_weights(
     for edge in np.flatnonzero(weights < 0).tolist():
         start = int(-1 - weights[edge])
         line = data[start : start + _LONGEST_NUMBER].tobytes().split(b"\n")[0]
-        text = (line.split(bytes([separator])) if separator else line.split())[0].strip().rstrip(b'"')
+        text = _first_field(line, separator, bool(_are_quoted(data, np.array([start]), separator)[0]))
         try:
             weights[edge] = float(text.replace(b"_", b"?"))
         except ValueError:
@@ -252,16 +254,37 @@ def _parse_remaining_weights(
             raise FormatError(f"{source}:{number}: a weight must be {WEIGHT_RULE}, got {weights[edge]:g}")
 
 
+def _first_field(line: bytes, separator: int, is_quoted: bool) -> bytes:
+    """Return the field that a line begins with, after its opening quotation mark if it is quoted."""
+    if is_quoted:
+        content = _QUOTED.match(line)
+        return content[0].strip() if content else b""
+    return (line.split(bytes([separator])) if separator else line.split())[0].strip()
+
+
+def _are_quoted(data: Bytes, starts: npt.NDArray[np.int64], separator: int) -> npt.NDArray[np.bool_]:
+    """Whether the fields that start at these places are in quotation marks, which mean nothing in white space."""
+    if not separator:
+        return np.zeros(len(starts), dtype=np.bool_)
+    are_quoted: npt.NDArray[np.bool_] = (data[np.maximum(starts - 1, 0)] == ord('"')) & (starts > 0)
+    return are_quoted
+
+
 def _parse_batches(data: Bytes, weights: npt.NDArray[np.float64], separator: int) -> None:
     """Parse short fields with positive numbers, in batches; leave the others unchanged."""
     unread = np.flatnonzero(weights < 0)
-    ends = np.frombuffer(bytes([separator]) + b'"' if separator else b" \t\r", dtype=np.uint8)
+    ends = np.frombuffer(bytes([separator]) if separator else b" \t\r", dtype=np.uint8)
     for first in range(0, len(unread), _FIRST_BYTES):
         edges = unread[first : first + _FIRST_BYTES]
-        places = (-1 - weights[edges]).astype(np.int64)[:, None] + np.arange(_WIDEST_NUMBER)
+        starts = (-1 - weights[edges]).astype(np.int64)
+        places = starts[:, None] + np.arange(_WIDEST_NUMBER)
         fields = np.where(places < len(data), data[np.minimum(places, len(data) - 1)], ord("\n"))
-        is_past_end = np.logical_or.accumulate(np.isin(fields, ends) | (fields == ord("\n")), axis=1)
+        is_mark = fields == ord('"')
+        is_quoted = _are_quoted(data, starts, separator)
+        is_end = np.where(is_quoted[:, None], is_mark, np.isin(fields, ends)) | (fields == ord("\n"))
+        is_past_end = np.logical_or.accumulate(is_end, axis=1)
         is_plain = is_past_end[:, -1] & ~np.any((fields == ord("_")) & ~is_past_end, axis=1)  # NumPy would accept 1_000
+        is_plain &= ~(is_quoted & np.any(is_mark[:, :-1] & is_mark[:, 1:], axis=1))  # "" does not end a field
         edges, fields, is_past_end = (array[is_plain] for array in (edges, fields, is_past_end))
         texts = np.where(is_past_end, 0, fields).astype(np.uint8).view(f"S{_WIDEST_NUMBER}").ravel()
         try:
