@@ -7,7 +7,9 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
+from manela.embedding import Embedding
 from manela.errors import FormatError, GraphError, ManelaWarning, MissingExtraError, import_extra
+from manela.formats.embeddings import write_embedding
 from manela.formats.graphs import read_graph
 from manela.graph import Graph
 
@@ -34,6 +36,13 @@ def test_graphml_gml_and_parquet_keep_ids_and_weights(tmp_path, wanted, networkx
     for name in ("g.graphml", "g.gml", "g.parquet"):
         assert read_graph(tmp_path / name).digest == wanted.digest
         assert not read_graph(tmp_path / name, unweighted=True).is_weighted
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".feather"])
+def test_a_table_of_vectors_is_no_network(tmp_path, ending):
+    write_embedding(Embedding(np.arange(3), np.eye(3, dtype=np.float32)), tmp_path / f"v{ending}")
+    with pytest.raises(FormatError, match=rf"v\{ending}: must hold a network, .* but it holds vectors$"):
+        read_graph(tmp_path / f"v{ending}")
 
 
 def test_columns_of_parquet_are_found_by_name(tmp_path):

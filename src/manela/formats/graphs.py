@@ -209,7 +209,10 @@ def _by_networkx(reader: str) -> Callable[[Source, _Reading], Graph]:
 def _by_arrow(module: str) -> Callable[[Source, _Reading], Graph]:
     def read(source: Source, reading: _Reading) -> Graph:
         library: Any = import_extra(f"pyarrow.{module}", "io", f"reading {source.kind}")
-        return _read_table(library.read_table(source.path), reading)
+        table = library.read_table(source.path)
+        if {"node", "vector"} <= set(table.column_names) and table.schema.field("vector").type.num_fields:  # lists
+            raise FormatError(f"{source}: must hold a network, a column for each end of an edge, but it holds vectors")
+        return _read_table(table, reading)
 
     return read
 
