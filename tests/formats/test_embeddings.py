@@ -127,7 +127,12 @@ def test_tables_of_others_lose_no_node(tmp_path, header):
         ("e.txt", "words\n", r"e\.txt:1: must be the number of nodes"),
         ("e.txt", "99999999 99999999\n", "cannot be in a file of this size"),
         ("e.csv", "node,d0\na,1\nb\n", r"e\.csv:3: a line must have 2 fields, got 1"),
-        ("e.csv", "node,d0\na,x\n", "not a readable .csv"),
+        ("e.csv", "node,d0\na,x\n", r"e\.csv:2: a vector must be numbers, got 'x'; is it a network\?"),
+        ("e.csv", "ann,bob\nbob,cem\n", r"e\.csv:2: a vector must be numbers, got 'cem'; is it a network\?"),
+        ("e.csv", "1,2\n1,3\n2,3\n", r"e\.csv: must hold one vector for each node, got several for 1; is it a network"),
+        ("e.txt", "2 1\n1 3\n1 4\n", r"e\.txt: must hold one vector .* got several for 1; is it a network"),
+        ("e.txt", "ann bob\nbob cem\n", r"e\.txt:1: .*; is it a network\? its vectors are to be learned first"),
+        ("e.txt", "1 1\na b\n", r"e\.txt:2: a vector must be numbers, got 'b'"),
         ("e.csv", "", "must hold a vector for each node"),
         ("e.csv", "node,d0\na,nan\n", r"e\.csv: holds vectors that are not finite numbers"),
         ("e.txt", "1 2\na 1 inf\n", r"e\.txt: holds vectors that are not finite numbers"),
@@ -140,6 +145,18 @@ def test_what_is_no_embedding_is_refused_with_the_file(tmp_path, name, text, mes
     (tmp_path / name).write_text(text)
     with pytest.raises(FormatError, match=message):
         read_embedding(tmp_path / name)
+
+
+@pytest.mark.parametrize("ending", [".npz", ".npy", ".bin", ".csv.gz", ".parquet", ".safetensors", ".tensorboard"])
+def test_an_id_that_occurs_twice_is_refused_in_every_format(tmp_path, ending):
+    write_embedding(make([3, 7, 3]), tmp_path / f"e{ending}")
+    with pytest.raises(FormatError, match="must hold one vector for each node, got several for 3"):
+        read_embedding(tmp_path / f"e{ending}")
+
+
+def test_a_folder_in_a_folder_that_is_missing_is_told(tmp_path):
+    with pytest.raises(OutputError, match="v.tensorboard: cannot be written: there is no folder .*nowhere$"):
+        write_embedding(make([1]), tmp_path / "nowhere" / "v.tensorboard")
 
 
 @given(st.binary(max_size=200), st.sampled_from([one for one in ENDINGS if one not in (".npy", ".tensorboard")]))

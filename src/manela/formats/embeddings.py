@@ -8,6 +8,7 @@ import sqlite3
 import sys
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,7 +154,9 @@ def check_output(path: Path) -> Output:
         raise OutputError(f"{path}: exists and does not hold vectors; name another file")
     if kind != _PROJECTOR:
         check_writable(path)
-    elif not path.parent.is_dir() or (path.exists() and not _is_projector(path)):
+    elif not path.parent.is_dir():
+        raise OutputError(f"{path}: cannot be written: there is no folder {path.parent}")
+    elif path.exists() and not _is_projector(path):
         raise OutputError(f"{path}: cannot be written: it must be a new folder, or one with a previous embedding")
     if kind == ".npy":
         check_writable(arrays.ids_beside(path))
@@ -184,6 +187,10 @@ def read_embedding(path: Path) -> Embedding:
         raise FormatError(f"{path}: must hold a vector for each node, got {len(embedding.nodes):,} nodes and {shape}")
     if not np.isfinite(embedding.vectors).all():
         raise FormatError(f"{path}: holds vectors that are not finite numbers")
+    repeated = [node for node, count in Counter(embedding.nodes.tolist()).items() if count > 1]
+    if repeated:
+        hint = f"; {text.NETWORK_HINT}" if kind in (*_WORD2VEC, ".csv", ".tsv") else ""
+        raise FormatError(f"{path}: must hold one vector for each node, got several for {repeated[0]!r}{hint}")
     return embedding
 
 

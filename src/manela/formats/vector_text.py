@@ -17,6 +17,9 @@ from manela.embedding import Embedding
 from manela.errors import FormatError
 from manela.formats.ids import from_words, to_words
 
+NETWORK_HINT = "is it a network? its vectors are to be learned first"
+"""What to say where text is no table of vectors, as edges are the table that people have."""
+
 
 def write_word2vec(embedding: Embedding, file: BinaryIO, path: Path) -> None:
     """Write the sizes, and a line with the id and the vector for each node."""
@@ -42,9 +45,12 @@ def read_word2vec(path: Path) -> Embedding:
         for row in range(size):
             fields = file.readline().decode().split()
             if len(fields) != dimensions + 1:
-                raise FormatError(f"{path}:{row + 2}: a line must be an id and {dimensions} numbers")
+                raise FormatError(
+                    f"{path}:{row + 2}: a line must be an id and {dimensions} numbers, got {len(fields)} fields; "
+                    f"{NETWORK_HINT}"
+                )
             ids.append(fields[0])
-            vectors[row] = [float(field) for field in fields[1:]]
+            vectors[row] = _read_vector(fields[1:], f"{path}:{row + 2}")
     return Embedding(from_words(ids), vectors)
 
 
@@ -68,7 +74,7 @@ def read_word2vec_binary(path: Path) -> Embedding:
 def _read_sizes(path: Path, line: bytes) -> tuple[int, int]:
     fields = line.split()
     if len(fields) != 2 or not all(field.isdigit() for field in fields):
-        raise FormatError(f"{path}:1: must be the number of nodes and of dimensions, got {line[:40]!r}")
+        raise FormatError(f"{path}:1: must be the number of nodes and of dimensions, got {line[:40]!r}; {NETWORK_HINT}")
     size, dimensions = int(fields[0]), int(fields[1])
     most = path.stat().st_size * (1000 if path.suffix.lower() == ".gz" else 1)  # the best that gzip can compress
     if size * dimensions * 2 > most:
@@ -104,10 +110,18 @@ def read_table(separator: str) -> Callable[[Path], Embedding]:
                 if len(row) != width or width < 2:
                     raise FormatError(f"{path}:{rows.line_num}: a line must have {width} fields, got {len(row)}")
                 ids.append(row[0])
-                vectors.append(np.array(row[1:], dtype=np.float32))
+                vectors.append(_read_vector(row[1:], f"{path}:{rows.line_num}"))
         return Embedding(from_words(ids), np.array(vectors, dtype=np.float32))
 
     return read
+
+
+def _read_vector(fields: list[str], place: str) -> npt.NDArray[np.float32]:
+    """Convert fields to a vector; `place` is the file and line for error messages."""
+    try:
+        return np.array(fields, dtype=np.float32)
+    except ValueError:
+        raise FormatError(f"{place}: a vector must be numbers, got {','.join(fields)[:40]!r}; {NETWORK_HINT}") from None
 
 
 def _is_header(row: list[str]) -> bool:
