@@ -55,3 +55,9 @@ def test_whoever_is_connected_and_says_nothing_does_not_hold_up_the_end(monkeypa
 def test_an_address_that_is_taken_is_said(server):
     with pytest.raises(AgentError, match="cannot listen on"):
         LocalServer(server.url.removeprefix("http://").strip("/"), lambda *_: Reply("text/plain", ""))
+
+
+@pytest.mark.parametrize("port", [65536, 99999])
+def test_a_port_that_is_none_is_said(port):
+    with pytest.raises(AgentError, match=f"cannot listen on 127.0.0.1:{port}: a port must be from 0 to 65535, got"):
+        LocalServer(f"127.0.0.1:{port}", lambda *_: Reply("text/plain", ""))

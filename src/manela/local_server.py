@@ -75,6 +75,8 @@ class LocalServer:
             self._server = _Server((host.strip("[]"), int(port)), partial(_Handler, find))
         except OSError as error:
             raise AgentError(f"cannot listen on {address}: {error.strerror or error}") from error
+        except OverflowError as error:
+            raise AgentError(f"cannot listen on {address}: a port must be from 0 to 65535, got {port}") from error
         self.url = f"http://{host}:{self._server.server_address[1]}/"
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name="local server", daemon=True
