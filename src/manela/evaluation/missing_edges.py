@@ -35,7 +35,8 @@ class Recall:
     hidden : int
         Number of hidden edges of the sampled nodes.
     by_vectors, by_neighbours : float
-        The share of them that is found by vectors, and by common neighbours (Adamic and Adar) without learning.
+        The share of their ends at sampled nodes whose other end is recommended to the node: by vectors, and by common
+        neighbours (Adamic and Adar) without learning.
     """
 
     hidden: int
@@ -68,14 +69,16 @@ def measure_recall(graph: Graph, learn: Learn, count: int, random_state: Any = 0
     """Hide a tenth of the edges, learn from the rest, and measure how many are among `count` recommended per node."""
     split = hide_edges(graph, _SHARE, random_state)
     rows = sample_nodes(split, _MOST_ASKED, random_state)
-    by_vectors, hidden = _find_hidden(split, score_vectors(learn(split.graph)), rows, count)
-    by_neighbours, _ = _find_hidden(split, score_adamic_adar(split.graph), rows, count)
-    return Recall(hidden, by_vectors / max(1, hidden), by_neighbours / max(1, hidden))
+    by_vectors = _count_found(split, score_vectors(learn(split.graph)), rows, count)
+    by_neighbours = _count_found(split, score_adamic_adar(split.graph), rows, count)
+    ends = int(split.hidden[rows].nnz)
+    hidden = ends - int(sp.triu(split.hidden[rows][:, rows]).nnz)  # an edge of two sampled nodes has two ends there
+    return Recall(hidden, by_vectors / max(1, ends), by_neighbours / max(1, ends))
 
 
-def _find_hidden(split: Split, scorer: Scorer, rows: RowNumbers, count: int) -> tuple[int, int]:
-    """Return the number of hidden edges that are recommended, and the total."""
+def _count_found(split: Split, scorer: Scorer, rows: RowNumbers, count: int) -> int:
+    """Return how often the other end of a hidden edge is recommended to a node."""
     hits = 0
     for row, (places, _) in zip(rows, recommend(split.graph, scorer, rows, count), strict=True):
         hits += int(split.hidden[[int(row)]][:, places].nnz)
-    return hits, int(split.hidden[rows].nnz)
+    return hits
