@@ -41,6 +41,16 @@ def test_embed_writes_vectors_with_provenance_and_is_quiet(manela, edges, tmp_pa
     assert provenance["rounds_done"] == 20
 
 
+def test_the_seed_of_a_command_that_learns_nothing_speaks_of_no_vectors(manela_here):
+    for command, words in (
+        ("groups", "the same seed finds the same groups"),
+        ("map", "the same seed draws the same map"),
+    ):
+        shown = " ".join(manela_here(command, "--help").stdout.split())
+        assert words in shown
+        assert "the same vectors" not in shown
+
+
 def test_the_same_command_writes_the_same_bytes_for_any_number_of_threads(manela, edges, tmp_path):
     vectors = []
     for jobs in (1, 3):

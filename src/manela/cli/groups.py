@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from manela.cli import options as o
 from manela.cli.options import default
 from manela.errors import ParameterError
 
@@ -33,7 +32,9 @@ def groups(
         str, typer.Option(metavar="kmeans|hdbscan", help="All nodes in groups, or dense regions only.")
     ] = "kmeans",
     labels: Annotated[str | None, typer.Option(metavar="FILE", help="Compare the groups with these labels.")] = None,
-    random_state: o.RandomState = default("random_state"),
+    random_state: Annotated[int, typer.Option(help="Seed; the same seed finds the same groups.")] = default(
+        "random_state"
+    ),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing about the groups.")] = False,
 ) -> None:
     """Find groups of nodes whose vectors point in a similar direction, and write one node and its group per line.

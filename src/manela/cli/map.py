@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from manela.cli import options as o
 from manela.cli.options import default
 from manela.errors import ParameterError
 
@@ -28,7 +27,9 @@ def map_vectors(
         str, typer.Option(metavar="auto|umap|tsne|pca", help="How vectors are placed on the plane.")
     ] = "auto",
     title: Annotated[str, typer.Option(help="Title of the page; names the file of vectors by default.")] = "",
-    random_state: o.RandomState = default("random_state"),
+    random_state: Annotated[
+        int, typer.Option(help="Seed; the same seed draws the same map of up to 20,000 nodes.")
+    ] = default("random_state"),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no notes.")] = False,
 ) -> None:
     """Write a map of vectors as a single HTML page, which works offline and sends no data.

@@ -32,7 +32,8 @@ def tune(
 
     Candidates are tried with the whole budget if there is time, and otherwise with a part of it; then the better half
     is tried with more, until the time is up. Scored by labels (micro-F1 of held-back nodes), or without labels by
-    hidden edges (MAP). Prints every trial, best first, and then the flags for `manela embed`.
+    hidden edges (MAP). Prints the trials with the largest part of the budget, best first, then all others, best first,
+    and the flags for `manela embed`.
 
     \b
     manela tune wikipedia wikipedia --max-seconds 120
