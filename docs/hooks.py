@@ -1,4 +1,4 @@
-"""What mkdocs builds besides the pages that are written by hand: the help of every command, and the gallery."""
+"""What mkdocs builds besides the pages written by hand: the help of commands, the gallery, the values of defaults."""
 
 from __future__ import annotations
 
@@ -7,12 +7,26 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import griffe
+
 sys.path.insert(0, str(Path(__file__).parent))
 from gallery import as_page, run_notebook
 
 GALLERY = "gallery/"
 PAGE = "reference-commands.md"
 MARK = "<!-- every command -->"
+
+
+class RealDefaults(griffe.Extension):
+    """Shows the defaults of parameters by their values, where the code takes them from the table of parameters."""
+
+    def on_function_instance(self, *, func: Any, **_: Any) -> None:
+        """Replace `default('window')` with 10, and so on."""
+        from manela.params import default
+
+        for parameter in func.parameters:
+            if str(parameter.default) == f"default({parameter.name!r})":
+                parameter.default = repr(default(parameter.name))
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
