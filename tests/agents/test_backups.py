@@ -76,6 +76,34 @@ def test_a_damaged_store_names_the_backup_that_puts_it_right(home):
     assert [kept.name[:14] for kept in home.iterdir() if kept.is_dir()] == ["before-restore"]
 
 
+@pytest.mark.parametrize("name", ["agent.toml", "next-certificate.pem"])
+def test_the_automatic_backup_is_renewed_with_each_file_that_it_holds(home, name):
+    with Store(home) as store:
+        keep_backup(home, store.digest)
+        with (home / name).open("a") as file:
+            file.write("# changed\n")
+        keep_backup(home, store.digest)
+    changed = (home / name).read_bytes()
+    restore_backup(home / BACKUP, home)
+    assert (home / name).read_bytes() == changed
+
+
+def test_the_automatic_backup_has_the_key_in_use_and_never_half_a_renewal(home, manela_here):
+    with Store(home) as store:
+        keep_backup(home, store.digest)
+        assert manela_here("agent", "renew", "--home", home).returncode == 0
+        (home / "next-key.pem").replace(home / "key.pem")  # where `renew --use` was interrupted
+        before = (home / BACKUP).read_bytes()
+        with pytest.raises(AgentError):
+            keep_backup(home, store.digest)
+        assert (home / BACKUP).read_bytes() == before
+        assert manela_here("agent", "renew", "--use", "--home", home).returncode == 0
+        keep_backup(home, store.digest)
+    renewed = contents(home)
+    restore_backup(home / BACKUP, home)
+    assert contents(home) == renewed
+
+
 def test_what_is_no_good_backup_changes_nothing(home, tmp_path):
     write_backup(home, tmp_path / "b.tar")
     whole = (tmp_path / "b.tar").read_bytes()

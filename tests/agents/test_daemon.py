@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import socket
 from pathlib import Path
@@ -10,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from manela.agents.backups import restore_backup
 from manela.agents.config import Config
 from manela.agents.daemon import Daemon, run
 from manela.agents.folder import export, init, read_status
-from manela.agents.identity import KEY
+from manela.agents.identity import CERTIFICATE, KEY
 from manela.agents.neighbourhood import Edge
 from manela.agents.options import PeerOptions
-from manela.agents.store import HOST, SECRET, Store
+from manela.agents.store import BACKUP, HOST, SECRET, Store
 from manela.agents.trace import read_facts
 from manela.agents.vectors_file import VectorsFile
 from manela.errors import AgentError, PeerError
@@ -47,7 +49,7 @@ def daemon_of(folder, **options):
 
 
 class Watcher(logging.Handler):
-    """Keeps the daemon's events, and does the next piece of work each time that it is done learning."""
+    """Keeps the daemon's events, and does the next piece of work each time that it has finished something."""
 
     def __init__(self, work):
         super().__init__()
@@ -55,12 +57,12 @@ class Watcher(logging.Handler):
 
     def emit(self, record):
         self.events.append((record.getMessage(), record.facts))
-        if record.getMessage() == "done":
+        if record.getMessage() in ("done", "reloaded", "saved again"):
             self.work.pop(0)()
 
 
 def run_until_done(daemon, *work):
-    """Run a daemon until it is done learning and there is no work left; returns all events."""
+    """Run a daemon until it has finished, learning and other work, and there is no work left; returns all events."""
     logger = logging.getLogger("manela.daemon")
     level, watcher = logger.level, Watcher([*work, lambda: daemon.learner.end()])
     logger.addHandler(watcher)
@@ -194,6 +196,21 @@ def test_a_host_that_is_done_takes_new_edges_and_goes_on(folder):
         names = [event for event, _ in run_until_done(daemon, add)]
     assert names == ["listening", "learning", "done", "edges taken", "goes on", "learning", "done", "stopped"]
     assert "new" in export(folder)
+
+
+def test_the_backup_has_the_renewed_key_after_a_signal(folder, tmp_path, manela_here):
+    def renew():
+        assert manela_here("agent", "renew", "--home", folder).returncode == 0
+        assert manela_here("agent", "renew", "--use", "--home", folder).returncode == 0
+        os.kill(os.getpid(), signal.SIGHUP)
+
+    old = (folder / KEY).read_bytes()
+    with daemon_of(folder) as daemon:
+        run_until_done(daemon, renew)
+    restore_backup(folder / BACKUP, tmp_path / "restored")
+    for name in (KEY, CERTIFICATE):
+        assert (tmp_path / "restored" / name).read_bytes() == (folder / name).read_bytes()
+    assert (folder / KEY).read_bytes() != old
 
 
 def test_what_others_tell_is_traced_only_where_it_is_asked_for(folder):

@@ -70,12 +70,22 @@ def write_backup(folder: Path, path: Path, vectors: bool = True) -> None:
 
 
 def keep_backup(folder: Path, digest: str) -> None:
-    """Write the automatic backup of a host, unless there is one of the same store content."""
+    """Write the automatic backup of a host, unless there is one of the same store content and the same other files."""
     path = folder / BACKUP
     with suppress(AgentError, OSError):
-        if path.exists() and _read_manifest(path)["store"] == digest:
+        if path.exists() and _is_current(_read_manifest(path), folder, digest):
             return
+    # in the middle of a renewal the two do not match, and a backup of them could not be restored
+    check_key(folder / KEY, read_certificate(folder / CERTIFICATE))
     write_backup(folder, path, vectors=False)
+
+
+def _is_current(manifest: dict[str, Any], folder: Path, digest: str) -> bool:
+    """Return whether a backup has this store content, and the configuration, keys and certificates of the folder."""
+    names = [name for name in (*_NEEDED, *_OTHERS) if name not in (STORE, VECTORS) and (folder / name).exists()]
+    digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
+    kept = {name: kept_digest for name, kept_digest in manifest["files"].items() if name != STORE}
+    return bool(manifest["store"] == digest and kept == digests)
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -21,7 +21,7 @@ from manela.errors import AgentError, OutputError
 from manela.private import create_private
 
 NAME, BACKUP = "store.db", "backup.tar"
-"""The database file, and the backup that a daemon writes whenever the operator's entries have changed."""
+"""The database file, and the backup that a daemon writes when entries, key or configuration have changed."""
 VERSION = 3
 HOST, SECRET = "host", "secret"
 """Keys in `meta`: the host's name, and the seed of a host that does not run in lock-step."""
