@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from manela.agents import vectors_file
 from manela.agents.backups import restore_backup
 from manela.agents.config import Config
 from manela.agents.daemon import Daemon, run
@@ -196,6 +198,38 @@ def test_a_host_that_is_done_takes_new_edges_and_goes_on(folder):
         names = [event for event, _ in run_until_done(daemon, add)]
     assert names == ["listening", "learning", "done", "edges taken", "goes on", "learning", "done", "stopped"]
     assert "new" in export(folder)
+
+
+def test_a_host_that_is_done_saves_again_when_the_disk_has_room(folder, tmp_path, manela_here, monkeypatch):
+    write, disk, saved = vectors_file.write_arrays, {"full": True}, []
+
+    def write_to_disk(*arguments):
+        if disk["full"]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(*arguments)
+
+    def export_and_make_room():
+        done = manela_here("agent", "export", tmp_path / "vectors.csv", "--home", folder)
+        assert f"note: these vectors are of round {before}, and the daemon has learned {before + 2}; " in done.stderr
+        assert "No space left on device" in done.stderr
+        disk["full"] = False
+
+    def look_and_end():
+        saved.append(VectorsFile(folder).load().round)
+        daemon.learner.end()
+
+    with daemon_of(folder) as daemon:
+        run_until_done(daemon)
+    before = VectorsFile(folder).load().round
+    with Store(folder) as store:
+        store.put("learn", "7 2")
+    monkeypatch.setattr(vectors_file, "write_arrays", write_to_disk)
+    with daemon_of(folder) as daemon:
+        events = run_until_done(daemon, export_and_make_room, look_and_end)
+    assert [event for event, _ in events if "saved" in event] == ["not saved", "saved again"]
+    assert saved == [before + 2]
+    done = manela_here("agent", "export", tmp_path / "vectors.csv", "--home", folder)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_backup_has_the_renewed_key_after_a_signal(folder, tmp_path, manela_here):

@@ -42,6 +42,8 @@ _TICK = 0.5
 """Seconds between two housekeeping passes; larger values show older status and notice changes later."""
 _SAVE_EVERY = 0.25
 """Least seconds between two saves; larger values lose more in a power cut."""
+_FIRST_SAVE_PAUSE = 0.5
+"""Seconds before a host that is done retries a failed save; each failure doubles the pause, up to `longest_pause`."""
 _LOCK_STEP_PATIENCE = 3600.0
 _LONGEST_STOP = 1.0
 """Seconds that a computation has to end when the daemon stops; larger values delay the stop."""
@@ -120,6 +122,7 @@ class Daemon:
         self._expires: float | None = None
         self._saving: asyncio.Task[None] | None = None
         self._saved_at = 0.0
+        self._next_save, self._save_pause = 0.0, _FIRST_SAVE_PAUSE
         self._began, self._speed = time.time(), Speed(host.pairs)
         self._host = host
         self._watch: Any = None
@@ -222,8 +225,7 @@ class Daemon:
         await self.learner.run(self._renew)
         if self.learner.stop.is_set():
             return
-        await self._wait_until_saved()
-        await self._save(self.service.host.save())
+        await self._save_and_wait()
         self.state = "done"
         self._write_status()
         log("done", round=self.service.host.round, pairs=self.service.host.pairs)
@@ -272,7 +274,7 @@ class Daemon:
             host.reopen()
         if host.done:
             return False
-        await self._save(host.save())
+        await self._save_and_wait()
         return True
 
     async def _wait_until_saved(self) -> None:
@@ -288,9 +290,25 @@ class Daemon:
             self._settled = True
             drop_code()
         if self._terms.lock_step:
-            await self._save(self.service.host.save())
+            await self._save_and_wait()
         elif (self._saving is None or self._saving.done()) and time.monotonic() - self._saved_at >= _SAVE_EVERY:
             self._saved_at = time.monotonic()
+            self._saving = asyncio.create_task(self._save(self.service.host.save()))
+
+    async def _save_and_wait(self) -> None:
+        """Save the state as it is now, after a save that has begun; two at once could leave the older state."""
+        await self._wait_until_saved()
+        self._saving = asyncio.create_task(self._save(self.service.host.save()))
+        await self._wait_until_saved()
+        self._saving.result()
+
+    def _retry_save(self) -> None:
+        """Begin to save again if the last save of a host that is done has failed, and the pause since is over.
+
+        While a host learns, every round is saved anyway.
+        """
+        is_due = bool(self.trouble) and self.state == "done" and time.monotonic() >= self._next_save
+        if is_due and self.service.host.can_be_saved and (self._saving is None or self._saving.done()):
             self._saving = asyncio.create_task(self._save(self.service.host.save()))
 
     async def _save(self, saved: Saved) -> None:
@@ -300,10 +318,13 @@ class Daemon:
             if not self.trouble:
                 log("not saved", why=str(error))
             self.trouble = str(error)
+            self._next_save = time.monotonic() + self._save_pause
+            self._save_pause = min(self.config.peers.longest_pause, 2 * self._save_pause)
             return
-        if self.trouble:
+        was_in_trouble = bool(self.trouble)
+        self.trouble, self._save_pause = "", _FIRST_SAVE_PAUSE
+        if was_in_trouble:
             log("saved again")
-        self.trouble = ""
 
     def _save_now(self, saved: Saved) -> None:
         with self._reserve.lend():
@@ -333,6 +354,7 @@ class Daemon:
             try:
                 with self._reserve.lend():
                     server.sweep()
+                self._retry_save()
                 try:
                     await self._journal.flush()
                 finally:  # even if the journal cannot be written

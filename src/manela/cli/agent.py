@@ -139,11 +139,27 @@ def export(
     home: Home = HOME,
 ) -> None:
     """Write this host's own vectors as they were last saved; it has no vectors of other hosts."""
+    import warnings
+    from contextlib import suppress
+
     from manela.agents.folder import export as export_vectors
+    from manela.agents.folder import read_status
+    from manela.errors import ManelaWarning
     from manela.formats.embeddings import check_output
 
     target = check_output(output)
+    report: dict[str, Any] = {}
+    with suppress(AgentError):  # vectors can be exported without a status
+        report = read_status(home)  # before the vectors, which may be saved meanwhile
     embedding = export_vectors(home)
+    saved, learned = embedding.provenance["rounds_done"], report.get("round", 0)
+    if saved < learned:
+        why = f"; the last save failed: {report['trouble']}" if report.get("trouble") else ""
+        warnings.warn(
+            f"these vectors are of round {saved:,}, and the daemon has learned {learned:,}{why}",
+            ManelaWarning,
+            stacklevel=1,
+        )
     target.write(embedding)
     print(f"{output}: {len(embedding.nodes):,} vectors")
 
