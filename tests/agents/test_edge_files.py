@@ -7,6 +7,8 @@ import pytest
 from manela.agents.edge_files import parse_edge, read_edges, read_numbers, write_edges
 from manela.agents.neighbourhood import Edge
 from manela.errors import AgentError, FormatError
+from manela.sources.ties import Ties
+from manela.sources.writing import write_ties
 
 
 def test_edges_are_read_from_a_file(tmp_path):
@@ -18,6 +20,53 @@ def test_edges_are_read_from_a_file(tmp_path):
         Edge("ann", ("bob", "alpha")), Edge("ann", ("cem", "beta"), 2.5),
         Edge("o, brien", ("dora@example", "beta")), Edge("alone", None),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("header", ["source,target,weight", "Source, Target", "own,other,weight", "own,other"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_header_and_a_byte_order_mark_are_no_edge(tmp_path, header, mark):
+    file = tmp_path / "edges.csv"
+    file.write_text(f"{mark}{header}\nann,bob,2\nsource,target\n", encoding="utf-8")
+    assert read_edges(file, "alpha") == [Edge("ann", ("bob", "alpha"), 2.0), Edge("source", ("target", "alpha"))]
+
+
+def test_what_a_source_writes_to_a_file_is_read(tmp_path):
+    write_ties([Ties(["ann"], ["bob@beta"])], tmp_path / "edges.csv")
+    assert read_edges(tmp_path / "edges.csv", "alpha", ["beta"]) == [Edge("ann", ("bob", "beta"))]
+
+
+def test_another_header_is_refused_with_the_one_that_is_known(tmp_path):
+    file = tmp_path / "edges.csv"
+    file.write_text("payer,payee,euros\nann,bob,2\n", encoding="utf-8")
+    with pytest.raises(
+        FormatError, match=r"line 1: .*got 'euros'; a header must be `source,target,weight`, or left out"
+    ):
+        read_edges(file, "alpha")
+
+
+def test_an_edge_that_looks_like_a_header_is_written_so_that_it_is_read(tmp_path):
+    edges, text = [Edge("source", ("target", "alpha"))], io.StringIO()
+    write_edges(edges, "alpha", text)
+    (tmp_path / "edges.csv").write_text(text.getvalue(), encoding="utf-8", newline="")
+    assert read_edges(tmp_path / "edges.csv", "alpha") == edges
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("ann@beta,bob", "the own node comes first, .* got 'ann@beta', a node of beta, first; swap the two"),
+        ("ann@alpha,bob@beta", "an own node is written without its host: write 'ann', got 'ann@alpha'"),
+    ],
+)
+def test_swapped_columns_are_refused(tmp_path, line, words):
+    (tmp_path / "edges.csv").write_text(f"bob,ann@beta\n{line}\n", encoding="utf-8")
+    with pytest.raises(FormatError, match=f"line 2: {words}"):
+        read_edges(tmp_path / "edges.csv", "alpha", ["beta"])
+
+
+def test_own_nodes_may_have_other_addresses_as_names(tmp_path):
+    (tmp_path / "edges.csv").write_text("ann@example.org,bob@beta\n@beta,bob\n", encoding="utf-8")
+    assert [edge.own for edge in read_edges(tmp_path / "edges.csv", "alpha", ["beta"])] == ["ann@example.org", "@beta"]
 
 
 @pytest.mark.parametrize(

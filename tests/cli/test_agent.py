@@ -48,6 +48,27 @@ def test_peers_are_known_by_their_own_certificates(made, manela_here):
     one_line(manela_here("agent", "peer", "remove", "gamma", *home), "no such peer")
 
 
+def test_nodes_edges_and_loops_of_a_file_are_counted_apart(made, manela_here):
+    home = ("--home", made / "alpha")
+    (made / "edges.csv").write_text("source,target,weight\nann,bob,1\nbob,bob,1\nalone\n")
+    done = manela_here("agent", "edges", "import", made / "edges.csv", *home)
+    assert done.stdout == "1 edges taken, 1 nodes without edges, 1 left out, from a node to itself\n"
+    assert manela_here("agent", "edges", "list", *home).stdout == "alone\nann,bob\n"
+
+
+def test_an_edge_that_cannot_be_meant_is_refused(made, manela_here):
+    home = ("--home", made / "alpha")
+    certificate = made / "beta" / "certificate.pem"
+    assert manela_here("agent", "edges", "add", "old@beta", *home).returncode == 0
+    assert manela_here("agent", "peer", "add", "beta", "127.0.0.1:7447", certificate, *home).returncode == 0
+    one_line(manela_here("agent", "edges", "add", "ann@beta", "bob", *home), "swap the two")
+    one_line(manela_here("agent", "edges", "add", "ann@alpha", "bob", *home), "write 'ann'")
+    for other in ("ann", "ann@alpha"):
+        one_line(manela_here("agent", "edges", "add", "ann", other, *home), "an edge must have two different ends")
+    assert manela_here("agent", "edges", "list", *home).stdout == "old@beta\n"
+    assert manela_here("agent", "node", "remove", "old@beta", *home).returncode == 0
+
+
 def test_a_host_that_has_not_run_says_so(made, manela_here, manela):
     home = ("--home", made / "alpha")
     assert "has not run yet" in manela_here("agent", "status", *home).stdout

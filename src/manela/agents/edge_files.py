@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TextIO
 
@@ -12,23 +12,69 @@ from manela.agents.neighbourhood import Edge
 from manela.errors import AgentError, FormatError
 from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 
+_HEADERS = (("source", "target"), ("own", "other"))
+"""The first two words of a header; `manela import` writes the first, with `weight`."""
 
-def read_edges(path: Path, host: str) -> list[Edge]:
+
+def read_edges(path: Path, host: str, peers: Collection[str] = ()) -> list[Edge]:
     """Read edges from a CSV file of `own node, other node@host, weight`; without `@host` the other node is own too.
 
-    A line with one field is a node without edges. `#` begins a comment. The weight is 1 by default.
+    A line with one field is a node without edges. `#` begins a comment. The weight is 1 by default. A header
+    `source,target,weight` or `own,other,weight` is skipped. `peers` are the names of the host's peers, by which swapped
+    columns are recognised.
     """
-    edges = []
+    edges, is_first = [], True
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            for number, fields in enumerate(csv.reader(file, skipinitialspace=True, strict=True), 1):
-                if fields and not fields[0].startswith("#"):
-                    edges.append(parse_edge([text.strip() for text in fields], host, f"{path}, line {number}"))
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            for number, line in enumerate(csv.reader(file, skipinitialspace=True, strict=True), 1):
+                fields = [text.strip() for text in line]
+                if not fields or fields[0].startswith("#"):
+                    continue
+                if not (is_first and _is_header(fields)):
+                    if is_first:
+                        _check_first_weight(fields, f"{path}, line {number}")
+                    edge = parse_edge(fields, host, f"{path}, line {number}")
+                    check_own_name(edge.own, host, peers, f"{path}, line {number}")
+                    edges.append(edge)
+                is_first = False
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise FormatError(f"{path}: must be CSV in UTF-8: {error}") from error
     return edges
+
+
+def _is_header(fields: list[str]) -> bool:
+    words = tuple(text.lower() for text in fields)
+    return words[:2] in _HEADERS and words[2:] in ((), ("weight",))
+
+
+def _check_first_weight(fields: list[str], source: str) -> None:
+    """Refuse a first line whose weight is no number, which is a header that is not known."""
+    try:
+        float(fields[2] if len(fields) == 3 and fields[2] else 1.0)
+    except ValueError:
+        raise FormatError(
+            f"{source}: a weight must be a number, got {fields[2][:50]!r}; a header must be `source,target,weight`, or "
+            "left out"
+        ) from None
+
+
+def check_own_name(own: str, host: str, peers: Collection[str], source: str) -> None:
+    """Refuse the name of an own node that ends in @ and a host's name, as if the columns were swapped."""
+    name, _, where = own.rpartition("@")
+    if name and where == host:
+        raise FormatError(f"{source}: an own node is written without its host: write {name!r}, got {own[:300]!r}")
+    if name and where in peers:
+        raise FormatError(
+            f"{source}: the own node comes first, and the other node, as in node@{where}, second: got {own[:300]!r}, a "
+            f"node of {where}, first; swap the two"
+        )
+
+
+def is_loop(edge: Edge, host: str) -> bool:
+    """Return whether an edge leads from a node to itself, which no host learns from."""
+    return edge.other == (edge.own, host)
 
 
 def parse_edge(fields: list[str], host: str, source: str) -> Edge:
@@ -81,7 +127,7 @@ def write_edges(edges: Iterable[Edge], host: str, file: TextIO) -> int:
             name, where = edge.other
             # an own node with an @ in its name needs its host, or the part after the @ would be read as one
             fields.append(name if where == host and "@" not in name else f"{name}@{where}")
-            if edge.weight != 1.0:
+            if edge.weight != 1.0 or _is_header(fields):
                 fields.append(repr(edge.weight))
         writer.writerow(fields)
         lines += 1

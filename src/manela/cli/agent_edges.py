@@ -32,11 +32,17 @@ def add_edge(
 ) -> None:
     """Add an edge, or without OTHER a node without edges; the peer must add its end too."""
     from manela.agents.config import FILE, read_config
-    from manela.agents.edge_files import parse_edge
+    from manela.agents.edge_files import check_own_name, is_loop, parse_edge
     from manela.agents.store import Store
 
-    edge = parse_edge([own, other, repr(weight)], read_config(home / FILE).name, "edge")
+    host = read_config(home / FILE).name
+    edge = parse_edge([own, other, repr(weight)], host, "edge")
+    if is_loop(edge, host):
+        raise AgentError(
+            f"an edge must have two different ends, got {own} twice; leave out OTHER to add the node alone"
+        )
     with Store(home) as store:
+        check_own_name(own, host, store.peers(), "edge")
         store.add_edges([edge])
 
 
@@ -74,14 +80,24 @@ def import_file(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="CSV: own node, other node@host, weight.")],
     home: Home = HOME,
 ) -> None:
-    """Add all edges of a file, or none if a line is wrong; the word `file` may be left out."""
+    """Add all edges of a file, or none if a line is wrong; the word `file` may be left out.
+
+    A header `source,target,weight` is skipped. A line with one name is a node without edges.
+    """
     from manela.agents.config import FILE, read_config
-    from manela.agents.edge_files import read_edges
+    from manela.agents.edge_files import is_loop, read_edges
     from manela.agents.store import Store
 
-    file_edges = read_edges(path, read_config(home / FILE).name)
+    host = read_config(home / FILE).name
     with Store(home) as store:
-        print(f"{store.add_edges(file_edges):,} edges taken")
+        lines = read_edges(path, host, store.peers())
+        taken = [edge for edge in lines if not is_loop(edge, host)]
+        store.add_edges(taken)
+    nodes, loops = sum(edge.other is None for edge in taken), len(lines) - len(taken)
+    words = [f"{len(taken) - nodes:,} edges taken"]
+    words += [f"{nodes:,} nodes without edges"] * bool(nodes)
+    words += [f"{loops:,} left out, from a node to itself"] * bool(loops)
+    print(", ".join(words))
 
 
 def import_source(source: Source, home: Home = HOME) -> None:
