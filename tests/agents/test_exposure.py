@@ -7,7 +7,16 @@ import pytest
 from harness import connect, learn, make_terms, split_over
 from sklearn.metrics import average_precision_score
 
-from manela.agents.exposure import attack, average_precision, read_record, try_on_known_edges
+from manela.agents import exposure
+from manela.agents.exposure import (
+    attack,
+    average_precision,
+    read_record,
+    run_attacks,
+    take_sample,
+    try_on_known_edges,
+)  # fmt: skip
+from manela.agents.neighbourhood import Edge, Neighbourhood
 from manela.agents.trace import read_facts, write_fact
 from manela.datasets.generators import stochastic_block_model
 from manela.errors import FormatError
@@ -62,6 +71,53 @@ def test_average_precision_is_that_of_scikit_learn(ties):
     truth, scores = random.random(500) < 0.1, random.random(500)
     scores = np.round(scores, 1) if ties else scores
     assert average_precision(truth, scores) == pytest.approx(average_precision_score(truth, scores))
+    weights = random.random(500)
+    expected = average_precision_score(truth, scores, sample_weight=weights)
+    assert average_precision(truth, scores, weights) == pytest.approx(expected)
+
+
+def make_large(own=8000):
+    ring = [Edge(f"n{i}", (f"n{(i + 1) % own}", "alpha")) for i in range(own)]
+    return Neighbourhood.build("alpha", [*ring, *(Edge(f"n{7 * i}", (f"s{i % 3}", "beta"), 2.0) for i in range(30))])
+
+
+def test_a_large_host_attacks_a_sample_with_all_its_known_edges():
+    near = make_large()
+    sample = take_sample(near)
+    assert len(sample.near.nodes) == 30 + 500
+    assert sample.near.strangers == near.strangers
+    assert sample.weights.sum() == pytest.approx(8000)
+    away = sample.near.indices >= len(sample.near.nodes)
+    known = [sample.near.nodes[row] for row in sample.near.sources[away]]
+    assert sorted(known) == sorted(f"n{7 * i}" for i in range(30))
+    assert (sample.near.weights[away] == 2.0).all()
+    chance = try_on_known_edges(np.zeros((533, 3), np.float32), sample.near, sample.weights)[1]
+    assert chance == pytest.approx(try_on_known_edges(np.zeros((8003, 3), np.float32), near)[1])
+    assert take_sample(near).near.nodes == sample.near.nodes
+
+
+def test_a_sample_tells_about_what_all_nodes_tell(tmp_path, monkeypatch):
+    record, near, _ = trace(tmp_path, 0.0)
+    assert take_sample(near).near is near
+    whole = [try_on_known_edges(scores, near) for scores in attack(record, near).values()]
+    for name, most in (("_MOST_SEEN", 50), ("_MOST_LINKED", 25)):
+        monkeypatch.setattr(exposure, name, most)
+    sample = take_sample(near)
+    assert (len(sample.near.strangers), len(sample.near.nodes)) == (50, 25 + 5)
+    part = read_record(read_facts(tmp_path / "trace.jsonl"), sample.near)
+    found = [try_on_known_edges(scores, sample.near, sample.weights) for scores in attack(part, sample.near).values()]
+    # the precision of the best attack, and of chance
+    assert max(found)[0] == pytest.approx(max(whole)[0], abs=0.1)
+    assert found[0][1] == pytest.approx(whole[0][1], rel=0.2)
+
+
+def test_each_attack_is_there_before_the_next_begins(tmp_path, monkeypatch):
+    record, near, _ = trace(tmp_path, 0.0)
+    monkeypatch.setattr(exposure, "correlate", None)
+    attacks = run_attacks(record, near)
+    assert [next(attacks)[0] for _ in range(3)] == [
+        "own edges: common neighbours", "cosine of vectors", "product of vectors",
+    ]  # fmt: skip
 
 
 def test_a_line_that_was_cut_off_is_left_out_and_other_damage_is_said(tmp_path):

@@ -1,9 +1,13 @@
 """The commands of a host, as an operator types them."""
 
 import json
+import re
 import time
 
+import numpy as np
 import pytest
+
+from manela.agents.messages import SMOOTH, START
 
 
 @pytest.fixture
@@ -67,6 +71,32 @@ def test_an_edge_that_cannot_be_meant_is_refused(made, manela_here):
         one_line(manela_here("agent", "edges", "add", "ann", other, *home), "an edge must have two different ends")
     assert manela_here("agent", "edges", "list", *home).stdout == "old@beta\n"
     assert manela_here("agent", "node", "remove", "old@beta", *home).returncode == 0
+
+
+@pytest.mark.parametrize("most", [500, 2])
+def test_the_table_of_exposure_has_two_columns_and_says_where_it_is_of_a_sample(made, manela_here, monkeypatch, most):
+    from manela.agents import exposure
+    from manela.agents.trace import write_fact
+
+    random, home = np.random.default_rng(0), made / "alpha"
+    (made / "edges.csv").write_text("a,b\na,x@beta\nb,c\nc,d\nd,e\n")
+    assert manela_here("agent", "edges", "import", made / "edges.csv", "--home", home).returncode == 0
+    with (home / "trace.jsonl").open("w") as file:
+        for phase in (START, SMOOTH):
+            for number in range(3):
+                own = {"kind": "own", "phase": phase, "number": number, "nodes": list("abcde")}
+                file.write(write_fact({**own, "rows": random.normal(size=(5, 1, 1, 4))}) + "\n")
+                shown = {"kind": "shown", "peer": "beta", "nodes": ["x"], "rows": random.normal(size=(1, 1, 1, 4))}
+                file.write(write_fact(shown) + "\n")
+    monkeypatch.setattr(exposure, "_MOST_OTHERS", most)
+    done = manela_here("agent", "exposure", "--home", home)
+    assert done.returncode == 0, done.stderr
+    says_sample = "attacked is a sample, 1 of these and 3 of 5 own nodes: the numbers are estimates" in done.stdout
+    assert says_sample == (most == 2)
+    table = done.stdout.splitlines()[1 + says_sample :]
+    rows = dict(re.split("  +", line) for line in table)
+    assert {"chance", "regression by 0.001, changes of sweeps of the start"} < set(rows)
+    assert len({line.index(rows[name]) for name, line in zip(rows, table, strict=True)}) == 1
 
 
 def test_a_host_that_has_not_run_says_so(made, manela_here, manela):

@@ -4,11 +4,13 @@ A host sees the vectors of its nodes' neighbours elsewhere. By messages it also 
 their own neighbours: means, sweeps of the start, steps of smoothing. The attacks score pairs of such nodes; a higher
 score means that an edge between them is more likely. Nodes that are not neighbours of the host's own nodes are in no
 trace, so no attack can score them.
+
+The regressions take time with the cube of the number of nodes, so a large host attacks a sample of its nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -25,7 +27,57 @@ Scores = npt.NDArray[np.float32]
 
 _RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
 """Strengths of the ridge penalty; larger ones suit more noise, so an attacker would try several."""
+_MOST_SEEN, _MOST_LINKED, _MOST_OTHERS = 500, 1000, 500
+"""Most nodes that are attacked: of other hosts, own neighbours of these, and other own nodes; more take longer."""
 _NAMES = {START: "sweeps of the start", ROUND: "means in rounds", SMOOTH: "steps of smoothing"}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The part of a neighbourhood that is attacked.
+
+    Attributes
+    ----------
+    near : Neighbourhood
+        The nodes of the sample, with the edges between them.
+    weights : array of float64, shape (own nodes,)
+        How many own nodes each own node of the sample stands for.
+    """
+
+    near: Neighbourhood
+    weights: npt.NDArray[np.float64]
+
+
+def take_sample(near: Neighbourhood) -> Sample:
+    """Draw the nodes to attack, always the same ones; a small neighbourhood is taken whole.
+
+    Own nodes with known edges are few in most hosts, and are drawn apart from the others. Those without one are not
+    what a seen node computes its values from, so leaving some of them out does not weaken an attack.
+    """
+    random, own = np.random.default_rng(0), len(near.nodes)
+    is_seen, is_linked = np.zeros(len(near.strangers), bool), np.zeros(own, bool)
+    is_seen[random.permutation(len(is_seen))[:_MOST_SEEN]] = True
+    is_kept = np.concatenate((np.zeros(own, bool), is_seen))
+    is_linked[near.sources[is_kept[near.indices]]] = True
+    weights = np.zeros(own)
+    for group, most in ((np.flatnonzero(is_linked), _MOST_LINKED), (np.flatnonzero(~is_linked), _MOST_OTHERS)):
+        drawn = random.permutation(group)[:most]
+        weights[drawn] = len(group) / max(1, len(drawn))
+    if is_seen.all() and weights.all():
+        return Sample(near, weights)
+    is_kept[:own] = weights > 0.0
+    arcs = is_kept[near.sources] & is_kept[near.indices]
+    rows = np.cumsum(is_kept) - 1
+    # not built from edges: a seen node stays in the sample even if none of its neighbours does
+    kept = Neighbourhood(
+        near.host,
+        [name for name, weight in zip(near.nodes, weights, strict=True) if weight],
+        [node for node, seen in zip(near.strangers, is_seen, strict=True) if seen],
+        np.concatenate(([0], np.cumsum(np.bincount(near.sources[arcs], minlength=own)[is_kept[:own]]))),
+        rows[near.indices[arcs]],
+        near.weights[arcs],
+    )
+    return Sample(kept, weights[weights > 0.0])
 
 
 @dataclass(frozen=True)
@@ -90,41 +142,61 @@ def _fill_gaps(views: dict[tuple[int, int], npt.NDArray[np.float32]]) -> None:
 
 def attack(record: Record, near: Neighbourhood) -> dict[str, Scores]:
     """Return the scores of all attacks that the record allows, by name."""
-    scores = {"own edges: common neighbours": count_common(near)}
+    return dict(run_attacks(record, near))
+
+
+def run_attacks(record: Record, near: Neighbourhood) -> Iterator[tuple[str, Scores]]:
+    """Yield the name and the scores of each attack that the record allows, as soon as they are computed."""
+    yield "own edges: common neighbours", count_common(near)
     rounds = [view for (phase, _), view in record.views.items() if phase == ROUND]
     if rounds:
         last = np.nan_to_num(rounds[-1][:, 0])
         units = _normalise(last)
-        scores["cosine of vectors"] = units @ units[: record.seen].T
-        scores["product of vectors"] = last @ last[: record.seen].T
+        yield "cosine of vectors", units @ units[: record.seen].T
+        yield "product of vectors", last @ last[: record.seen].T
     for name, pairs in _find_pairs(record).items():
-        scores[f"correlation, {name}"] = correlate(pairs, record.seen)
+        yield f"correlation, {name}", correlate(pairs, record.seen)
+        for ridge, scores in regress(pairs, record.seen):
+            yield f"regression by {ridge:g}, {name}", scores
         changes = _find_changes(pairs)
-        for ridge in _RIDGES:
-            scores[f"regression by {ridge:g}, {name}"] = regress(pairs, record.seen, ridge)
-            if changes:
-                scores[f"regression by {ridge:g}, changes of {name}"] = regress(changes, record.seen, ridge)
-    return scores
+        for ridge, scores in regress(changes, record.seen) if changes else ():
+            yield f"regression by {ridge:g}, changes of {name}", scores
 
 
-def try_on_known_edges(scores: Scores, near: Neighbourhood) -> tuple[float, float]:
-    """Return the average precision, of an attack and of chance, on pairs of own and other nodes with known edges."""
+def try_on_known_edges(
+    scores: Scores, near: Neighbourhood, weights: npt.NDArray[np.float64] | None = None
+) -> tuple[float, float]:
+    """Return the average precision, of an attack and of chance, on pairs of own and other nodes with known edges.
+
+    `weights`, (own nodes,), tells how many own nodes each one stands for; by default itself alone.
+    """
     own, seen = len(near.nodes), len(near.strangers)
     truth = np.zeros((own, seen), bool)
     away = near.indices >= own
     truth[near.sources[away], near.indices[away] - own] = True
-    return average_precision(truth.reshape(-1), scores[seen:].reshape(-1)), float(truth.mean())
+    counts = np.repeat(np.ones(own) if weights is None else weights, seen)
+    precision = average_precision(truth.reshape(-1), scores[seen:].reshape(-1), counts)
+    return precision, float(np.average(truth.reshape(-1), weights=counts))
 
 
-def average_precision(truth: npt.NDArray[np.bool_], scores: npt.NDArray[np.floating]) -> float:
-    """Return the average precision: the mean, over all true pairs, of the precision at the rank of their score."""
+def average_precision(
+    truth: npt.NDArray[np.bool_],
+    scores: npt.NDArray[np.floating],
+    weights: npt.NDArray[np.float64] | None = None,
+) -> float:
+    """Return the average precision: the mean, over all true pairs, of the precision at the rank of their score.
+
+    `weights` tells how many pairs each one stands for; by default itself alone.
+    """
     order = np.argsort(-scores, kind="stable")
-    ranked, sorted_scores = truth[order], scores[order]
+    counts = np.ones(len(scores)) if weights is None else weights[order]
+    ranked, sorted_scores = truth[order] * counts, scores[order]
     # pairs with the same score share one rank
     last = np.append(np.flatnonzero(np.diff(sorted_scores)), len(sorted_scores) - 1)
     hits = np.cumsum(ranked)[last]
-    precision, gained = hits / (last + 1), np.diff(np.concatenate(([0], hits)))
-    return float((precision * gained).sum() / max(1, ranked.sum()))
+    precision, gained = hits / np.cumsum(counts)[last], np.diff(np.concatenate(([0], hits)))
+    total = float(ranked.sum())
+    return float((precision * gained).sum() / total) if total else 0.0
 
 
 def count_common(near: Neighbourhood) -> Scores:
@@ -147,11 +219,12 @@ def correlate(pairs: list[tuple[View, View]], seen: int) -> Scores:
     return _make_symmetric(scores)
 
 
-def regress(pairs: list[tuple[View, View]], seen: int, ridge: float) -> Scores:
-    """Score pairs by a ridge regression of what nodes show of their neighbours on the rows of all nodes.
+def regress(pairs: list[tuple[View, View]], seen: int) -> Iterator[tuple[float, Scores]]:
+    """Score pairs by ridge regressions of what nodes show of their neighbours on the rows of all nodes.
 
     In each pair of views the second, (nodes, m), is what each node computes from its neighbours' rows in the first,
-    (nodes, m). `ridge` times the mean square of rows is added to the diagonal, so that the regression is stable.
+    (nodes, m). A ridge times the mean square of rows is added to the diagonal, so that the regression is stable; yields
+    each ridge with its scores.
     """
     nodes = len(pairs[0][0])
     gram, cross = np.zeros((nodes, nodes)), np.zeros((nodes, seen))
@@ -159,10 +232,12 @@ def regress(pairs: list[tuple[View, View]], seen: int, ridge: float) -> Scores:
         rows, shown = np.nan_to_num(before).astype(np.float64), np.nan_to_num(after[:seen]).astype(np.float64)
         gram += rows @ rows.T
         cross += rows @ shown.T
-    gram[np.diag_indices(nodes)] += ridge * max(float(np.trace(gram)) / nodes, 1e-30)
-    coefficients = np.linalg.solve(gram, cross)
-    coefficients[np.arange(seen), np.arange(seen)] = 0.0
-    return np.abs(_make_symmetric(coefficients.astype(np.float32)))
+    scale, diagonal = max(float(np.trace(gram)) / nodes, 1e-30), gram[np.diag_indices(nodes)]
+    for ridge in _RIDGES:
+        gram[np.diag_indices(nodes)] = diagonal + ridge * scale
+        coefficients = np.linalg.solve(gram, cross)
+        coefficients[np.arange(seen), np.arange(seen)] = 0.0
+        yield ridge, np.abs(_make_symmetric(coefficients.astype(np.float32)))
 
 
 def _make_symmetric(scores: Scores) -> Scores:

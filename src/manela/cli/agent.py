@@ -23,6 +23,8 @@ agent.add_typer(edges, name="edges")
 agent.add_typer(node, name="node")
 _LATE = 10.0
 """Seconds after which a status is outdated; larger notices a stuck daemon later."""
+_WIDTH = 52
+"""Letters of the longest name of an attack; if smaller, the table is not in line."""
 
 
 @agent.command()
@@ -183,9 +185,10 @@ def exposure(home: Home = HOME) -> None:
 
     Run the daemon with --trace first. Each attack is tested on edges that this host knows: those between its own nodes
     and nodes of other hosts. It would infer about as many of the edges between the nodes of others that it sees.
+    A large host attacks a sample of its nodes.
     """
     from manela.agents.config import FILE, read_config
-    from manela.agents.exposure import attack, read_record, try_on_known_edges
+    from manela.agents.exposure import read_record, run_attacks, take_sample, try_on_known_edges
     from manela.agents.folder import TRACE
     from manela.agents.neighbourhood import Neighbourhood
     from manela.agents.store import Store
@@ -196,16 +199,23 @@ def exposure(home: Home = HOME) -> None:
         raise AgentError(f"{home / TRACE}: is not there; run the daemon with --trace first")
     with Store(home) as store:
         near = Neighbourhood.build(config.name, store.edges())
-    record = read_record(read_facts(home / TRACE), near)
+    sample = take_sample(near)
+    record = read_record(read_facts(home / TRACE), sample.near)
     if not record.views:
         raise AgentError(f"{home / TRACE}: holds nothing that was shown by messages yet")
-    print(f"{record.seen:,} nodes of others were seen; others are in no trace, and nothing can be said of their edges")
+    seen, own = len(near.strangers), len(near.nodes)
+    print(f"{seen:,} nodes of others were seen; others are in no trace, and nothing can be said of their edges")
+    if len(record.nodes) < seen + own:
+        print(
+            f"attacked is a sample, {record.seen:,} of these and {len(sample.near.nodes):,} of {own:,} own nodes: the "
+            "numbers are estimates"
+        )
     chance = 0.0
-    print(f"{'attack':<50}average precision on known edges")
-    for name, scores in attack(record, near).items():
-        precision, chance = try_on_known_edges(scores, near)
-        print(f"{name:<50}{precision:.3f}")
-    print(f"{'chance':<50}{chance:.3f}")
+    print(f"{'attack':<{_WIDTH}}  average precision on known edges", flush=True)
+    for name, scores in run_attacks(record, sample.near):
+        precision, chance = try_on_known_edges(scores, sample.near, sample.weights)
+        print(f"{name:<{_WIDTH}}  {precision:.3f}", flush=True)
+    print(f"{'chance':<{_WIDTH}}  {chance:.3f}")
 
 
 @agent.command()
