@@ -12,6 +12,7 @@ import numpy as np
 from manela.agents.config import FILE, Config
 from manela.agents.identity import CERTIFICATE, KEY, make_identity
 from manela.agents.locks import is_running
+from manela.agents.names import check_host_name
 from manela.agents.store import SECRET, Store
 from manela.agents.vectors_file import VectorsFile
 from manela.embedding import Embedding
@@ -26,6 +27,7 @@ def init(folder: Path, config: Config) -> None:
     """Create a host's folder with a configuration, key, certificate and empty store."""
     if (folder / FILE).exists():
         raise AgentError(f"{folder}: holds a host already")
+    check_host_name(config.name)  # before the store is made, which would keep it
     make_private_folder(folder)
     with Store(folder, create=config.name) as store:
         if store.get(SECRET) is None:
