@@ -36,7 +36,11 @@ def test_init_makes_a_host_once(made, manela_here):
     one_line(manela_here("agent", "init", "A B", "--home", made / "x"), "a host's name must be")
     one_line(manela_here("agent", "init", "x", "--home", made / "x", "--listen", "7446"), "host:port")
     one_line(manela_here("agent", "init", "x", "--home", made / "x", "--ratios", "0.9,0.9"), "ratios must sum to 1")
-    assert not (made / "x" / "agent.toml").exists()
+    one_line(manela_here("agent", "init", "unknown", "--home", made / "x"), "a host's name must not be 'unknown'")
+    one_line(
+        manela_here("agent", "init", "x", "--home", made / "x", "--watch", "0.0.0.0:1234"), "of this machine alone"
+    )
+    assert not (made / "x").exists()
 
 
 def test_peers_are_known_by_their_own_certificates(made, manela_here):
@@ -58,6 +62,42 @@ def test_nodes_edges_and_loops_of_a_file_are_counted_apart(made, manela_here):
     done = manela_here("agent", "edges", "import", made / "edges.csv", *home)
     assert done.stdout == "1 edges taken, 1 nodes without edges, 1 left out, from a node to itself\n"
     assert manela_here("agent", "edges", "list", *home).stdout == "alone\nann,bob\n"
+
+
+def test_edges_are_written_to_stdout_or_a_file(made, manela_here):
+    home = ("--home", made / "alpha")
+    assert manela_here("agent", "edges", "add", "ann", "bob@gamma", *home).returncode == 0
+    done = manela_here("agent", "edges", "export", "-", *home, cwd=made)
+    assert (done.returncode, done.stdout) == (0, "ann,bob@gamma\n")
+    assert not (made / "-").exists()
+    # gamma is no peer yet, but has edges
+    assert manela_here("agent", "edges", "export", made / "out.csv", "--peer", "gamma", *home).returncode == 0
+    assert (made / "out.csv").read_text() == "ann,bob@gamma\n"
+
+
+def test_edges_with_an_unknown_peer_are_refused(made, manela_here):
+    home = ("--home", made / "alpha")
+    one_line(manela_here("agent", "edges", "list", "--peer", "zeta", *home), "zeta: no such peer")
+    one_line(manela_here("agent", "edges", "export", made / "out.csv", "--peer", "zeta", *home), "zeta: no such peer")
+    assert not (made / "out.csv").exists()
+    certificate = made / "beta" / "certificate.pem"
+    assert manela_here("agent", "peer", "add", "beta", "127.0.0.1:7447", certificate, *home).returncode == 0
+    done = manela_here("agent", "edges", "list", "--peer", "beta", *home)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_an_audit_of_no_lines_is_refused(made, manela_here):
+    for most in ("0", "-1"):
+        one_line(manela_here("agent", "audit", "--most", most, "--home", made / "alpha"), "--most")
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:17446", "[::]:17446"])
+def test_an_invitation_to_every_address_is_refused(made, manela_here, address):
+    home = ("--home", made / "alpha")
+    one_line(manela_here("agent", "invite", "--address", address, *home), f"that others reach, got {address}")
+    assert (
+        "@mail.example.org:7446#" in manela_here("agent", "invite", "--address", "mail.example.org:7446", *home).stdout
+    )
 
 
 def test_an_edge_that_cannot_be_meant_is_refused(made, manela_here):

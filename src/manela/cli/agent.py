@@ -169,7 +169,7 @@ def export(
 @agent.command()
 def audit(
     home: Home = HOME,
-    most: Annotated[int, typer.Option(metavar="N", help="Largest number of lines.")] = 50,
+    most: Annotated[int, typer.Option(metavar="N", min=1, help="Largest number of lines.")] = 50,
 ) -> None:
     """Show what was refused, the latest first."""
     from manela.agents.store import Store
@@ -283,11 +283,13 @@ def invite(
     from manela.agents.invitations import Invitation
 
     config = read_config(home / FILE)
-    host = config.listen.rpartition(":")[0]
-    if not address and host in ("0.0.0.0", "[::]"):
-        raise AgentError(f"this host listens on every address, {config.listen}: say by --address which others reach")
+    shown_address = check_address(address or config.listen)
+    if shown_address.rpartition(":")[0] in ("0.0.0.0", "[::]"):
+        problem = "--address must be one that others reach, got" if address else "this host listens on every address,"
+        advice = "name this machine, as in mail.example.org:7446" if address else "say by --address which others reach"
+        raise AgentError(f"{problem} {shown_address}: {advice}")
     shown = fingerprint(read_certificate(home / CERTIFICATE))
-    print(Invitation(config.name, check_address(address or config.listen), shown))
+    print(Invitation(config.name, shown_address, shown))
 
 
 @agent.command()

@@ -14,6 +14,10 @@ from manela.cli.options import HOME, Home
 from manela.errors import AgentError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from manela.agents.neighbourhood import Edge
+    from manela.agents.store import Store
     from manela.sources.source import Source
 
 edges = typer.Typer(help="The edges of this host's nodes; a daemon that runs takes changes at its next round.")
@@ -120,12 +124,19 @@ def list_edges(
     from manela.agents.store import HOST, Store
 
     with Store(home) as store:
-        write_edges(store.edges(peer or None), store.get(HOST) or "", sys.stdout)
+        write_edges(_find_edges(store, peer), store.get(HOST) or "", sys.stdout)
+
+
+def _find_edges(store: Store, peer: str) -> Iterator[Edge]:
+    """Return the edges with a peer, or all if it is empty; refuse a host that is no peer and has no edges."""
+    if peer and peer not in store.peers() and next(store.edges(peer), None) is None:
+        raise AgentError(f"{peer}: no such peer; `manela agent peer list` names them")
+    return store.edges(peer or None)
 
 
 @edges.command("export")
 def export_edges(
-    output: Annotated[Path, typer.Argument(metavar="FILE", help="CSV file to write.")],
+    output: Annotated[Path, typer.Argument(metavar="FILE", help="CSV file to write; - for stdout.")],
     peer: Annotated[str, typer.Option(metavar="NAME", help="Only edges with nodes of this peer.")] = "",
     home: Home = HOME,
 ) -> None:
@@ -136,10 +147,15 @@ def export_edges(
     from manela.agents.store import HOST, Store
     from manela.files import replace_file
 
-    with Store(home) as store, replace_file(output) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-        lines = write_edges(store.edges(peer or None), store.get(HOST) or "", text)
-        text.detach()
+    with Store(home) as store:
+        found, host = _find_edges(store, peer), store.get(HOST) or ""
+        if str(output) == "-":
+            write_edges(found, host, sys.stdout)
+            return
+        with replace_file(output) as file:
+            text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+            lines = write_edges(found, host, text)
+            text.detach()
     print(f"{output}: {lines:,} lines")
 
 
