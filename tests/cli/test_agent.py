@@ -149,6 +149,15 @@ def test_a_host_that_has_not_run_says_so(made, manela_here, manela):
     assert manela_here("agent", "audit", *home).stdout == ""
 
 
+def test_vectors_on_stdout_are_nothing_but_a_table(made, manela):
+    from manela.agents.host import Saved
+    from manela.agents.vectors_file import VectorsFile
+
+    VectorsFile(made / "alpha").save(Saved(["ann"], np.ones((1, 1, 2), np.float32), 3, 3, 9))
+    done = manela("agent", "export", "-", "--home", made / "alpha")
+    assert (done.returncode, done.stdout) == (0, "node,d0,d1\nann,1,1\n")
+
+
 def test_a_wrong_configuration_ends_the_start_with_a_line(made, manela_here, manela):
     file = made / "alpha" / "agent.toml"
     file.write_text(file.read_text().replace("# window = 10", "window = 0"))

@@ -137,7 +137,9 @@ def status(
 
 @agent.command()
 def export(
-    output: Annotated[Path, typer.Argument(metavar="OUT", help="Where the vectors go: .npz .csv .txt and so on.")],
+    output: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Where the vectors go: .npz .csv .txt and so on; - for stdout.")
+    ],
     home: Home = HOME,
 ) -> None:
     """Write this host's own vectors as they were last saved; it has no vectors of other hosts."""
@@ -163,7 +165,8 @@ def export(
             stacklevel=1,
         )
     target.write(embedding)
-    print(f"{output}: {len(embedding.nodes):,} vectors")
+    if str(output) != "-":
+        print(f"{output}: {len(embedding.nodes):,} vectors")
 
 
 @agent.command()
