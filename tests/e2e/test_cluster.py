@@ -65,17 +65,23 @@ def test_without_a_cluster_ray_starts_on_this_machine_and_ends(manela, tmp_path)
     assert len(read_embedding(tmp_path / "out.npz").nodes) == 3
 
 
+MARK = "MANELA_TEST_CLUSTER"
+"""A variable that processes of this cluster inherit, by which they are told from those of other tests."""
+
+
 @pytest.fixture(scope="module")
 def ray_cluster():
     """A head with two cores that nobody kills, and room for nodes beside it."""
     from ray.cluster_utils import Cluster
 
+    os.environ[MARK] = str(os.getpid())
     started = Cluster(
         initialize_head=True,
         head_node_args={"num_cpus": 3, "object_store_memory": 80 * 2**20, "include_dashboard": False},
     )
     yield started
     started.shutdown()
+    del os.environ[MARK]
 
 
 @pytest.fixture(scope="module")
@@ -113,15 +119,14 @@ def test_any_number_of_workers_gives_the_bits_of_the_cpu_engine(connected, graph
 
 
 def left_behind():
-    """Workers that run, and bytes in the object stores of the cluster."""
+    """Workers of this cluster that run, and bytes in its object stores."""
     from ray._private.internal_api import node_stats
 
-    workers = []
+    workers, mark = [], f"{MARK}={os.getpid()}\0".encode()
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             title, environment = path.read_bytes(), path.with_name("environ").read_bytes()
-            # those of a cluster with a token are of test_cluster_client, which may run at the same time
-            if title.startswith((b"ray::WalkWorker", b"ray::MessageWorker")) and b"RAY_AUTH_TOKEN=" not in environment:
+            if title.startswith((b"ray::WalkWorker", b"ray::MessageWorker")) and mark in environment + b"\0":
                 workers.append(path.parent.name)
     used = 0
     for node in ray.nodes():
