@@ -1,1 +1,1 @@
-"""Estimators by scikit-learn's conventions."""
+"""Estimators that follow scikit-learn's conventions."""

@@ -1,4 +1,4 @@
-"""Baseline: how every method that Manela is compared with is fitted."""
+"""Baseline: the base class of the methods that Manela is compared with."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ Vectors = npt.NDArray[np.float32]
 
 
 class Learned(NamedTuple):
-    """What a method has learned from a network.
+    """What a method learned from a network.
 
     Attributes
     ----------
     vectors : array of float32, shape (n, m)
     facts : mapping
-        What provenance says of the run beside parameters and network.
+        Entries of the provenance besides parameters and network.
     context : array of float32, shape (n, m), or None
-        The second vectors, where the method keeps them.
+        The second vectors, if the method has them.
     updates : array of int, shape (n,), or None
-        How often each vector was moved, where the method counts that.
+        How often each vector was updated, if the method counts it.
     """
 
     vectors: Vectors
@@ -39,10 +39,10 @@ class Learned(NamedTuple):
 
 
 class Baseline(Embedder):
-    """A method that Manela is compared with; its kinds name `_check` and write `_learn`."""
+    """A method that Manela is compared with; subclasses set `_check` and implement `_learn`."""
 
     _check: Callable[[Mapping[str, Any]], Any]
-    """Turns parameters into checked settings."""
+    """Turns parameters into validated settings."""
 
     def fit(self, X: Any, y: Any = None, *, progress: Reporter | None = None) -> Self:  # noqa: ARG002
         """Learn the vectors of a network.
@@ -53,8 +53,8 @@ class Baseline(Embedder):
             The network.
         y : ignored
         progress : callable, optional
-            Called with a `manela.progress.Progress` after each part of the run, which it calls a round. A method
-            without update pairs reports none.
+            Called with a `manela.progress.Progress` after each part of the run, reported as a round. A method
+            without update pairs reports 0 pairs.
 
         Returns
         -------
@@ -68,5 +68,5 @@ class Baseline(Embedder):
         return self._set_fitted(Embedding(graph.nodes, learned.vectors, learned.context, provenance), learned.updates)
 
     def _learn(self, graph: Graph, settings: Any, progress: Reporter | None) -> Learned:
-        """Learn the vectors of a network with checked settings."""
+        """Learn the vectors of a network with validated settings."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""The cover of a directed network: an undirected one in which each node is two, one for each end of its arcs."""
+"""The cover of a directed network: an undirected one that splits a node in two, for outgoing and incoming arcs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ Vectors = npt.NDArray[np.float32]
 
 
 def is_covered(graph: Graph, settings: Settings) -> bool:
-    """Whether a network is learned by its cover: if it is directed, by messages and without context vectors."""
+    """Return whether a network is learned through its cover: directed, by messages, without context vectors."""
     return graph.directed and settings.exchange == "messages" and not settings.context
 
 
 def cover(graph: Graph) -> Graph:
-    """The cover: nodes ("out", v) and ("in", v) for the ends of arcs, and an edge ("out", u) - ("in", v) for u → v.
+    """Return the cover, which has an edge ("out", u) - ("in", v) for each arc u → v.
+
+    A node has an "out" node only if arcs leave it, and an "in" node only if arcs lead to it.
 
     Examples
     --------
@@ -31,49 +33,51 @@ def cover(graph: Graph) -> Graph:
     [('out', 'a'), ('out', 'b'), ('in', 'b'), ('in', 'c')]
     """
     has_out, has_in = _find_ends(graph)
-    places = [np.cumsum(has) - 1 for has in (has_out, has_in)]
-    sources = places[0][np.repeat(np.arange(graph.number_of_nodes), graph.degrees)]
-    rows = int(np.count_nonzero(has_out))
+    positions = [np.cumsum(has_arcs) - 1 for has_arcs in (has_out, has_in)]
+    sources = positions[0][np.repeat(np.arange(graph.number_of_nodes), graph.degrees)]
+    out_nodes = int(np.count_nonzero(has_out))
     nodes = _name_ends(graph.nodes)[np.concatenate((has_out, has_in))]
-    covered = Graph.from_arcs(sources, places[1][graph.indices] + rows, graph.weights, nodes, duplicates="error")
-    return replace(covered, rows=rows)
+    covered = Graph.from_arcs(
+        sources, positions[1][graph.indices] + out_nodes, graph.weights, nodes, duplicates="error"
+    )
+    return replace(covered, rows=out_nodes)
 
 
 def uncover(graph: Graph, vectors: Vectors, provenance: Mapping[str, Any]) -> Embedding:
-    """The out vectors and, as context, the in vectors of a network whose cover has these; zeros where no arc is."""
+    """Return out vectors, and in vectors as context, from those of the cover; zeros for a node without such arcs."""
     tables = []
     first = 0
-    for has in _find_ends(graph):
+    for has_arcs in _find_ends(graph):
         table = np.zeros((graph.number_of_nodes, vectors.shape[1]), dtype=np.float32)
-        last = first + int(np.count_nonzero(has))
-        table[has] = vectors[first:last]
+        last = first + int(np.count_nonzero(has_arcs))
+        table[has_arcs] = vectors[first:last]
         tables.append(table)
         first = last
     return Embedding(graph.nodes, tables[0], tables[1], provenance)
 
 
 def add_ends(graph: Graph, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The sum for each node of what is counted for the nodes of the cover."""
-    added = np.zeros(graph.number_of_nodes, dtype=np.int64)
+    """Add up the counts of a node's two ends in the cover, for each node."""
+    totals = np.zeros(graph.number_of_nodes, dtype=np.int64)
     first = 0
-    for has in _find_ends(graph):
-        last = first + int(np.count_nonzero(has))
-        added[has] += counts[first:last]
+    for has_arcs in _find_ends(graph):
+        last = first + int(np.count_nonzero(has_arcs))
+        totals[has_arcs] += counts[first:last]
         first = last
-    return added
+    return totals
 
 
 def _find_ends(graph: Graph) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Which nodes arcs leave, and which they lead to."""
+    """Return which nodes have outgoing arcs, and which have incoming arcs."""
     return graph.degrees > 0, np.bincount(graph.indices, minlength=graph.number_of_nodes) > 0
 
 
 def cover_embedding(embedding: Embedding) -> Embedding:
-    """Out and in vectors as those of a cover; those of zeros are left out."""
+    """Return out and in vectors as the embedding of a cover, without vectors of zeros."""
     context = embedding.context if embedding.context is not None else embedding.vectors
     vectors = np.concatenate((embedding.vectors, context))
-    kept = vectors.any(axis=1)
-    return Embedding(_name_ends(embedding.nodes)[kept], vectors[kept])
+    is_nonzero = vectors.any(axis=1)
+    return Embedding(_name_ends(embedding.nodes)[is_nonzero], vectors[is_nonzero])
 
 
 def _name_ends(nodes: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -1,4 +1,4 @@
-"""DeepWalk: the estimator."""
+"""The DeepWalk estimator."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from manela.settings import WalkSettings, check_walks
 class DeepWalk(Baseline):
     """Learn a vector for each node by skip-gram over random walks (Perozzi, Al-Rfou and Skiena, 2014).
 
-    With negative sampling instead of the hierarchical softmax. A step is proportional to edge weight on a weighted
-    network.
+    It uses negative sampling instead of the hierarchical softmax. On a weighted network, the probability of a step is
+    proportional to the edge weight.
 
     Parameters
     ----------
@@ -25,18 +25,18 @@ class DeepWalk(Baseline):
     walks : int, default=10
         Walks from each node (γ).
     walk_length : int, default=80
-        Nodes of a walk (ℓ).
+        Nodes in a walk (ℓ).
     window : int, default=10
-        How far apart in a walk two nodes may be to make a pair (w); drawn anew from 1 to w for each place.
+        Largest distance in a walk between two nodes of a pair (w); each position draws its own from 1 to w.
     negatives : int, default=5
-        Random nodes for each pair, by the ¾ power of how often walks come to them.
+        Random nodes for each pair, drawn by the ¾ power of how often walks visit them.
     learning_rate : float, default=0.025
-        Learning rate at the beginning; falls linearly to 1e-4 of it.
+        Initial learning rate; falls linearly to 1e-4 of it.
     random_state : int, NumPy generator or None, default=0
-        Seed; None for a new one, kept in `provenance_`.
+        Seed; None draws a new one, which `provenance_` records.
     n_jobs : int, default=1
-        Threads. With one, a seed gives the same bits each time; more write the same rows without locks, which is faster
-        and never quite the same twice.
+        Threads. With one, the same seed gives the same bits. Several write the same vectors without locks, which is
+        faster, but results differ slightly from run to run.
 
     Fitted attributes are those of `Embedder`; `context_` holds the vectors that pairs and negatives are compared with.
 

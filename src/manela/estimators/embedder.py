@@ -1,4 +1,4 @@
-"""Embedder: what every estimator of vectors can do once it is fitted."""
+"""Embedder: the base class of all estimators that learn vectors."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ Vectors = npt.NDArray[np.float32]
 
 
 class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """An estimator that learns a vector for each node; its kinds write `fit`.
+    """An estimator that learns a vector for each node; subclasses implement `fit`.
 
     Attributes
     ----------
     embedding_ : array of float32, shape (n, m)
         Row i is the vector of nodes_[i].
     context_ : array of float32, shape (n, m), or None
-        The second vectors, where the method keeps them.
+        The second vectors, if the method has them.
     nodes_ : array, shape (n,)
-        Ids.
+        Node ids.
     updates_ : array of int, shape (n,), or None
-        How often each vector was moved; a file does not keep it, so None after `load`.
+        How often each vector was updated; None if that is not counted, and after `load`, as files do not store it.
     provenance_ : dict
         Method, parameters, seed, network and version.
     """
 
     method: str
-    """The name of the method, as provenance has it."""
+    """The name of the method in provenance."""
 
     def transform(self, X: Any) -> Any:
-        """The vectors of the nodes of X, which were all there when fitting.
+        """Return the vectors of the nodes of X, all of which must have been in the fitted network.
 
         Parameters
         ----------
@@ -58,7 +58,7 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self._with_ids(self._kept[nodes], nodes)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:  # noqa: ARG002
-        """The names of the columns of `transform`, as scikit-learn and `set_output` use them.
+        """Return the column names of `transform`, which scikit-learn uses for `set_output`.
 
         Examples
         --------
@@ -71,7 +71,7 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array([f"{name}{place}" for place in range(self.embedding_.shape[1])], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn may expect: X is a network, not a table of samples and features; no weight is negative."""
+        """Tell scikit-learn that X is a network, not a table of samples and features, and has no negative weights."""
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.input_tags.sparse = True
@@ -85,7 +85,7 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self._with_ids(self.embedding_, self.nodes_)
 
     def _with_ids(self, vectors: Vectors, nodes: Any) -> Any:
-        """Vectors as they are, or as a frame with ids where pandas was asked for; scikit-learn does not know ids."""
+        """Return the vectors, as a frame indexed by id if pandas output is set; scikit-learn does not know the ids."""
         config = getattr(self, "_sklearn_output_config", {}).get("transform", get_config()["transform_output"])
         if config != "pandas":
             return vectors
@@ -94,52 +94,52 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return pandas.DataFrame(vectors, index=index, columns=self.get_feature_names_out())
 
     def __getitem__(self, node: Any) -> Vectors:
-        """The vector of a node, by the id that the user gave; or the vectors of a list or array of ids, a row each."""
+        """Return the vector of the node with this id, or one row for each id of a list or array."""
         check_is_fitted(self)
         return self._kept[node]
 
     def __contains__(self, node: Hashable) -> bool:
-        """Whether a node of this id has a vector."""
+        """Return whether a node with this id has a vector."""
         check_is_fitted(self)
         return node in self._kept
 
     def most_similar(self, node: Any = None, k: int = 10, **options: Any) -> Any:
-        """The k nodes whose vectors have the largest cosine, as `Embedding.most_similar` finds them."""
+        """Return the k nodes with the largest cosine similarity, like `Embedding.most_similar`."""
         check_is_fitted(self)
         return self._kept.most_similar(node, k, **options)
 
     def to_embedding(self) -> Embedding:
-        """Ids, vectors and provenance as one object, which a notebook shows with a picture."""
+        """Return ids, vectors and provenance as one object, which a notebook shows with a picture."""
         check_is_fitted(self)
         return self._kept
 
     def plot(self, labels: Any = None, *, method: str = "tsne", axes: Any = None) -> Any:
-        """Draw the vectors on a plane, as `Embedding.plot` does."""
+        """Draw the vectors in two dimensions, like `Embedding.plot`."""
         check_is_fitted(self)
         return self._kept.plot(labels, method=method, axes=axes)
 
     def index(self, path: str | Path | None = None) -> Index:
-        """An approximate index of the vectors, as `Embedding.index` makes it."""
+        """Return an approximate nearest-neighbour index of the vectors, like `Embedding.index`."""
         check_is_fitted(self)
         return self._kept.index(path)
 
     def edge_vectors(self, edges: Any, operator: str = "hadamard") -> Vectors:
-        """A vector for each pair of nodes, as `Embedding.edge_vectors` makes it."""
+        """Return a vector for each pair of nodes, like `Embedding.edge_vectors`."""
         check_is_fitted(self)
         return self._kept.edge_vectors(edges, operator)
 
     def save(self, path: str | Path) -> None:
-        """Write ids, vectors and provenance, in the format that the ending of path names."""
+        """Write ids, vectors and provenance in the format that the suffix of path names."""
         check_is_fitted(self)
         write_embedding(self._kept, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """The fitted estimator that was saved at path; needs a .npz file, the one format that keeps all of it."""
+        """Return the fitted estimator saved at path, a .npz file; other formats do not store all of it."""
         embedding = read_embedding(Path(path))
         parameters = embedding.provenance.get("parameters")
-        named = embedding.provenance.get("method") == cls.method
-        if not named or not isinstance(parameters, dict):
+        is_same_method = embedding.provenance.get("method") == cls.method
+        if not is_same_method or not isinstance(parameters, dict):
             raise FormatError(f"{path}: does not say the parameters of a {cls.__name__}; read it as a manela.Embedding")
         unknown = sorted(set(parameters) - set(cls._get_param_names()))
         if unknown:
@@ -151,7 +151,7 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return model._set_fitted(embedding, None)
 
     def _set_fitted(self, embedding: Embedding, updates: npt.NDArray[np.int64] | None) -> Self:
-        """Keep what fitting learned; `updates` are how often each vector was moved, None where that is not known."""
+        """Set the fitted attributes; `updates` is how often each vector was updated, None if unknown."""
         self.nodes_ = embedding.nodes
         self.embedding_ = embedding.vectors
         self.context_ = embedding.context
@@ -162,12 +162,12 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def _provenance(cls, graph: Graph, parameters: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-        """The provenance of vectors that this method learned from a network."""
+        """Return the provenance of vectors that this method learned from a network."""
         return describe_run(cls.method, graph, parameters, **more)
 
 
 def describe_run(method: str, graph: Graph, parameters: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """The provenance of vectors that a method learned from a network."""
+    """Return the provenance of vectors that a method learned from a network, with `more` entries at the end."""
     return {
         "method": method,
         "version": __version__,
@@ -185,6 +185,6 @@ def describe_run(method: str, graph: Graph, parameters: Mapping[str, Any], **mor
 
 
 def is_list_of_edges(data: Any, known: Embedding) -> bool:
-    """Whether a list holds pairs rather than ids, of which a pair may be one too."""
+    """Return whether a list holds edges rather than ids; its first item is an id if it is `known`, even as a tuple."""
     first = data[0] if isinstance(data, list) and data else None
     return isinstance(first, list | tuple) and len(first) in (2, 3) and first not in known

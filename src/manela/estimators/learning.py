@@ -1,4 +1,4 @@
-"""Learning by settings that are checked: what the estimator and the command have in common."""
+"""Learning with validated settings, shared by the estimator and the command line."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from manela.graph import Graph
 from manela.settings import Settings
 
 METHOD = "manela"
-"""The name of the method, as provenance has it."""
+"""The name of the method in provenance."""
 
 
 def learn(
     graph: Graph, settings: Settings, facts: Mapping[str, Any] | None = None, **options: Any
 ) -> tuple[Embedding, Run]:
-    """The vectors of a graph by settings that are checked already, and the run that learned them.
+    """Learn the vectors of a graph with validated settings; return them and the run.
 
-    By messages, a directed network is learned by its cover. `facts` are added to the provenance; `options` are those of
-    `train`.
+    A directed network is learned through its cover where `is_covered` says so. `facts` are added to the provenance, and
+    `options` are passed to `train`.
     """
     covered = is_covered(graph, settings)
     run = train(cover(graph) if covered else graph, settings, **options)
@@ -43,13 +43,16 @@ def learn(
         **(facts or {}),
     )
     if covered:
-        made = None if run.updates is None else add_ends(graph, run.updates)
-        return uncover(graph, run.state.vectors, provenance), dataclasses.replace(run, updates=made)
+        updates = None if run.updates is None else add_ends(graph, run.updates)
+        return uncover(graph, run.state.vectors, provenance), dataclasses.replace(run, updates=updates)
     return Embedding(graph.nodes, run.state.vectors, run.state.context, provenance), run
 
 
 def start_from_neighbours(graph: Graph, table: Vectors, is_new: npt.NDArray[np.bool_]) -> None:
-    """Put each new node at the mean of its neighbours that have a place, nearest first; without any it stays put."""
+    """Set each new node's row of `table` to the mean of its placed neighbours, starting next to known nodes.
+
+    A new node with no path to a known one keeps its row.
+    """
     placed = ~is_new
     adjacency = graph.to_scipy()
     while not placed.all():

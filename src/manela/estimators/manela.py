@@ -1,4 +1,4 @@
-"""Manela: the estimator."""
+"""The Manela estimator."""
 
 from __future__ import annotations
 
@@ -32,74 +32,75 @@ class Manela(Embedder):
     """Learn a vector for each node by the multi-agent algorithm MANELA.
 
     Each node's agent moves its own vector towards what its neighbours show of themselves and of their surroundings,
-    and away from what all nodes move away from. The vectors are the same bits for any number of threads. `Manela.paper`
-    has the settings of the paper.
+    and away from negatives. The vectors are the same, bit for bit, for any number of threads. `Manela.paper` has the
+    settings of the paper.
 
     Parameters
     ----------
     dimensions : int, default=128
         Length of a vector (m).
     window : int, default=10
-        Half the number of targets of an iteration (w).
+        Half the number of targets in an iteration (w).
     ratios : sequence of float, optional
-        Share of the targets 1, 2, … s hops away (r); they sum to 1, and their number is s. (0.5, 0.5) by default, and
-        (1,) by messages with `context=True`.
+        Shares of the targets that are 1, 2, … s hops away (r); they sum to 1, and there are s of them. By default
+        (0.5, 0.5), or (1,) for messages with `context=True`.
     negatives : int, default=5
         Random nodes for each target (κ).
     learning_rate : float, default=0.025
-        Learning rate of the first round (α); stays until vectors have grown, then falls linearly to 1e-4 of it.
+        Initial learning rate (α); constant until the vectors have grown, then falls linearly to 1e-4 of it.
     exchange : {"messages", "walks"}, default="messages"
-        How nodes learn of others: from what direct neighbours show, with negatives that are the same for all nodes, or
-        by walks and random nodes of their own, as in the paper.
+        How nodes learn about others: from what direct neighbours show, with negatives that all nodes share, or by
+        walks and random nodes of their own, as in the paper.
     negative_source : {"nodes", "moments"}, default="nodes"
-        By messages, what nodes move away from: vectors of random nodes, or draws from the normal distribution with the
-        mean and covariance of all vectors.
+        With messages, what nodes move away from: vectors of random nodes, or samples of the normal distribution with
+        the mean and covariance of all vectors.
     frequency : float, default=0.25
         Iterations of a node are proportional to its strength to this power; 1 in the paper.
     start : {"neighbours", "random"}, default="neighbours"
-        The first vectors: by sweeps in which nodes take the mean of their neighbours, or random. They are random with
-        `context=True`.
+        The initial vectors: from sweeps in which each node takes the mean of its neighbours, or random. With
+        `context=True` they are always random.
     smooth : bool, default=True
-        Pass the vectors through a filter of the network at the end, and make their norms proportional to degree^⅕. Not
-        done with `context=True`, where it would harm.
+        At the end, pass the vectors through a filter of the network, and make their norms proportional to degree^⅕.
+        Skipped with `context=True`, where it makes the vectors worse.
     context : bool, default=False
-        Keep a second vector for each node: nodes become alike by having alike neighbours rather than by being near.
+        Keep a second vector for each node: nodes become similar if their neighbours are, not if they are close.
     directed : bool, default=False
-        Learn arcs as they are given: each node has an out vector, by whom it leads to (`embedding_`), and an in vector,
-        by who leads to it (`context_`); one without such arcs has zeros. By walks, and with `context=True`, nodes
-        learn from those that arcs lead to, and those that no arc leaves learn nothing.
+        Learn arcs as given: each node has an out vector, learned from its outgoing arcs (`embedding_`), and an in
+        vector, learned from its incoming arcs (`context_`); they are zeros for a node without such arcs. With walks,
+        and with `context=True`, nodes learn along their outgoing arcs, and nodes without any learn nothing.
     pairs, updates, max_seconds : optional, at most one
-        The budget: update pairs in all, units of d(v)/w iterations for every node v, or a running time, the paper's T.
-        By default as many pairs as suit the network; 7,450 a node by walks.
+        The budget: total update pairs, units of d(v)/w iterations for every node v, or a running time, the paper's T.
+        By default as many pairs as suit the network; with walks 7,450 per node.
     rounds : int, optional
-        Rounds in all (R). By default as many as suit the network; by walks 300, and 1,000 from 100,000 nodes on.
+        Total rounds (R). By default as many as suit the network; with walks 300, and 1,000 from 100,000 nodes on.
     patience : float, default=1
-        By messages and without a budget, how many times as many rounds as usual on a dense network; fewer times on a
-        sparse one, which is learned too much otherwise.
+        With messages and no budget, the factor by which a dense network gets more rounds than usual. The factor is
+        smaller for a sparse network, which would otherwise be trained too long.
     random_state : int, NumPy generator or None, default=0
-        Seed; None for a new one, kept in `provenance_`.
+        Seed; None draws a new one, which `provenance_` records.
     n_jobs : int, optional
         Threads; all cores by default.
     engine : {"auto", "cpu", "gpu", "ray"}, default="auto"
-        Who runs the rounds; "auto" takes a GPU where one is and the work is worth it.
+        What runs the rounds; "auto" uses a GPU if there is one and the work is worth it.
     snapshot : {"float32", "float16", "bfloat16"}, default="float32"
-        By walks, how nodes read each other's vectors: bfloat16 on a GPU halves what is read, float16 on a cluster what
-        travels. A node's own vector is float32.
+        With walks, the precision in which nodes read each other's vectors: bfloat16 halves memory reads on a GPU,
+        float16 halves network traffic on a cluster. A node's own vector is always float32.
     workers : int, optional
-        Workers of a Ray cluster; one a machine by default.
+        Workers on a Ray cluster; one per machine by default.
     address : str, optional
-        A Ray cluster; by default Ray is started on this machine.
+        Address of a Ray cluster; by default Ray is started on this machine.
 
     Attributes
     ----------
     embedding_ : array of float32, shape (n, m)
         Φ; row i is the vector of nodes_[i].
     context_ : array of float32, shape (n, m), or None
-        Ψ with `context=True`, in vectors with `directed=True`.
+        Ψ with `context=True`, the in vectors with `directed=True`.
     nodes_ : array, shape (n,)
-        Ids.
+        Node ids.
     updates_ : array of int, shape (n,), or None
-        Update pairs that each node made; None where the run was resumed, and after `load`.
+        Update pairs that each node made; None after a resumed run, after `load`, and after `partial_fit` that only
+        placed nodes.
     provenance_ : dict
         Parameters, seed, network and version.
 
@@ -170,7 +171,7 @@ class Manela(Embedder):
 
     @classmethod
     def paper(cls, **parameters: Any) -> Manela:
-        """An estimator with the settings of the paper, and these parameters.
+        """Return an estimator with the settings of the paper; `parameters` override them.
 
         Examples
         --------
@@ -181,7 +182,7 @@ class Manela(Embedder):
 
     @classmethod
     def thorough(cls, **parameters: Any) -> Manela:
-        """An estimator that learns the best vectors that patience buys, with these parameters.
+        """Return an estimator that trains longer for better vectors; `parameters` override its settings.
 
         Examples
         --------
@@ -206,10 +207,10 @@ class Manela(Embedder):
             The network.
         y : ignored
         progress : callable or bool, optional
-            Called about twice a second with a `manela.progress.Progress`. True shows a bar and False shows none; by
-            default there is one in a terminal and in a notebook.
+            Called about twice a second with a `manela.progress.Progress`. True shows a progress bar
+            and False none; by default there is one in a terminal and in a notebook.
         checkpoint : Checkpoint or path, optional
-            Where to save the run so that it can be resumed; a path is that of a folder for a new run.
+            Where to save the run so that it can be resumed; a path names a folder for a new run.
 
         Returns
         -------
@@ -224,10 +225,10 @@ class Manela(Embedder):
         return self._set_fitted(embedding, run.updates)
 
     def transform(self, X: Any) -> Any:
-        """The vectors of the nodes of X, also of some that were not there when fitting.
+        """Return the vectors of the nodes of X, including nodes that were not in the fitted network.
 
-        A new node gets a vector by its edges, in X, to nodes that were there or to other new ones: by a map from the
-        means of neighbours that is learned on the known nodes, whose vectors stay as they are.
+        A new node gets its vector from its neighbours in X, known or new: a map, learned on the known nodes, predicts
+        it from the means of the neighbours. The vectors of known nodes do not change.
 
         Parameters
         ----------
@@ -241,7 +242,7 @@ class Manela(Embedder):
         Examples
         --------
         >>> model = Manela(dimensions=8).fit([("ann", "bob"), ("bob", "cem"), ("cem", "ann"), ("cem", "dan")])
-        >>> model.transform([("eve", "ann"), ("eve", "bob")]).shape  # those of eve, ann and bob
+        >>> model.transform([("eve", "ann"), ("eve", "bob")]).shape  # rows for eve, ann and bob
         (3, 8)
         """
         check_is_fitted(self)
@@ -255,19 +256,19 @@ class Manela(Embedder):
         return self._with_ids(vectors, graph.nodes)
 
     def _place(self, graph: Graph) -> tuple[list[Vectors], npt.NDArray[Any]]:
-        """The vectors of the nodes of a network that are new, for each table, and their ids."""
+        """Return the vectors of a network's new nodes, for each table, and their ids."""
         self._learn_placement()
         return place_newcomers(self._kept, graph)
 
     def _learn_placement(self) -> None:
-        """Keep how new nodes are placed beside the vectors, if it is not yet there and the network is known."""
+        """Learn how to place new nodes and store it with the vectors, unless it is stored or the network is unknown."""
         if "placement" not in self._kept.further and hasattr(self, "_graph"):
             self._kept = add_placement(self._kept, self._graph)
 
     def save(self, path: str | Path) -> None:
-        """Write ids, vectors and provenance, in the format that the ending of path names.
+        """Write ids, vectors and provenance in the format that the suffix of path names.
 
-        A .npz file keeps besides how new nodes are placed, so that a model that is read from it can `transform` them.
+        A .npz file also stores how to place new nodes, so that a model loaded from it can `transform` them.
         """
         check_is_fitted(self)
         if Path(path).suffix.lower() == ".npz":
@@ -283,22 +284,21 @@ class Manela(Embedder):
         freeze: bool = False,
         progress: Reporter | bool | None = None,
     ) -> Manela:
-        """Go on with new edges, and the nodes that they bring.
+        """Continue training with new edges and their new nodes.
 
-        Nodes that were there start from their vectors, new ones from the mean of their neighbours'. New nodes do the
-        iterations of a full run, the others a tenth of them. Vectors that were smoothed start with the norm 1, and are
-        smoothed again. Where nothing is new, nothing changes.
+        Known nodes start from their vectors, new ones from the mean of their neighbours. New nodes do the iterations of
+        a full run, known ones a tenth of them. Smoothed vectors are scaled to norm 1 first, and smoothed again at the
+        end. If the network is the same as before, nothing changes.
 
         Parameters
         ----------
         X : as for `fit`
-            A batch of edges, which are added to those from before; where edges have weights, those of an edge that
-            was there grow. A file does not hold the network, so a model that was loaded from one only places new
-            nodes, as with `freeze`.
+            A batch of edges to add to the network; if edges have weights, that of a repeated edge grows. Files do not
+            store the network, so a loaded model only places new nodes, as with `freeze`, unless `replace` is set.
         replace : bool, default=False
-            X is the whole network as it is now: nodes and edges that are not in it are gone.
+            X is the whole current network: nodes and edges that are not in it are dropped.
         freeze : bool, default=False
-            Leave all vectors that are there as they are, and give new nodes theirs as `transform` does.
+            Leave all existing vectors unchanged, and place new nodes as `transform` does.
         """
         if not hasattr(self, "embedding_"):
             return self.fit(X, y, progress=progress)
@@ -337,12 +337,12 @@ class Manela(Embedder):
         return self._set_fitted(embedding, run.updates)
 
     def _add_newcomers(self, given: Graph) -> Manela:
-        """Give new nodes of a network vectors, and leave all others as they are."""
-        before = getattr(self, "_graph", None)
-        graph = given if before is None else before.add(given)
+        """Add vectors for the new nodes of a network, and leave all others unchanged."""
+        previous = getattr(self, "_graph", None)
+        graph = given if previous is None else previous.add(given)
         if all(node in self._kept for node in given.nodes.tolist()):
-            if before is not None:
-                self._graph = graph  # what is learned next learns by these edges too
+            if previous is not None:
+                self._graph = graph  # so that later training uses these edges too
             return self
         tables, ids = self._place(given)
         further = self._kept.further
@@ -352,37 +352,37 @@ class Manela(Embedder):
         vectors = np.concatenate((self.embedding_, tables[0]))
         context = None if self.context_ is None else np.concatenate((self.context_, tables[1]))
         facts = {**self.provenance_, "nodes_placed": self.provenance_.get("nodes_placed", 0) + len(ids)}
-        if before is not None:
+        if previous is not None:
             self._graph = graph
             facts["graph"] = describe_run(METHOD, graph, {})["graph"]
         return self._set_fitted(Embedding(nodes, vectors, context, facts, further), None)
 
     def _find_network(self, given: Graph, replace: bool) -> Graph:
-        """The network to go on with: the given one, or that from before with its edges."""
-        before: Graph = getattr(self, "_graph", given)
+        """Return the network to continue with: the given one, or the previous one with the given edges added."""
+        previous: Graph = getattr(self, "_graph", given)
         if replace:
-            kept = sum(node in self._kept for node in given.nodes.tolist())
-            if 2 * kept < len(self.nodes_):
+            known_nodes = sum(node in self._kept for node in given.nodes.tolist())
+            if 2 * known_nodes < len(self.nodes_):
                 warnings.warn(
-                    f"{len(self.nodes_) - kept:,} of {len(self.nodes_):,} nodes are not in this network and lose their "
-                    "vectors; without replace=True its edges are added to those from before",
+                    f"{len(self.nodes_) - known_nodes:,} of {len(self.nodes_):,} nodes are not in this network and "
+                    "lose their vectors; without replace=True its edges are added to those from before",
                     ManelaWarning,
                     stacklevel=3,
                 )
             return given
-        both = before.add(given)
-        again = before.number_of_edges + given.number_of_edges - both.number_of_edges
-        if 2 * again > max(before.number_of_edges, given.number_of_edges):
+        merged = previous.add(given)
+        repeated = previous.number_of_edges + given.number_of_edges - merged.number_of_edges
+        if 2 * repeated > max(previous.number_of_edges, given.number_of_edges):
             warnings.warn(
-                f"{again:,} of these {given.number_of_edges:,} edges were there before; replace=True takes a network "
-                "as the whole of it as it is now",
+                f"{repeated:,} of these {given.number_of_edges:,} edges were there before; replace=True takes a "
+                "network as the whole of it as it is now",
                 ManelaWarning,
                 stacklevel=3,
             )
-        return both
+        return merged
 
     def _carry_over(self, graph: Graph, known: Embedding, settings: Settings) -> tuple[State, npt.NDArray[np.bool_]]:
-        """The state to go on from, and which nodes are new."""
+        """Return the state to continue from, and which nodes are new."""
         dimensions = known.vectors.shape[1]
         rows = np.array([known.row(n) if n in known else -1 for n in graph.nodes.tolist()], dtype=np.int64)
         is_new = rows < 0
@@ -397,18 +397,18 @@ class Manela(Embedder):
         return state, is_new
 
     def _check_same(self) -> None:
-        """That what is learned is what was learned before."""
+        """Check that dimensions and context are those of the first fit."""
         dimensions, has_context = self.embedding_.shape[1], self.context_ is not None
         is_directed = bool(self.provenance_.get("graph", {}).get("directed"))
-        wanted = bool(self.context) or (is_directed and self.exchange == "messages")
-        if self.dimensions != dimensions or wanted != has_context:
+        wants_context = bool(self.context) or (is_directed and self.exchange == "messages")
+        if self.dimensions != dimensions or wants_context != has_context:
             raise ParameterError(
                 f"dimensions and context must be those of the first fit, {dimensions} and {has_context}, "
                 f"got {self.dimensions} and {self.context}."
             )
 
     def _load(self, X: Any) -> Graph:
-        """The network that was given."""
+        """Load the given network."""
         graph = load_graph(X, directed=bool(self.directed), progress=report_download(X))
         if self.directed and not graph.directed:
             raise ParameterError("directed=True needs a network with arcs, but this Graph was read as undirected.")
@@ -417,7 +417,7 @@ class Manela(Embedder):
 
 @contextmanager
 def _show(progress: Reporter | bool | None) -> Iterator[Reporter | None]:
-    """What to call with the progress: what is given, a bar, or nothing."""
+    """Yield what to call with the progress: the given callable, or a progress bar, which may be hidden."""
     if callable(progress):
         yield progress
         return
@@ -426,4 +426,4 @@ def _show(progress: Reporter | bool | None) -> Iterator[Reporter | None]:
 
 
 _SHARE_OF_KNOWN = 0.1
-"""Of the iterations of a full run, what a node does that was there before; more forgets more of what it learned."""
+"""Share of a full run's iterations that known nodes do; the larger, the more they forget of what they learned."""

@@ -1,4 +1,4 @@
-"""NetMF: the estimator."""
+"""The NetMF estimator."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ Numbers = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float32]
 
 _MOST_NODES = 32_768
-"""The largest network with a dense matrix: 4 GiB of float32, which must fit into memory about three times."""
+"""Nodes of the largest dense matrix: 4 GiB of float32, and the run needs about three times that. Memory grows with
+the square of this number."""
 _FEW_NODES = 1000
-"""Up to so many nodes all eigenpairs are computed; with more, this is slower than finding the largest ones alone."""
+"""Up to this many nodes, all eigenpairs are computed; for more, finding only the largest ones is faster."""
 _LARGEST_SCALE = 1e30
-"""The largest vol(G)/d(v) that counts, with which products stay within float32."""
+"""Upper limit of vol(G)/d(v), which keeps products within float32; if it were larger, they might overflow."""
 
 
 class NetMF(Baseline):
@@ -36,30 +37,30 @@ class NetMF(Baseline):
 
     With P = D⁻¹A this is log(max(1, vol(G)/(b·T) · (P + P² + … + P^T)·D⁻¹)). For a window of 1 it has entries
     on the edges only and is computed exactly and sparse. For larger ones it is a dense matrix of nodes by nodes,
-    computed from the `rank` largest eigenpairs of D^-½·A·D^-½, or exactly with `rank=None`; networks of more than
-    32,768 nodes are refused then.
+    computed from the `rank` largest eigenpairs of D^-½·A·D^-½, or exactly with `rank=None`; such a window is refused
+    for networks of more than 32,768 nodes.
 
-    Weights count. The arcs of a directed network are taken both ways, with a warning. A node without neighbours has a
-    vector of zeros.
+    Edge weights are used. Arcs of a directed network count in both directions, with a warning. A node without
+    neighbours has a vector of zeros.
 
     Parameters
     ----------
     dimensions : int, default=128
         Length of a vector.
     window : int, default=10
-        How far apart two nodes of a walk may be (T). 1 suits networks in which most nodes are near each other, such as
-        that of Wikipedia's words.
+        Largest distance between two nodes in a walk (T). 1 suits networks in which most nodes are close to each other,
+        such as the network of Wikipedia's words.
     negatives : int, default=1
-        Random nodes for each pair (b); the larger, the fewer entries are above 0.
+        Random nodes for each pair (b); the larger, the fewer entries of the matrix are above 0.
     rank : int or None, default=256
         Eigenpairs of the approximation (h), None for the exact product. Not used for a window of 1.
     random_state : int, NumPy generator or None, default=0
-        Seed of the randomised SVD; None for a new one, kept in `provenance_`.
+        Seed of the randomised SVD; None draws a new one, which `provenance_` records.
     n_jobs : int or None, default=None
-        Threads of the sparse products, all cores if None; the bits of these do not depend on it. Dense algebra has the
-        threads that BLAS has (`OMP_NUM_THREADS`), whose number may change the last bits.
+        Threads of the sparse products, which do not change their bits; None uses all cores. Dense algebra uses the
+        threads of BLAS (`OMP_NUM_THREADS`), whose number may change the last bits.
 
-    Fitted attributes are those of `Embedder`; `provenance_` has the seconds of each part.
+    Fitted attributes are those of `Embedder`; `provenance_` records the seconds of each part.
 
     Examples
     --------
@@ -116,7 +117,7 @@ class NetMF(Baseline):
 
 
 def check_size(graph: Graph, window: int) -> None:
-    """Refuse a network whose dense matrix would not fit."""
+    """Refuse a network whose dense matrix would be too large."""
     if window > 1 and graph.number_of_nodes > _MOST_NODES:
         size = 4 * graph.number_of_nodes**2 / 2**30
         raise GraphError(
@@ -126,12 +127,12 @@ def check_size(graph: Graph, window: int) -> None:
 
 
 def invert(strengths: Numbers) -> Numbers:
-    """1/d(v), and 0 for a node without neighbours."""
+    """Return 1/d(v), or 0 for a node without neighbours."""
     return np.divide(1.0, strengths, out=np.zeros_like(strengths), where=strengths > 0)
 
 
 def edge_matrix(adjacency: sp.csr_array, strengths: Numbers, negatives: int) -> sp.csr_array:
-    """The logarithm of max(1, vol(G)/b · D⁻¹AD⁻¹), as float32; 0 off the edges."""
+    """Return log(max(1, vol(G)/b · D⁻¹AD⁻¹)) as float32, with entries on edges only."""
     inverse = invert(strengths)
     shares = sp.csr_array(sp.diags_array(inverse) @ adjacency)
     entries = np.log(shares.data) + np.log(strengths.sum() / negatives) - np.log(strengths[shares.indices])
@@ -142,7 +143,7 @@ def edge_matrix(adjacency: sp.csr_array, strengths: Numbers, negatives: int) -> 
 
 
 def exact_matrix(steps: Any, strengths: Numbers, window: int, negatives: int) -> Matrix:
-    """vol(G)/(b·T) · (P + … + P^T)·D⁻¹, for P = steps, shape (n, n)."""
+    """Return vol(G)/(b·T) · (P + … + P^T)·D⁻¹, for P = steps, shape (n, n)."""
     scale = np.minimum(strengths.sum() * invert(strengths) / (negatives * window), _LARGEST_SCALE)
     power: Matrix = steps @ np.diag(scale.astype(np.float32))
     total = power.copy()
@@ -153,7 +154,10 @@ def exact_matrix(steps: Any, strengths: Numbers, window: int, negatives: int) ->
 
 
 def approximate_matrix(adjacency: sp.csr_array, strengths: Numbers, settings: NetMFSettings) -> Matrix:
-    """vol(G)/b · D^-½·U·f(Λ)·Uᵀ·D^-½, shape (n, n); f(λ) is the mean of λ, λ², … λ^T, or 0 if that is negative."""
+    """Return vol(G)/b · D^-½·U·f(Λ)·Uᵀ·D^-½, shape (n, n).
+
+    f(λ) is the mean of λ, λ², … λ^T, or 0 if that is negative.
+    """
     inverse = invert(strengths)
     roots = sp.diags_array(np.sqrt(inverse))
     values, vectors = largest_eigenpairs(sp.csr_array(roots @ adjacency @ roots), settings.rank or 1, settings.seed)
@@ -165,17 +169,17 @@ def approximate_matrix(adjacency: sp.csr_array, strengths: Numbers, settings: Ne
 
 
 def largest_eigenpairs(matrix: sp.csr_array, count: int, seed: int) -> tuple[Numbers, Numbers]:
-    """The largest eigenvalues of a symmetric matrix, at most count of them, and their vectors, shape (n, count).
+    """Return the `count` largest eigenvalues of a symmetric matrix, and their eigenvectors, shape (n, count).
 
-    Of a large matrix they are computed in float32, in a third of the time: what is made of them is float32 too.
+    For a large matrix they are computed in float32, in a third of the time; the final matrix is float32 anyway.
     """
     nodes = matrix.shape[0]
     if nodes <= max(_FEW_NODES, 2 * count):
         values, vectors = np.linalg.eigh(matrix.toarray())
         return values[-count:], vectors[:, -count:]
     random = np.random.default_rng(seed)
-    # before SciPy 1.17 ARPACK could not be told where to draw the vectors of a restart
-    more = {"rng": random} if "rng" in inspect.signature(eigsh).parameters else {}
+    # before SciPy 1.17, eigsh could not be given a random generator for ARPACK's restarts
+    generator = {"rng": random} if "rng" in inspect.signature(eigsh).parameters else {}
     start = random.uniform(size=nodes).astype(np.float32)
-    values, vectors = eigsh(matrix.astype(np.float32), count, which="LA", v0=start, **more)
+    values, vectors = eigsh(matrix.astype(np.float32), count, which="LA", v0=start, **generator)
     return values.astype(np.float64), vectors.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Node2Vec: the estimator."""
+"""The Node2Vec estimator."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from manela.params import default
 class Node2Vec(DeepWalk):
     """Learn a vector for each node by skip-gram over biased walks (Grover and Leskovec, 2016).
 
-    A walk that came from t to v goes on to a neighbour x of v with a probability proportional to the weight of v-x,
+    A walk that came from t to v continues to a neighbour x of v with a probability proportional to the weight of v-x,
     times 1/p if x is t, 1 if x is a neighbour of t, and 1/q otherwise. Steps are drawn by rejection, so that memory
     stays linear in the number of edges.
 
     Parameters
     ----------
     p : float, default=1
-        How unlikely a walk is to go straight back.
+        The larger, the less likely a walk is to step straight back.
     q : float, default=1
-        How unlikely a walk is to leave the surroundings of the node it came from.
+        The larger, the less likely a walk is to leave the surroundings of the node it came from.
     dimensions, walks, walk_length, window, negatives, learning_rate, random_state, n_jobs
         As for `DeepWalk`, and so are the fitted attributes.
 

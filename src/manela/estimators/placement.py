@@ -1,4 +1,4 @@
-"""Vectors for nodes that were not there when fitting: by a map from the means of their neighbours."""
+"""Placement: a linear map that predicts a new node's vector from the means of its neighbours."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from manela.graph import Graph
 Vectors = npt.NDArray[np.float32]
 
 _MOST_SAMPLES = 16_384
-"""Known nodes that the map is learned on; more make it a little better and take longer."""
+"""Most known nodes that the map is learned on; more make it slightly better and take longer."""
 _RIDGE = 1e-4
-"""How much the map is held back, as a share of the mean square of what it is learned from."""
+"""Ridge penalty, as a share of the mean square of the inputs; the larger, the more the map shrinks towards 0."""
 _MOST_POWER = 2.0
-"""Norms grow with no higher power of degrees: where nearly all degrees are the same, the slope tells nothing."""
+"""Largest power of the degree that norms may follow. Where nearly all degrees are equal, the fitted slope is noise, and
+a larger limit lets more of it through."""
 _TINY = np.finfo(np.float32).tiny
 
 
 @dataclass(frozen=True)
 class Placement:
-    """How the vector of a node follows from those of its neighbours.
+    """Predicts the vector of a node from those of its neighbours.
 
     Attributes
     ----------
     matrix : array of float32, shape (2m, m)
-        What the mean of the neighbours' directions, and the mean of their vectors, are multiplied by.
+        Maps the mean of the neighbours' directions, followed by the mean of their vectors, to a direction.
     scale, power : float
         The norm of a vector is scale·d^power for a node of degree d.
     """
@@ -40,9 +41,9 @@ class Placement:
 
     @classmethod
     def learn(cls, graph: Graph, vectors: Vectors) -> Placement:
-        """The map that fits known nodes best, in the sense of least squares, those of high degree counting for more.
+        """Return the least-squares fit to known nodes, weighted by degree.
 
-        The mean over neighbours damps what varies from node to node and keeps what is common to all; the map undoes
+        Averaging over neighbours damps what varies from node to node and keeps what is common to all. The map undoes
         that, direction by direction.
         """
         degrees = graph.degrees
@@ -57,7 +58,7 @@ class Placement:
         norms = np.log(np.maximum(np.linalg.norm(vectors[rows], axis=1), _TINY))
         sizes = np.log(degrees[rows])
         power = 0.0
-        if np.ptp(sizes) > 0:  # the variance of equal numbers is not quite 0
+        if np.ptp(sizes) > 0:  # the computed variance of equal numbers is not quite 0
             slope = np.mean((sizes - sizes.mean()) * (norms - norms.mean())) / np.var(sizes)
             power = float(np.clip(slope, -_MOST_POWER, _MOST_POWER))
         return cls(matrix, float(np.exp(norms.mean() - power * sizes.mean())), power)
@@ -65,59 +66,59 @@ class Placement:
     def place(
         self, links: sp.csr_array, among: sp.csr_array, vectors: Vectors
     ) -> tuple[Vectors, npt.NDArray[np.bool_]]:
-        """Vectors for new nodes, by their known neighbours; one that has none, by new ones that have a vector already.
+        """Return vectors for new nodes, and which of them were placed: those with a path to a known node.
 
-        Returns them, and which of them have one: those that known nodes can be reached from.
+        A node is placed by its known neighbours or, without any, by new neighbours that were placed before.
 
         Parameters
         ----------
         links : sparse array, shape (new, n)
             Weights of edges to known nodes.
         among : sparse array, shape (new, new)
-            Weights of edges between new ones.
+            Weights of edges between new nodes.
         vectors : array, shape (n, m)
-            The vectors of known nodes, which stay as they are.
+            The vectors of known nodes, which are only read.
         """
         degrees = np.diff(links.indptr) + np.diff(among.indptr)
         norms = (self.scale * np.maximum(degrees, 1) ** self.power).astype(np.float32)[:, None]
         used, columns = np.unique(links.indices, return_inverse=True)
         known = vectors[used]
-        narrow = sp.csr_array((links.data, columns, links.indptr), shape=(links.shape[0], len(used)))
+        used_links = sp.csr_array((links.data, columns, links.indptr), shape=(links.shape[0], len(used)))
         placed = np.diff(links.indptr) > 0
-        new = self._map(_average(narrow, _unit(known), known)) * norms
-        while not placed.all():  # nodes that are joined to known ones by way of other new ones
-            through = among @ sp.diags_array(placed.astype(np.float64))
-            through.eliminate_zeros()
-            ready = ~placed & (np.diff(through.indptr) > 0)
+        new = self._map(_average(used_links, _unit(known), known)) * norms
+        while not placed.all():  # nodes that reach known ones only through other new ones
+            to_placed = among @ sp.diags_array(placed.astype(np.float64))
+            to_placed.eliminate_zeros()
+            ready = ~placed & (np.diff(to_placed.indptr) > 0)
             if not ready.any():
                 break
-            new[ready] = self._map(_average(through[ready], _unit(new), new)) * norms[ready]
+            new[ready] = self._map(_average(to_placed[ready], _unit(new), new)) * norms[ready]
             placed |= ready
         return np.asarray(new, dtype=np.float32), placed
 
     def _map(self, means: Vectors) -> Vectors:
-        """Directions by the means over neighbours."""
+        """Return the directions that the means over neighbours map to."""
         return _unit(means @ self.matrix)
 
 
 def split_newcomers(graph: Graph, known: dict[Any, int], size: int) -> tuple[Any, Any, npt.NDArray[Any]]:
-    """Edges of new nodes to known ones, (new, size), and to each other, (new, new), and the ids of the new ones."""
+    """Return edges of new nodes to known ones, (new, size), and among them, (new, new), and the ids of new nodes."""
     rows = np.array([known.get(node, -1) for node in graph.nodes.tolist()], dtype=np.int64)
     new = np.flatnonzero(rows < 0)
-    places = np.full(len(rows), -1, dtype=np.int64)
-    places[new] = np.arange(len(new))
+    new_rows = np.full(len(rows), -1, dtype=np.int64)
+    new_rows[new] = np.arange(len(new))
     entries = sp.coo_array(graph.to_scipy()[new])
     sources, targets = entries.coords
     is_known = rows[targets] >= 0
     links = sp.csr_array((entries.data[is_known], (sources[is_known], rows[targets[is_known]])), shape=(len(new), size))
     among = sp.csr_array(
-        (entries.data[~is_known], (sources[~is_known], places[targets[~is_known]])), shape=(len(new), len(new))
+        (entries.data[~is_known], (sources[~is_known], new_rows[targets[~is_known]])), shape=(len(new), len(new))
     )
     return links, among, graph.nodes[new]
 
 
 def _average(matrix: sp.csr_array, directions: Vectors, vectors: Vectors) -> Vectors:
-    """The weighted means of the directions and of the vectors of each row's neighbours, side by side."""
+    """Return the weighted means of the directions and of the vectors of each row's neighbours, side by side."""
     totals = np.asarray(matrix.sum(axis=1), dtype=np.float64).ravel()
     shares = matrix.data / np.repeat(np.where(totals > 0, totals, 1.0), np.diff(matrix.indptr))
     weights = sp.csr_array((shares.astype(np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)

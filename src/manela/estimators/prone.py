@@ -1,4 +1,4 @@
-"""ProNE: the estimator."""
+"""The ProNE estimator."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from manela.settings import ProNESettings, check_prone
 Vectors = npt.NDArray[np.float32]
 
 _POWER = 0.75
+"""Power of Σ_u p_uv that q_v is proportional to; the larger, the less arcs to frequent nodes weigh."""
 
 
 class ProNE(Baseline):
@@ -30,11 +31,11 @@ class ProNE(Baseline):
 
     First the matrix of log(p_uv) − log(q_v) over the edges is factorised, where p_uv is the chance of a step from u to
     v, and q_v is proportional to the ¾ power of Σ_u p_uv. Then the vectors are passed through a band-pass filter of the
-    network's Laplacian, which brings in the wider surroundings, and made orthogonal again. There is no sampling, and no
-    number of passes to choose.
+    network's Laplacian, which adds information on the wider surroundings, and made orthogonal again. There is no
+    sampling, and no number of epochs to choose.
 
-    Weights count. The arcs of a directed network are taken both ways, with a warning. A node without neighbours has a
-    vector of zeros, all others have length 1.
+    Edge weights are used. Arcs of a directed network count in both directions, with a warning. A node without
+    neighbours has a vector of zeros; all others have length 1.
 
     Parameters
     ----------
@@ -47,12 +48,13 @@ class ProNE(Baseline):
     mu : float, default=0.2
         The eigenvalue of the Laplacian in the middle of the band (μ).
     random_state : int, NumPy generator or None, default=0
-        Seed of the randomised SVD; None for a new one, kept in `provenance_`.
+        Seed of the randomised SVD; None draws a new one, which `provenance_` records.
     n_jobs : int or None, default=None
-        Threads of the sparse products, all cores if None. The bits do not depend on it. Dense algebra has one thread,
-        whatever BLAS is set to: on two cores a second one brought nothing, and many times the time if others used them.
+        Threads of the sparse products, which do not change the bits; None uses all cores. Dense algebra uses one
+        thread, whatever BLAS is set to: on two cores a second one saved no time, and took many times as long when other
+        programs used the cores.
 
-    Fitted attributes are those of `Embedder`; `provenance_` has the seconds of each part.
+    Fitted attributes are those of `Embedder`; `provenance_` records the seconds of each part.
 
     Examples
     --------
@@ -85,39 +87,39 @@ class ProNE(Baseline):
     def _learn(self, graph: Graph, settings: ProNESettings, progress: Reporter | None) -> Learned:
         parts = Parts(("factorising", "propagating", "rotating"), progress)
         adjacency = symmetric_adjacency(graph, "ProNE")
-        alone = adjacency.sum(axis=1) == 0
+        is_isolated = adjacency.sum(axis=1) == 0
         with (
             threadpool_limits(1, user_api="blas"),
             ThreadPoolExecutor(settings.threads, thread_name_prefix="manela-prone") as threads,
         ):
             shared = ThreadedMatrix(proximity_matrix(adjacency), threads, settings.threads)
             vectors = factorise(shared, settings.dimensions, settings.seed)
-            vectors[alone] = 0.0
+            vectors[is_isolated] = 0.0
             normalise_rows(vectors)
             parts.finish("factorising")
-            looped = sp.csr_array(adjacency + sp.eye_array(len(alone), format="csr"))
+            looped = sp.csr_array(adjacency + sp.eye_array(len(is_isolated), format="csr"))
             transitions = ThreadedMatrix(divide_rows(looped).astype(np.float32), threads, settings.threads)
             vectors -= filter_vectors(transitions, vectors, settings.order, settings.theta, settings.mu)
-            # a common factor of all weights does not change what follows, and keeps them within float32
+            # a common factor of all weights changes nothing below, and this one keeps them within float32
             scaled = ThreadedMatrix((looped / looped.max()).astype(np.float32), threads, settings.threads)
             vectors = scaled @ vectors
             parts.finish("propagating")
             left, values, _ = scipy.linalg.svd(vectors, full_matrices=False, overwrite_a=True, check_finite=False)
         vectors = left * np.sqrt(values)
-        vectors[alone] = 0.0
+        vectors[is_isolated] = 0.0
         vectors = pad_columns(normalise_rows(vectors), settings.dimensions)
         parts.finish("rotating")
         return Learned(vectors, {"seconds": parts.seconds})
 
 
 def divide_rows(matrix: sp.csr_array) -> sp.csr_array:
-    """D⁻¹A: rows that sum to 1; rows without entries stay empty."""
+    """Return D⁻¹A, whose rows sum to 1; rows without entries stay empty."""
     sums = np.repeat(matrix.sum(axis=1), np.diff(matrix.indptr))
     return sp.csr_array((matrix.data / sums, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def proximity_matrix(adjacency: sp.csr_array) -> sp.csr_array:
-    """The matrix to factorise: log(p_uv) − log(q_v) for each arc from u to v, as float32.
+    """Return the matrix to factorise: log(p_uv) − log(q_v) for each arc from u to v, as float32.
 
     q is the distribution that negatives would be drawn from, proportional to (Σ_u p_uv)^¾.
     """
@@ -148,12 +150,12 @@ def filter_vectors(transitions: Any, vectors: Vectors, order: int, theta: float,
     """
     weights = iv(np.arange(order), theta) * np.where(np.arange(order) % 2, -2.0, 2.0)
     weights[0] /= 2
-    noticed = np.abs(weights) > np.finfo(np.float32).epsneg * weights[0]
-    weights = weights[: max(2, np.count_nonzero(noticed))].astype(np.float32)
+    is_noticeable = np.abs(weights) > np.finfo(np.float32).epsneg * weights[0]
+    weights = weights[: max(2, np.count_nonzero(is_noticeable))].astype(np.float32)
     identity = np.float32(1 - mu)
 
     def apply_shifted(table: Vectors) -> Vectors:
-        """(L − μI)·table."""
+        """Return (L − μI)·table."""
         product: Vectors = transitions @ table
         np.negative(product, out=product)
         product += identity * table

@@ -1,4 +1,4 @@
-"""RelationalNeighbors: the labels of a node are those that its neighbours have most often."""
+"""RelationalNeighbors: a classifier that gives a node the most frequent label of its neighbours."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from manela.errors import ParameterError
 
 
 class RelationalNeighbors(BaseEstimator):  # type: ignore[misc]
-    """Label nodes by their neighbours (Macskassy and Provost, 2003), over and over until all have labels.
+    """Label nodes by their neighbours (Macskassy and Provost, 2003), repeatedly until all have labels.
 
-    In each iteration every node that has no label yet, but a neighbour with one, gets the label that is most frequent
-    among its neighbours, counted with edge weights on a weighted network. Iterations read the labels as they stood
-    before, so the order of nodes does not matter. A node that no label can reach gets the most frequent one of all.
+    In each iteration, every unlabelled node with a labelled neighbour gets the label that is most frequent among its
+    neighbours, weighted by edge weights on a weighted network. An iteration reads only labels from before it, so the
+    order of nodes does not matter. A node that no label can reach gets the most frequent one of all.
 
     Attributes
     ----------
     chances_ : array, shape (n, number of labels)
-        Of each label, its share of the neighbours' when the node was labelled; 1 or 0 where labels were given.
+        Share of each label among the neighbours when the node was labelled; 1 or 0 where labels were given.
     classes_ : array, or None
-        The labels, where one for each node was given.
+        The labels, if one for each node was given.
     iterations_ : int
-        How many it took.
+        Number of iterations.
 
     Examples
     --------
@@ -50,8 +50,8 @@ class RelationalNeighbors(BaseEstimator):  # type: ignore[misc]
         X : Graph, or what `Manela.fit` takes
             The network.
         y : array or sparse matrix of 0 and 1, shape (n, number of labels), or array of labels, shape (n,)
-            The labels that are given; a row of zeros where none is. One label for each node may be of any kind; where
-            none is given it is −1, None or NaN, and `predict` returns one label for each node too.
+            The known labels; a node without any has a row of zeros. In an array of one label for each node, labels may
+            be of any type, −1, None or NaN means unknown, and `predict` returns one label for each node too.
         """
         graph = load_graph(X)
         given, self.classes_ = _read_labels(y)
@@ -72,16 +72,16 @@ class RelationalNeighbors(BaseEstimator):  # type: ignore[misc]
             if not reached.any():
                 break
             self.iterations_ += 1
-            places = np.flatnonzero(~labelled)[reached]
-            chances[places] = votes[reached] / votes[reached].sum(axis=1, keepdims=True)
-            labels[places, np.argmax(votes[reached], axis=1)] = 1.0
-            labelled[places] = True
+            rows = np.flatnonzero(~labelled)[reached]
+            chances[rows] = votes[reached] / votes[reached].sum(axis=1, keepdims=True)
+            labels[rows, np.argmax(votes[reached], axis=1)] = 1.0
+            labelled[rows] = True
         chances[~labelled] = given.sum(axis=0) / given.sum()
         self.chances_ = chances
         return self
 
     def predict(self, counts: npt.NDArray[np.integer] | None = None) -> npt.NDArray[Any]:
-        """The labels of all nodes, shape (n, number of labels); or (n,), where one label for each node was given.
+        """Return the labels of all nodes, shape (n, number of labels), or (n,) if one label for each node was given.
 
         Parameters
         ----------
@@ -98,14 +98,14 @@ class RelationalNeighbors(BaseEstimator):  # type: ignore[misc]
 
 
 def _read_labels(y: Any) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any] | None]:
-    """Which node has which label, (n, number of labels), and what the labels are where each node has one."""
+    """Return which node has which label, (n, number of labels), and the labels if `y` has one for each node."""
     values: npt.NDArray[Any] = np.asarray(y.todense() if sp.issparse(y) else y)
     if values.ndim != 1:
         return values.astype(bool), None
     ids = values.tolist()
     is_given = np.array([_is_label(label) for label in ids], dtype=bool)
-    found = dict.fromkeys(label for label, has in zip(ids, is_given, strict=True) if has)
-    numbers = {label: place for place, label in enumerate(found)}
+    distinct = dict.fromkeys(label for label, has in zip(ids, is_given, strict=True) if has)
+    numbers = {label: number for number, label in enumerate(distinct)}
     given = np.zeros((len(ids), len(numbers)), dtype=bool)
     for row in np.flatnonzero(is_given).tolist():
         given[row, numbers[ids[row]]] = True
@@ -115,7 +115,7 @@ def _read_labels(y: Any) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any] | None
 
 
 def _is_label(label: Any) -> bool:
-    """Whether this is a label rather than a sign that there is none: −1, None, NaN, or NA of pandas."""
+    """Return whether this is a label, not a placeholder for an unknown one: −1, None, NaN, or pandas' NA."""
     if label is None or type(label).__name__ == "NAType":
         return False
     return bool(label == label and label != -1)
