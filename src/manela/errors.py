@@ -1,35 +1,35 @@
 """Every error and warning that manela raises.
 
-ManelaError                       the user can fix it; the command ends with status 2 and this one line
+ManelaError                       the user can fix it; the command exits with status 2 and prints this one line
 ├── ParameterError (ValueError)   a parameter breaks its rule
-├── GraphError (ValueError)       what was given is not a network that can be learned from
-├── FormatError (ValueError)      a file does not hold what its format says
+├── GraphError (ValueError)       the input is not a network that can be learned from
+├── FormatError (ValueError)      the content of a file does not match its format
 ├── UnknownNodeError (KeyError)   no node has this id
 ├── CheckpointError               a checkpoint is damaged or belongs to another run
-├── DatasetError                  a data set is unknown, cannot be had, or is not the one that was published
-├── SourceError                   a place that edges are imported from cannot be read
+├── DatasetError                  a data set is unknown, unavailable, or differs from the published one
+├── SourceError                   a source of edges cannot be read
 ├── OutputError (OSError)         a file cannot be written
 ├── MissingExtraError (ImportError)  an optional dependency is not installed
-├── DivergenceError (ArithmeticError)  vectors stopped being finite
-├── DeviceError                   a GPU is not there, or too small
-├── ClusterError                  a Ray cluster does not answer, or has no room
+├── DivergenceError (ArithmeticError)  vectors are no longer finite
+├── DeviceError                   a GPU is missing or too small
+├── ClusterError                  a Ray cluster does not answer, or is too small
 ├── AgentError                    a host's folder, key, certificate or configuration cannot be used
-├── PeerError                     a peer cannot be reached, or its answer did not come
-└── RefusedError                  a peer asks for, or sends, what it may not
-    ├── UnknownPeerError          its certificate is not known
-    ├── ClaimError                it claims what is another host's
-    ├── NotAdjacentError          it asks through an edge that is not there
-    ├── TooFarError               it asks for more hops than agreed
-    ├── TermsError                it learns on other terms
-    ├── SessionError              it must introduce its edges again
-    ├── MalformedError            what it sends is no message of this protocol
-    ├── TooLargeError             what it sends is larger than it may be
+├── PeerError                     a peer cannot be reached, or does not answer
+└── RefusedError                  a peer asks for or sends something that is not allowed
+    ├── UnknownPeerError          its certificate is unknown
+    ├── ClaimError                it claims what belongs to another host
+    ├── NotAdjacentError          it sends a request over an edge that does not exist
+    ├── TooFarError               it requests more hops than agreed
+    ├── TermsError                its protocol, settings or round do not match
+    ├── SessionError              its session is unknown; it must introduce its edges again
+    ├── MalformedError            it sends something that is no message of this protocol
+    ├── TooLargeError             it sends more than a size limit allows
     ├── OutOfOrderError           frames are replayed or out of order
     ├── BadVectorError            a vector is not finite
-    ├── TooOftenError             it asks for more than agreed in a second
-    └── TooSlowError              a request, an answer or a round did not come in time
+    ├── TooOftenError             it exceeds a limit on the rate or number of requests
+    └── TooSlowError              a request, a reply or a round timed out
 
-ManelaWarning (UserWarning)       worth knowing; the run goes on
+ManelaWarning (UserWarning)       worth knowing; the run continues
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LONGEST_WORDS = 300
 
 
 class ManelaError(Exception):
-    """The base of all errors that the user can fix."""
+    """The base class of all errors that the user can fix."""
 
 
 class ParameterError(ManelaError, ValueError):
@@ -49,11 +49,11 @@ class ParameterError(ManelaError, ValueError):
 
 
 class GraphError(ManelaError, ValueError):
-    """What was given is not a network that can be learned from."""
+    """The input is not a network that can be learned from."""
 
 
 class FormatError(ManelaError, ValueError):
-    """A file does not hold what its format says."""
+    """The content of a file does not match its format."""
 
 
 class UnknownNodeError(ManelaError, KeyError):
@@ -68,11 +68,11 @@ class CheckpointError(ManelaError):
 
 
 class DatasetError(ManelaError):
-    """A data set is unknown, cannot be had, or is not the one that was published."""
+    """A data set is unknown, unavailable, or differs from the published one."""
 
 
 class SourceError(ManelaError):
-    """A place that edges are imported from cannot be read."""
+    """A source of edges cannot be read."""
 
 
 class OutputError(ManelaError, OSError):
@@ -84,15 +84,15 @@ class MissingExtraError(ManelaError, ImportError):
 
 
 class DivergenceError(ManelaError, ArithmeticError):
-    """Vectors stopped being finite."""
+    """Vectors are no longer finite."""
 
 
 class DeviceError(ManelaError):
-    """A GPU is not there, or too small."""
+    """A GPU is missing or too small."""
 
 
 class ClusterError(ManelaError):
-    """A Ray cluster does not answer, or has no room."""
+    """A Ray cluster does not answer, or is too small."""
 
 
 class AgentError(ManelaError):
@@ -100,24 +100,24 @@ class AgentError(ManelaError):
 
 
 class PeerError(ManelaError):
-    """A peer cannot be reached, or its answer did not come."""
+    """A peer cannot be reached, or does not answer."""
 
 
 class RefusedError(ManelaError):
-    """A peer asks for, or sends, what it may not; raised as one of the types below.
+    """A peer asks for or sends something that is not allowed; raised as one of the subclasses below.
 
-    The message, which may quote a peer, is short and printable. `times` is how often it happened, and `remote` whether
-    it is the peer that refuses us.
+    The message, which may quote a peer, is made short and printable. `times` is how often it happened, and `remote`
+    whether the peer refused this host rather than the reverse.
 
     Attributes
     ----------
     reason : str
-        By which refusals are counted, written down and told.
+        The name under which refusals are counted, logged and sent to the peer.
     """
 
     reason = "refused"
     expected = False
-    """Whether the protocol makes it happen among honest peers, so that it says nothing against one."""
+    """Whether it also happens among honest peers, so that it is no sign of misbehaviour."""
 
     def __init__(self, message: str, *, times: int = 1, remote: bool = False) -> None:
         super().__init__("".join(c if c.isprintable() else "?" for c in message[:_LONGEST_WORDS]))
@@ -125,50 +125,50 @@ class RefusedError(ManelaError):
 
 
 class UnknownPeerError(RefusedError):
-    """Its certificate is not known."""
+    """The peer's certificate is unknown."""
 
     reason = "unknown peer"
 
 
 class ClaimError(RefusedError):
-    """It claims what is another host's."""
+    """The peer claims what belongs to another host."""
 
     reason = "claims what is another host's"
 
 
 class NotAdjacentError(RefusedError):
-    """It asks through an edge that is not there."""
+    """The peer sends a request over an edge that does not exist."""
 
     reason = "not adjacent"
 
 
 class TooFarError(RefusedError):
-    """It asks for more hops than agreed."""
+    """The peer requests more hops than agreed."""
 
     reason = "more hops than agreed"
 
 
 class TermsError(RefusedError):
-    """It learns on other terms."""
+    """The peer's protocol, settings or round do not match."""
 
     reason = "other terms"
 
 
 class SessionError(RefusedError):
-    """It must introduce its edges again."""
+    """The peer's session is unknown; it must introduce its edges again."""
 
     reason = "unknown session"
     expected = True
 
 
 class MalformedError(RefusedError):
-    """What it sends is no message of this protocol."""
+    """The peer sends something that is no message of this protocol."""
 
     reason = "malformed"
 
 
 class TooLargeError(RefusedError):
-    """What it sends is larger than it may be."""
+    """The peer sends more than a size limit allows."""
 
     reason = "too large"
 
@@ -186,31 +186,31 @@ class BadVectorError(RefusedError):
 
 
 class TooOftenError(RefusedError):
-    """It asks for more than agreed in a second."""
+    """The peer exceeds a limit on the rate or number of requests."""
 
     reason = "too often"
 
 
 class TooSlowError(RefusedError):
-    """A request, an answer or a round did not come in time."""
+    """A request, a reply or a round timed out."""
 
     reason = "too slow"
 
 
 REFUSALS = {kind.reason: kind for kind in RefusedError.__subclasses__()}
-"""The types of refusals by their reasons."""
+"""The subclasses of `RefusedError` by reason."""
 
 
 class ManelaWarning(UserWarning):
-    """Worth knowing; the run goes on."""
+    """Worth knowing; the run continues."""
 
 
 _PACKAGES = {"google": "protobuf", "grpc": "grpcio", "grpc_health": "grpcio-health-checking"}
-"""Packages that are not called as the modules in them."""
+"""Packages whose name differs from that of their module."""
 
 
 def import_extra(module: str, extra: str, purpose: str) -> Any:
-    """Import an optional dependency, or say how to install it."""
+    """Import an optional dependency, or raise an error that says how to install it."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The CPU engine for rounds by walks: threads of this process."""
+"""The CPU engine for walk rounds, on threads of this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from manela.settings import Settings
 
 
 class CpuEngine(ThreadedEngine):
-    """Moves a state through the rounds; `stop` may be called from any thread and ends a round unfinished.
+    """Runs walk rounds on a state; `stop` may be called from any thread and discards the unfinished round.
 
     Attributes
     ----------
@@ -28,24 +28,24 @@ class CpuEngine(ThreadedEngine):
         self._rounds: WalkRounds = WalkRounds(self.arcs, settings, self.state, self._threads)
 
     def stop(self, *, keep: bool = True) -> None:  # noqa: ARG002
-        """End the round that is being computed, within moments; nothing of it counts."""
+        """Stop the current round at once and discard it."""
         self._rounds.stop()
 
     def has_grown(self) -> bool:
-        """Whether the learning rate may fall; by walks it always does."""
+        """Return whether the learning rate may fall; with walks, always."""
         return True
 
     def advance(self, schedule: Schedule) -> bool:
-        """Do the next round; False if it was stopped, and then nothing has moved."""
+        """Run the next round; return False if it was stopped, in which case no vector has changed."""
         number, rounds = self.state.round, self._rounds
         counts = schedule.counts(number)
         nodes = np.flatnonzero(counts)
         counts = counts[nodes]
-        room, made = rounds.reserve(len(nodes))
-        rounds.move(nodes, counts, number, schedule.rate(number), room, made)
+        moved, pairs = rounds.reserve(len(nodes))
+        rounds.move(nodes, counts, number, schedule.rate(number), moved, pairs)
         if rounds.is_stopped:
             return False
-        rounds.commit(nodes, made, room)
+        rounds.commit(nodes, pairs, moved)
         self.state.round += 1
-        self.state.pairs += int(made.sum())
+        self.state.pairs += int(pairs.sum())
         return True

@@ -1,4 +1,4 @@
-"""The CPU engine for rounds by messages: threads of this process, nodes moved in place."""
+"""The CPU engine for message rounds, on threads of this process."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from manela.settings import Settings
 
 
 class MessageEngine(ThreadedEngine):
-    """Moves a state through rounds by messages; `stop` may be called from any thread.
+    """Runs message rounds on a state; `stop` may be called from any thread.
 
-    Nodes move in place, so a round that has begun is finished before a stop counts, unless its result is to be thrown
-    away.
+    Vectors are updated in place, so a round that has begun is finished before the engine stops, unless the result is
+    discarded.
 
     Attributes
     ----------
@@ -31,13 +31,13 @@ class MessageEngine(ThreadedEngine):
         self._stopped = False
 
     def stop(self, *, keep: bool = True) -> None:
-        """End after the round that is being computed; or at once, if what it has moved is not kept."""
+        """Stop after the current round, or at once if the result is not kept."""
         self._stopped = True
         if not keep:
             self._rounds.abandon()
 
     def advance(self, schedule: Schedule) -> bool:
-        """Do the next round; False if it was stopped before, or ended at once and does not count."""
+        """Run the next round; return False if the engine was stopped before it or abandoned it."""
         if self._stopped:
             return False
         self._rounds.show()
@@ -49,10 +49,10 @@ class MessageEngine(ThreadedEngine):
         return True
 
     def has_grown(self) -> bool:
-        """Whether the vectors lie far enough apart for the learning rate to fall."""
+        """Return whether the vectors are far enough apart for the learning rate to fall."""
         return measure_spread(self.state.tables[0], self._neighbours) >= GROWN
 
     def smooth(self) -> None:
-        """Pass the vectors through the filter of the network; no rounds follow."""
-        self._rounds.release()  # smoothing needs the room
+        """Pass the vectors through the network filter; no rounds may follow."""
+        self._rounds.release()  # smoothing needs the memory
         super().smooth()
