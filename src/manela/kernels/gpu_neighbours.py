@@ -1,7 +1,7 @@
-"""What nodes take from neighbours on a GPU, compiled by Triton: means, steps of a filter; norms and sums of rows.
+"""Means over neighbours, filter steps, and norms and sums of rows on a GPU, compiled by Triton.
 
-The definitions are in `reference`. Nodes with about as many neighbours are taken together; of those with very many,
-the neighbours are summed in pieces first. Numbers that differ from call to call are not to be specialised on.
+The definitions are in `reference`. Nodes with about the same number of neighbours are computed together. For nodes with
+very many, the neighbours are summed in pieces first. Arguments that differ from call to call are not specialised on.
 """
 
 # mypy: ignore-errors
@@ -14,7 +14,7 @@ from manela.kernels.gpu_draws import derive
 
 @triton.jit
 def _share(weights, arc, here, scale):
-    """An arc's part of a mean; more than 1 has only one to a dead end, whose row is zero, beside a lighter one."""
+    """Return an arc's share of a mean, at most 1; only an arc to a dead end, whose row is zero, is cut."""
     return tl.minimum(tl.load(weights + arc, mask=here, other=0.0) * scale, 1.0).to(tl.float32)
 
 
@@ -25,7 +25,7 @@ def sum_pieces(
 ):  # fmt: skip
     """partial[i] ← Σ source[u] over the neighbours u that the arcs firsts[i] … lasts[i] − 1 of nodes[i] lead to.
 
-    With weights, each times its weight and the node's scale, whose product is not large.
+    If WEIGHTED, each summand is multiplied by the arc's weight and the node's scale, whose product is at most 1.
     """
     piece = tl.program_id(0).to(tl.int64)
     first = tl.load(firsts + piece)
@@ -49,7 +49,7 @@ def sum_pieces(
 
 @triton.jit
 def _find_nodes(nodes, indptr, first_place, last_place, NODES: tl.constexpr, PARTIAL: tl.constexpr):
-    """The nodes of this program, which of them there are, and where the neighbours, or sums, of each begin and end."""
+    """Return this program's nodes, which of them exist, and where the arcs, or partial sums, of each begin and end."""
     place = first_place + tl.program_id(0).to(tl.int64) * NODES + tl.arange(0, NODES)
     here = place < last_place
     node = tl.load(nodes + place, mask=here, other=0).to(tl.int64)
@@ -64,9 +64,9 @@ def _sum_neighbours(
     source, indices, weights, scale, first, last, columns, WEIGHTED: tl.constexpr, COLUMNS: tl.constexpr,
     NODES: tl.constexpr, ROWS: tl.constexpr, PARTIAL: tl.constexpr,
 ):  # fmt: skip
-    """scale·Σ weight·source[u] over the neighbours u of each of NODES nodes, whose arcs are first … last − 1.
+    """Return scale·Σ weight·source[u] over the neighbours u of each of NODES nodes, whose arcs are first … last − 1.
 
-    If PARTIAL, `source` has sums over a part of them each, by `sum_pieces`, in the rows first … last − 1.
+    If PARTIAL, rows first … last − 1 of `source` are the partial sums that `sum_pieces` wrote.
     """
     column = tl.arange(0, COLUMNS)
     inside = (column < columns)[None, :]
@@ -108,8 +108,8 @@ def average(
 ):
     """target[v] ← scales[v]·Σ weights·summands[u] over neighbours u, for v = nodes[first_place … last_place − 1].
 
-    If PARTIAL, `summands` are the sums of `sum_pieces`, and those of the node at place i are indptr[i] …
-    indptr[i + 1] − 1. If NARROW, the mean is rounded to half precision.
+    If PARTIAL, `summands` are the partial sums of `sum_pieces`, of which indptr[i] … indptr[i + 1] − 1 belong to
+    nodes[i]. If NARROW, the mean is rounded to half precision.
     """
     node, here, first, last = _find_nodes(nodes, indptr, first_place, last_place, NODES, PARTIAL)
     scale = tl.load(scales + node, mask=here, other=0.0)
@@ -151,9 +151,9 @@ def filter_rows(
     ROWS: tl.constexpr,
     PARTIAL: tl.constexpr,
 ):
-    """A step of a filter for the rows v = nodes[first_place … last_place − 1], with S = inverse[v]·Σ weights·source[u].
+    """Do a filter step for rows v = nodes[first_place … last_place − 1], with S = inverse[v]·Σ weights·source[u].
 
-    `summands` are the source, or if PARTIAL sums of it as `average` has them.
+    `summands` is `source` or, if PARTIAL, partial sums of it as in `average`.
 
     target[v] ← kept[v]·source[v] + a·S; or if STEP, target[v] ← a·(kept[v]·source[v] − S) + b·now[v] + c·before[v], and
     filtered[v] += weight·target[v].
@@ -189,7 +189,7 @@ def resize(
     COLUMNS: tl.constexpr,
     ROWS: tl.constexpr,
 ):
-    """Give each of `size` rows v the norm sizes[v], if CENTER with the mean taken away; where that is 0 it stays."""
+    """Scale each of `size` rows v to norm sizes[v], if CENTER after subtracting the mean; rows of size 0 stay."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     wanted = tl.load(sizes + row, mask=row < size, other=0.0)
     column = tl.arange(0, COLUMNS)
@@ -218,7 +218,10 @@ def add_up(
     COLUMNS: tl.constexpr,
     ROWS: tl.constexpr,
 ):
-    """Each program's share of Σ rows v with counts[v] > 0, in units, as whole numbers; and of Σ squares."""
+    """Write each program's part of the sum of rows v with counts[v] > 0, and of their squares.
+
+    Values are clipped to ±largest and rounded to multiples of `unit`; sums are in units, as whole numbers.
+    """
     column = tl.arange(0, COLUMNS)
     inside = (column < columns)[None, :]
     total = tl.zeros([ROWS, COLUMNS], tl.float64)
@@ -228,7 +231,7 @@ def add_up(
         mask = (tl.load(counts + row, mask=row < size, other=0) > 0)[:, None] & inside
         x = tl.load(table + row[:, None] * columns + column[None, :], mask=mask, other=0.0)
         x = tl.minimum(tl.maximum(x, -largest), largest) / unit
-        # adding this rounds to a whole number, halves to the even one
+        # adding and subtracting 1.5·2^23 rounds to the nearest whole number, halves to even
         number = ((x + 12582912.0) - 12582912.0).to(tl.float64)
         total += number
         square += number * number
@@ -242,7 +245,7 @@ def draw_rows(
     table, keys, size: tl.int64, columns, dimensions: tl.int64, COLUMNS: tl.constexpr,
     ROWS: tl.constexpr,
 ):  # fmt: skip
-    """The first vectors by the key at `keys`, uniform in ±0.5/dimensions; columns beyond these are 0."""
+    """Draw the initial vectors from the key at `keys`, uniform in ±0.5/dimensions; further columns are 0."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, COLUMNS).to(tl.int64)
     key = tl.load(keys).to(tl.uint64, bitcast=True)

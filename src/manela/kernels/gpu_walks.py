@@ -1,10 +1,11 @@
-"""Rounds by walks on a GPU, compiled by Triton: `draw` draws the rows of many iterations, `absorb` moves nodes by them.
+"""Walk rounds on a GPU, compiled by Triton.
 
-The definition is `reference`; read that first. Drawing needs no vectors, so it is done ahead, one lane for each target,
-and a long chain of iterations finds its rows ready. Moving is one program for each node: an iteration's rows are read
-and computed together, `ROWS` at a time, and iterations follow one another. `commit` ends the round.
+The definition is in `reference`; read that first. `draw` draws the row numbers of targets and negatives for many
+iterations. It needs no vectors, so it runs ahead, one lane for each target. `absorb` then computes the new vectors,
+with one program for each node: iterations run one after the other, and each reads its rows together, `ROWS` at a time.
+`commit` ends the round.
 
-Numbers that differ from call to call are not to be specialised on: the engine compiles once and calls often.
+Arguments that differ from call to call are not specialised on, so that the engine compiles once and calls often.
 """
 
 # mypy: ignore-errors
@@ -37,10 +38,10 @@ def draw(
     WEIGHTED: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Draw the rows of iterations: rows[i, j, 0] is target j of iteration i, behind it its negatives; −1 if dropped.
+    """Draw rows for iterations: rows[i, j, 0] is target j of iteration i, its negatives follow; −1 if dropped.
 
-    Iteration first_iteration + i belongs to slot slots[i], which is node nodes[slot] in the round whose key is
-    keys[rounds[slot]], and whose iterations begin at starts[slot]. Target j is hops[j] steps away. A negative is one of
+    Iteration first_iteration + i belongs to slot slots[i]. A slot stands for node nodes[slot] in the round with key
+    keys[rounds[slot]]; its iterations begin at starts[slot]. Target j is hops[j] steps away. A negative is one of
     `size` nodes.
     """
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -94,11 +95,11 @@ def absorb(
     ROWS: tl.constexpr,
     EVEN: tl.constexpr,
 ):
-    """Move one node by its iterations: slot first_slot + i, whose vector and update pairs go to place first_place + i.
+    """Run the iterations of slot first_slot + i; its new vector and update pairs are written at first_place + i.
 
-    Its iterations are counts[slot] from starts[slot] on, of which rows holds those from first_iteration on: `width`
-    rows each, in groups of a target and its negatives. Reads own[node] and rows of others, both with `columns` floats
-    a row; COLUMNS is the next power of two, and if EVEN the same.
+    The slot has counts[slot] iterations, starting at starts[slot]. `rows` begins with iteration first_iteration and
+    holds `width` row numbers for each, in groups of a target and its negatives. Reads own[node] and rows of `others`,
+    both with `columns` floats per row. COLUMNS is the next power of two, and equal to `columns` if EVEN.
     """
     slot = first_slot + tl.program_id(0)
     first = (tl.load(starts + slot) - first_iteration) * width
@@ -139,9 +140,9 @@ def absorb_long(
     ROWS: tl.constexpr,
     EVEN: tl.constexpr,
 ):
-    """The same for a long chain of iterations, with `width` ≤ ROWS: all rows of an iteration at once, by many warps.
+    """Do as `absorb`, for many iterations and `width` ≤ ROWS: many warps read all rows of an iteration at once.
 
-    The next iteration's rows are on their way while this one's are computed, and the numbers of those after it.
+    While an iteration is computed, the next one's vectors are prefetched, and the row numbers of the one after that.
     """
     slot = first_slot + tl.program_id(0)
     count = tl.load(counts + slot)
@@ -166,7 +167,7 @@ def absorb_long(
 
 @triton.jit
 def _gradients(x, tile, place, GROUP: tl.constexpr):
-    """By how much of each row of the tile x moves, over the learning rate: 1 − σ for a target, −σ for a negative."""
+    """Return the factor of each row of the tile in the gradient of x: 1 − σ for a target, −σ for a negative."""
     z = tl.sum(tile * x[None, :], axis=1)
     z = tl.minimum(tl.maximum(z, -30.0), 30.0)
     return tl.where(place % GROUP == 0, 1.0, 0.0) - 1.0 / (1.0 + tl.exp(-z))
@@ -174,7 +175,7 @@ def _gradients(x, tile, place, GROUP: tl.constexpr):
 
 @triton.jit
 def _read(table, row, columns, COLUMNS: tl.constexpr, EVEN: tl.constexpr):
-    """One row of a table."""
+    """Return one row of a table."""
     column = tl.arange(0, COLUMNS)
     at = table + row.to(tl.int64) * columns + column
     if EVEN:
@@ -184,7 +185,7 @@ def _read(table, row, columns, COLUMNS: tl.constexpr, EVEN: tl.constexpr):
 
 @triton.jit
 def _fetch(table, row, columns, COLUMNS: tl.constexpr, EVEN: tl.constexpr):
-    """These rows of a table in single precision; a dropped one, −1, as zeros, which move nothing."""
+    """Return rows of a table as float32; a dropped one, −1, is zeros, which change nothing."""
     column = tl.arange(0, COLUMNS)
     mask = (row >= 0)[:, None]
     if not EVEN:
@@ -218,7 +219,7 @@ def commit(
     NARROW: tl.constexpr,
     COUNT: tl.constexpr,
 ):
-    """table[nodes] ← moved, and if NARROW what others read of it; if COUNT, updates[nodes] += made."""
+    """table[nodes] ← moved; if NARROW, snapshot[nodes] ← moved as bfloat16; if COUNT, updates[nodes] += made."""
     i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     here = i < slots
     node = tl.load(nodes + first_slot + i, mask=here, other=0).to(tl.int64)

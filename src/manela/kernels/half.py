@@ -1,4 +1,4 @@
-"""Vectors in half precision, as hosts send them: float32 to float16 and back, many at a time."""
+"""Conversion of float32 to float16 and back, which is how hosts send vectors."""
 
 # mypy: ignore-errors
 
@@ -16,7 +16,7 @@ _HALVES = ir.VectorType(ir.HalfType(), _LANES)
 
 
 def can_convert() -> bool:
-    """Whether this processor converts half precision by itself."""
+    """Return whether this processor has instructions for half precision."""
     features = llvmlite.binding.get_host_cpu_features()
     return bool(features.get("f16c")) or llvmlite.binding.get_process_triple().startswith(("aarch64", "arm64"))
 
@@ -25,7 +25,7 @@ _CAN = can_convert()
 
 
 def to_half(values: Any) -> Any:
-    """Round float32 to float16; the same bits as NumPy's, and several times as fast where the processor can."""
+    """Round float32 to float16: the same bits as NumPy, several times as fast if the processor supports it."""
     flat = np.ascontiguousarray(values, dtype=np.float32).reshape(-1)
     if not _CAN:
         with np.errstate(over="ignore"):
@@ -39,12 +39,12 @@ def to_half(values: Any) -> Any:
 
 
 def from_half(values: Any) -> Any:
-    """The float32 of each float16, exactly."""
+    """Convert float16 to float32, exactly."""
     flat = np.ascontiguousarray(values, dtype=np.float16).reshape(-1)
     if not _CAN:
         return flat.astype(np.float32).reshape(np.shape(values))
     found, bits = np.empty(len(flat), np.float32), flat.view(np.uint16)
-    bits.flags.writeable = False  # as bytes of a message are: one kernel for both
+    bits.flags.writeable = False  # like the bytes of a message, so that one compiled kernel serves both
     _widen(bits, found)
     whole = len(flat) // _LANES * _LANES
     found[whole:] = flat[whole:].astype(np.float32)

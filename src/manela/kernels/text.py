@@ -1,4 +1,4 @@
-"""Reading edges from the bytes of a text file, compiled by Numba: one pass, no Python object a line."""
+"""Parsing edges from the bytes of a text file, compiled by Numba: one pass, without Python objects for lines."""
 
 # mypy: ignore-errors
 
@@ -6,27 +6,28 @@ import numpy as np
 from numba import njit
 
 TOO_FEW, TOO_MANY, UNEVEN, EMPTY, QUOTE, LONG = range(1, 7)
-"""What can be wrong with a line: one column, too many, some lines with weights and some without, an empty field, a
-quotation mark that is not closed, an id longer than `LONGEST`."""
+"""Error codes of a line: too few columns, too many, a weight in some lines only, an empty field, an unclosed quotation
+mark, an id longer than `LONGEST`."""
 
 LONGEST = 1024
+"""Bytes of the longest id that is accepted; a larger limit accepts longer ones."""
 
 _NEWLINE, _RETURN, _TAB, _SPACE, _QUOTE, _HASH, _PERCENT = 10, 13, 9, 32, 34, 35, 37
 
 
 _BATCH = 512
-"""Ids that are looked up together, so that their waits for memory overlap."""
+"""Ids that are looked up together, so that their memory accesses overlap; more need a larger buffer."""
 
 
 @njit(cache=True, nogil=True)
 def scan_edges(data, separator, first, second, weight, exact, lines):
     """Number the ids of an edge list in order of first appearance and read its weights.
 
-    `separator` is a byte, or 0 for white space; there are at most `lines` lines. The ends of an edge are in the columns
-    `first` < `second`, and its weight in `weight`, −1 for none. Where `exact`, there must be no other columns, and the
-    weight may be missing in all lines.
-    Returns error, line, the two ends of each edge one after the other, weights, start and length of each id.
-    A weight that is not a plain positive decimal is left to the caller: −1 − its place in the data stands for it.
+    `separator` is a byte, or 0 for white space; there are at most `lines` lines. The ends of an edge are in columns
+    `first` < `second`, and its weight is in column `weight`, −1 for none. If `exact`, other columns are an error, and
+    the weight may be missing in all lines.
+    Returns error code, line, the two ends of each edge one after the other, weights, start and length of each id.
+    The caller parses a weight that is not a plain positive decimal: it is returned as −1 − its offset in the data.
     """
     ends = np.empty(2 * lines + 2, np.int32)
     weights = np.empty(lines if weight >= 0 else 0, np.float64)
@@ -80,9 +81,9 @@ def scan_edges(data, separator, first, second, weight, exact, lines):
 
 @njit(cache=True, nogil=True)
 def scan_adjacency(data, separator, lines, fields):
-    """The same for an adjacency list, whose lines are a node and its neighbours; at most `fields` fields.
+    """Number the ids of an adjacency list, each line a node and its neighbours, with at most `fields` fields in all.
 
-    Returns error, line, the number of the id in each field, the fields of each line, start and length of each id.
+    Returns error code, line, the id's number in each field, the field count of each line, start and length of each id.
     """
     numbers, counts = np.empty(fields + 1, np.int32), np.zeros(lines + 1, np.int64)
     known = _begin()
@@ -122,7 +123,7 @@ def scan_adjacency(data, separator, lines, fields):
 
 @njit(cache=True, nogil=True)
 def parse_integers(data, ids, out):
-    """Write the ids as integers; False if one is not written as an integer is printed (007 is not)."""
+    """Write the ids as integers; return False if one is not in canonical form (007 is not)."""
     for i in range(len(ids)):
         at, end = ids[i, 0], ids[i, 0] + ids[i, 1]
         negative = data[at] == 45
@@ -142,7 +143,7 @@ def parse_integers(data, ids, out):
 
 @njit(nogil=True)
 def _skip_to_fields(data, at, separator):
-    """The first field of the line at this place, or its end where it is empty or a comment."""
+    """Return the offset of the first field of a line, or the line's end if it is empty or a comment."""
     at = _skip_blank(data, at, separator)
     if at < len(data) and (data[at] == _HASH or data[at] == _PERCENT):
         while at < len(data) and data[at] != _NEWLINE:
@@ -152,7 +153,7 @@ def _skip_to_fields(data, at, separator):
 
 @njit(nogil=True)
 def _skip_blank(data, at, separator):
-    """The next place that is not white space, within the line; a separator is not white space."""
+    """Return the next offset in the line that is not white space; the separator does not count as white space."""
     while at < len(data) and data[at] != separator and (data[at] in (_SPACE, _TAB, _RETURN)):
         at += 1
     return at
@@ -160,7 +161,7 @@ def _skip_blank(data, at, separator):
 
 @njit(nogil=True)
 def _next_field(data, at, separator):
-    """Start and end of the field at this place, where the next one begins, and whether a quotation was left open."""
+    """Return start and end of the field at this offset, where the next begins, and whether a quotation is unclosed."""
     size = len(data)
     if separator and data[at] == _QUOTE:
         start = at + 1
@@ -196,15 +197,15 @@ def _next_field(data, at, separator):
 
 @njit(nogil=True)
 def _begin():
-    """Nothing known yet: slots of a hash and a number plus one, ids of a start and a length, how many there are."""
+    """Return an empty table of ids: slots (hash, number + 1), ids (start, length), and the number of ids."""
     return np.zeros((1 << 12, 2), np.uint64), np.empty((1 << 10, 2), np.int64), 0
 
 
 @njit(nogil=True)
 def _look_up(data, batch, known, out):
-    """Write the number of each id data[start:end] of a batch, a new one if it was not seen; returns what is known then.
+    """Write the number of each id data[start:end] of a batch, a new one if it is new; return the updated table.
 
-    Each pass over the batch reads one place in memory for each id, so that none waits for another.
+    Each pass over the batch makes one memory access for each id, so that the accesses overlap.
     """
     slots, ids, count = _make_room(known, len(batch))
     codes = np.empty(len(batch), np.uint64)
@@ -242,7 +243,7 @@ def _look_up(data, batch, known, out):
 
 @njit(nogil=True)
 def _make_room(known, more):
-    """The same with room for this many more ids, slots at most half full."""
+    """Return the table with room for this many more ids, its slots at most half full."""
     slots, ids, count = known
     if count + more > len(ids):
         larger = np.empty((2 * (count + more), 2), np.int64)
@@ -266,7 +267,7 @@ def _make_room(known, more):
 
 @njit(nogil=True)
 def _hash(data, start, end):
-    """FNV-1a, its high bits folded into the low ones."""
+    """Return the FNV-1a hash, its high bits folded into the low ones."""
     code = np.uint64(0xCBF29CE484222325)
     for at in range(start, end):
         code = (code ^ np.uint64(data[at])) * np.uint64(0x100000001B3)
@@ -283,7 +284,7 @@ def _equal(data, one, other, length):
 
 @njit(nogil=True)
 def _parse_number(data, start, end):
-    """A positive decimal of up to 15 digits, exactly; otherwise −1 − start."""
+    """Return a positive decimal of up to 15 digits, exactly; for anything else, −1 − start."""
     digits = behind = 0
     value = np.int64(0)
     point = False
