@@ -1,4 +1,4 @@
-"""MailSource: reads who writes to whom from the headers of mbox files and Maildir folders."""
+"""MailSource: imports who writes to whom from the headers of mbox files and Maildir folders."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from manela.sources.tally import Tally, digest
 from manela.sources.ties import Ties
 
 MOST_RECIPIENTS = 50
-"""Recipients of a message; one with more is an announcement, and says nothing of who knows whom."""
+"""Most recipients of a message; one with more is taken for an announcement and ignored. Larger counts more of them."""
 _PREFIX = 1024
-"""Bytes before a place by which it is known again."""
+"""Bytes before an offset whose digest shows whether the file was rewritten; more are surer and slower to read."""
 _SLACK = 3600.0
-"""Seconds before the last import from which files of a Maildir are looked at again."""
+"""Seconds before the last import from which a Maildir's files are read again; more rereads more files."""
 _FIELDS = re.compile(
     rb"^(from|sender|to|cc|bcc|date|message-id|list-id|list-post|list-unsubscribe|precedence|auto-submitted)"
     rb"[ \t]*:((?:[^\n]*)(?:\n[ \t][^\n]*)*)",
@@ -46,25 +46,25 @@ _MONTHS = {name.encode(): number for number, name in enumerate(
 
 
 class MailSource(Correspondence):
-    """Edges between correspondents: a person of an own domain and whoever wrote to them or was written to.
+    """Edges between correspondents: a person in one's own domains, and people they wrote to or heard from.
 
-    Each message counts once for its sender with each recipient, however many mailboxes hold it; an old one counts less.
+    A message counts once for its sender and each recipient, however many mailboxes hold it; old messages count less.
     Mailing lists, automatic mail and addresses without a person are left out.
 
     Parameters
     ----------
     paths : list of paths
-        mbox files, Maildir folders, or folders of such.
+        mbox files, Maildir folders, or folders that contain them.
     domains : list of str
         The domains whose users are one's own.
     half_life : float
-        Days after which a message counts half; 0 if all count alike.
+        Days after which a message counts half; with 0, all count the same.
     most_recipients : int
         A message with more recipients is left out.
     hash_key : bytes or None
-        With a key, users are called by keyed hashes.
+        With a key, users are named by keyed hashes.
     today : int or None
-        The day from which ages are counted, since 1970; today by default.
+        The day that ages are measured from, in days since 1970; the current day by default.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class MailSource(Correspondence):
         self._lists = self._crowds = self._boxes = 0
 
     def read(self, state: ImportState) -> Iterator[Ties]:
-        """The pairs of correspondents, from messages that were not counted before."""
+        """Yield the pairs of correspondents, from messages that were not counted before."""
         tally, began, self._boxes = self._begin(state), time.time(), 0
         for path in self._paths:
             for box, is_maildir in find_mailboxes(path):
@@ -103,7 +103,7 @@ class MailSource(Correspondence):
         yield from tally.finish()
 
     def describe(self) -> str:
-        """What was counted and what was left out."""
+        """Say what was counted and what was left out."""
         boxes = "1 mailbox" if self._boxes == 1 else f"{self._boxes:,} mailboxes"
         left_out = {"of lists or automatic": self._lists, f"to more than {self._most_recipients}": self._crowds}
         return self._describe("messages", boxes, left_out)
@@ -118,7 +118,7 @@ class MailSource(Correspondence):
         state.put(mark, began)
 
     def _read_mbox(self, path: Path, state: ImportState, tally: Tally) -> bool:
-        """Count the letters of an mbox that are behind those that were read before; False if it is none."""
+        """Count the messages of an mbox after those read before; return False if the file is no mbox."""
         with open_letters(path) as file:
             start = file.read(_PREFIX)
             if not start.strip():
@@ -128,7 +128,7 @@ class MailSource(Correspondence):
             mark = f"mbox {digest(os.fsencode(path.resolve())):x}"
             read, before = state.get(mark, (0, 0))
             if read and _digest_before(file, read) != before:
-                read = 0  # it was rewritten; what was counted is known by its digests
+                read = 0  # it was rewritten; digests tell which messages were counted
             file.seek(read)
             letters = Mbox(file)
             for letter in letters:
@@ -161,14 +161,14 @@ class MailSource(Correspondence):
         tally.add(message, day, sender[0], tuple(recipients))
 
     def _is_crowd(self, recipients: list[bytes]) -> bool:
-        """Whether there are too many; they are counted before any of them is kept, and an @ may also be in a name."""
+        """Return whether there are too many recipients, before any is stored; an @ may also be part of a name."""
         if sum(value.count(b"@") for value in recipients) <= self._most_recipients:
             return False
         return sum(len(split_addresses(_as_text(value))) for value in recipients) > self._most_recipients
 
 
 def _digest_before(file: BinaryIO, place: int) -> int:
-    """By what is before a place, it is known again; 0 if the file is shorter."""
+    """Return a digest of the bytes before an offset; 0 if the file is shorter."""
     file.seek(max(0, place - _PREFIX))
     before = file.read(min(place, _PREFIX))
     return digest(before) if len(before) == min(place, _PREFIX) else 0
@@ -186,8 +186,8 @@ def _as_text(value: bytes) -> str:
     return value.decode("utf-8", "replace").replace("\r", "").replace("\n", " ").strip()
 
 
-def _find_day(text: bytes, kept: dict[bytes, int] = {}) -> int:  # noqa: B006 - kept from call to call
-    """The day of a date, since 1970; 0 if it says none."""
+def _find_day(text: bytes, kept: dict[bytes, int] = {}) -> int:  # noqa: B006 - a cache across calls
+    """Return the day of a date, in days since 1970; 0 if there is none."""
     found = _DATE.search(text, 0, _LONGEST_DATE)
     if found is None:
         return _parse_day(text[:_LONGEST_DATE])
@@ -205,7 +205,7 @@ _ENVELOPE_DATE = re.compile(rb"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)
 
 
 def _parse_day(text: bytes) -> int:
-    """The day of a date in another order, as in the line before a letter in an mbox."""
+    """Return the day of a date in another format, such as that of an mbox's envelope line; 0 if there is none."""
     found = _ENVELOPE_DATE.search(text)
     if found is not None:
         return _find_day(b"%s %s %s" % (found[2], found[1], found[3]))

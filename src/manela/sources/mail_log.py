@@ -1,4 +1,4 @@
-"""MailLogSource: reads who writes to whom from the log of Postfix or Exim."""
+"""MailLogSource: imports who writes to whom from the log of Postfix or Exim."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from manela.sources.tally import Tally, digest
 from manela.sources.ties import Ties
 
 _PREFIX = 256
-"""Bytes by which a log is known again after it was rotated."""
+"""Bytes at the start of a log that identify it after rotation; shorter logs are read again in full."""
 _LONGEST_LINE = 64 * 1024
-"""Bytes of a line; a longer one is left out."""
+"""Bytes of the longest line; longer ones are ignored. A larger limit needs more memory."""
 _MOST_OPEN = 100_000
-"""Messages whose recipients may still come; the oldest are forgotten beyond."""
+"""Most messages whose recipients may still follow; beyond that the oldest is forgotten. More need more memory."""
 _OPEN = "open"
 _POSTFIX = re.compile(
     rb"(?:[A-Z][a-z]{2} +\d{1,2} [\d:]{8}|\d{4}-\d\d-\d\dT\S+) \S+ postfix[\w./-]*\[\d+\]: ([0-9A-Za-z]+): (.*)"
@@ -39,10 +39,10 @@ _MONTHS = {name.encode(): number for number, name in enumerate(calendar.month_ab
 
 
 class MailLogSource(Correspondence):
-    """Edges between correspondents, from the lines of a mail server's log that say who sent and who received.
+    """Edges between correspondents, from the senders and recipients in a mail server's log.
 
-    A delivery counts once for its sender and its recipient; an old one counts less. Bounces and addresses
-    without a person are left out. Logs that were rotated, also those packed by gzip, are known again.
+    A delivery counts once for its sender and its recipient; old deliveries count less. Bounces and addresses
+    without a person are left out. Rotated logs are recognised, even if compressed by gzip.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class MailLogSource(Correspondence):
         self._lines = 0
 
     def read(self, state: ImportState) -> Iterator[Ties]:
-        """The pairs of correspondents, from lines that were not counted before."""
+        """Yield the pairs of correspondents, from lines that were not counted before."""
         tally = self._begin(state)
         self._lines = self._without_sender = 0
         self._is_log = False
@@ -87,7 +87,7 @@ class MailLogSource(Correspondence):
         yield from tally.finish()
 
     def describe(self) -> str:
-        """What was counted and what was left out."""
+        """Say what was counted and what was left out."""
         return self._describe("deliveries", f"{self._lines:,} lines", {})
 
     def _read_log(self, path: Path, state: ImportState, tally: Tally, senders: dict[str, int]) -> None:
@@ -99,7 +99,7 @@ class MailLogSource(Correspondence):
             day, latest = 0, int(path.stat().st_mtime) // DAY + 1
             while line := _read_line(file):
                 if not line.endswith(b"\n"):
-                    break  # it is being written
+                    break  # the line is still being written
                 offset = file.tell()
                 self._lines += 1
                 found = self._find(line, senders)
@@ -110,7 +110,7 @@ class MailLogSource(Correspondence):
             state.put(mark, offset)
 
     def _find(self, line: bytes, senders: dict[str, int]) -> tuple[int, int] | None:
-        """The sender and the recipient of a delivery, if this line tells of one."""
+        """Return the sender and the recipient if this line logs a delivery."""
         told = _POSTFIX.match(line)
         if told is not None:
             self._is_log = True
@@ -134,7 +134,7 @@ class MailLogSource(Correspondence):
             return None
         told = _TO.match(words)
         if told is not None:
-            # behind the bracket is what the other server said, and may say anything
+            # the bracket quotes the other server, which may say anything
             fields, _, answer = words[told.end() :].partition(b" (")
             is_handed_on = _LOOP.search(fields) is not None and b" queued as " in answer
             if fields.rstrip().endswith(b"status=sent") and not is_handed_on:
@@ -159,7 +159,7 @@ class MailLogSource(Correspondence):
 
 
 def _read_line(file: BinaryIO) -> bytes:
-    """The next line, without its text if it is too long."""
+    """Return the next line, without its text if it is too long."""
     line = file.readline(_LONGEST_LINE)
     if len(line) < _LONGEST_LINE or line.endswith(b"\n"):
         return line
@@ -169,9 +169,9 @@ def _read_line(file: BinaryIO) -> bytes:
 
 
 def _find_day(line: bytes, latest: int) -> int:
-    """The day of a line, since 1970, at the latest that of the file; 0 if it says none.
+    """Return the day of a line, in days since 1970; 0 if there is none.
 
-    Syslog does not write the year: it is the last one in which the day is not after the file was written.
+    Syslog does not write the year, so it is taken to be the latest in which the day is not after `latest`.
     """
     found = _ISO.match(line)
     if found is not None:
