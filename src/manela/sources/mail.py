@@ -90,7 +90,8 @@ class MailSource(Correspondence):
 
     def read(self, state: ImportState) -> Iterator[Ties]:
         """Yield the pairs of correspondents, from messages that were not counted before."""
-        tally, began, self._boxes = self._begin(state), time.time(), 0
+        tally, began = self._begin(state), time.time()
+        self._lists = self._crowds = self._boxes = self._without_sender = 0
         for path in self._paths:
             for box, is_maildir in find_mailboxes(path):
                 self._boxes += 1
