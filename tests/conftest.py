@@ -37,7 +37,7 @@ _LONGEST = {"test_engines.py", "test_report.py", "test_walks.py", "test_messages
 
 
 def pytest_collection_modifyitems(items):
-    """Run those with processes of their own first: they wait much. Then the longest files, which must not begin last."""
+    """Run those with processes of their own first, as they wait much, and then the longest files: none begins last."""
     items.sort(key=lambda item: ("e2e" not in item.path.parts, item.path.name not in _LONGEST))
 
 
