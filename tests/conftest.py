@@ -33,12 +33,9 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
-_LONGEST = {"test_engines.py", "test_report.py", "test_walks.py", "test_messages.py", "test_gpu.py", "test_prone.py"}
-
-
 def pytest_collection_modifyitems(items):
-    """Run those with processes of their own first, as they wait much, and then the longest files: none begins last."""
-    items.sort(key=lambda item: ("e2e" not in item.path.parts, item.path.name not in _LONGEST))
+    """Run those with processes of their own first: they wait much, and the longest must not begin last."""
+    items.sort(key=lambda item: "e2e" not in item.path.parts)
 
 
 @pytest.fixture
