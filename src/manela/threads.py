@@ -9,13 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 
+from manela.closable import Closable
+
 Integers = npt.NDArray[np.int64]
 
 _SHORTEST_PIECES = 16
 """A thread's share of the work divided by the shortest piece; larger balances better and costs more calls."""
 
 
-class Threads:
+class Threads(Closable):
     """A pool of `count` threads, including the calling one.
 
     Examples
@@ -30,12 +32,6 @@ class Threads:
     def __init__(self, count: int) -> None:
         self.count = count
         self._helpers = ThreadPoolExecutor(max(1, count - 1), thread_name_prefix="manela")
-
-    def __enter__(self) -> Threads:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the threads."""

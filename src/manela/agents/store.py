@@ -17,6 +17,7 @@ from typing import Any
 from manela.agents.config import FILE, read_config
 from manela.agents.names import check_host_name
 from manela.agents.neighbourhood import Edge
+from manela.closable import Closable
 from manela.errors import AgentError, OutputError
 from manela.private import create_private
 
@@ -71,7 +72,7 @@ _DAMAGE = (sqlite3.Error, UnicodeDecodeError)
 _FACTS = f"name IN ('{HOST}', '{SECRET}')"
 
 
-class Store:
+class Store(Closable):
     """A host's store in a folder; close it with `close`, or use it in a `with` block.
 
     Another process may write to the store at the same time; `changes` shows that. Threads that share a Store wait for
@@ -152,12 +153,6 @@ class Store:
                 for statement in filter(str.strip, _UPGRADES[step].split(";")):
                     database.execute(statement)
             database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_DIGEST, f"{self._find_digest():x}"))
-
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the database."""

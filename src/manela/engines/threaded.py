@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from manela.closable import Closable
 from manela.engines.arcs import prepare_arcs
 from manela.engines.message_rounds import MessageRounds
 from manela.engines.neighbours import Neighbours
@@ -21,7 +21,7 @@ from manela.settings import Settings
 from manela.threads import Threads
 
 
-class ThreadedEngine:
+class ThreadedEngine(Closable):
     """An engine in the threads of this process; each edition adds its state, its rounds and how to stop them.
 
     Attributes
@@ -41,12 +41,6 @@ class ThreadedEngine:
     @cached_property
     def _neighbours(self) -> Neighbours:
         return Neighbours.of(self._graph, self.arcs, self._hops, self._threads)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the threads."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manela.closable import Closable
 from manela.errors import OutputError, SourceError
 from manela.private import create_private
 from manela.sources.ties import BATCH, Ties
@@ -30,7 +31,7 @@ PRAGMA user_version = {_VERSION};
 _KEY, _TURN, _SEEN = "key", "turn", "seen"
 
 
-class ImportState:
+class ImportState(Closable):
     """The state that earlier imports of a source have left; use it in a `with` block.
 
     Without a path it starts empty, is discarded at the end, and callers do not keep edges in it. Without a key it may
@@ -94,11 +95,8 @@ class ImportState:
         self._turn = self.get(_TURN, 0) + 1
         self.put(_TURN, self._turn)
 
-    def __enter__(self) -> ImportState:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Roll back what was not committed."""
+    def close(self) -> None:
+        """Roll back what was not committed, and close the file."""
         if self._database.in_transaction:
             self._execute("ROLLBACK")
         self._database.close()
