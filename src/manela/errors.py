@@ -113,88 +113,68 @@ class RefusedError(ManelaError):
     ----------
     reason : str
         The name under which refusals are counted, logged and sent to the peer.
+    expected : bool
+        Whether it also happens among honest peers, so that it is no sign of misbehaviour.
     """
 
     reason = "refused"
     expected = False
-    """Whether it also happens among honest peers, so that it is no sign of misbehaviour."""
+
+    def __init_subclass__(cls, *, reason: str, expected: bool = False) -> None:
+        super().__init_subclass__()
+        cls.reason, cls.expected = reason, expected
 
     def __init__(self, message: str, *, times: int = 1, remote: bool = False) -> None:
         super().__init__("".join(c if c.isprintable() else "?" for c in message[:_LONGEST_WORDS]))
         self.times, self.remote = times, remote
 
 
-class UnknownPeerError(RefusedError):
+class UnknownPeerError(RefusedError, reason="unknown peer"):
     """The peer's certificate is unknown."""
 
-    reason = "unknown peer"
 
-
-class ClaimError(RefusedError):
+class ClaimError(RefusedError, reason="claims what is another host's"):
     """The peer claims what belongs to another host."""
 
-    reason = "claims what is another host's"
 
-
-class NotAdjacentError(RefusedError):
+class NotAdjacentError(RefusedError, reason="not adjacent"):
     """The peer sends a request over an edge that does not exist."""
 
-    reason = "not adjacent"
 
-
-class TooFarError(RefusedError):
+class TooFarError(RefusedError, reason="more hops than agreed"):
     """The peer requests more hops than agreed."""
 
-    reason = "more hops than agreed"
 
-
-class TermsError(RefusedError):
+class TermsError(RefusedError, reason="other terms"):
     """The peer's protocol, settings or round do not match."""
 
-    reason = "other terms"
 
-
-class SessionError(RefusedError):
+class SessionError(RefusedError, reason="unknown session", expected=True):
     """The peer's session is unknown; it must introduce its edges again."""
 
-    reason = "unknown session"
-    expected = True
 
-
-class MalformedError(RefusedError):
+class MalformedError(RefusedError, reason="malformed"):
     """The peer sends something that is no message of this protocol."""
 
-    reason = "malformed"
 
-
-class TooLargeError(RefusedError):
+class TooLargeError(RefusedError, reason="too large"):
     """The peer sends more than a size limit allows."""
 
-    reason = "too large"
 
-
-class OutOfOrderError(RefusedError):
+class OutOfOrderError(RefusedError, reason="replayed or out of order"):
     """Frames are replayed or out of order."""
 
-    reason = "replayed or out of order"
 
-
-class BadVectorError(RefusedError):
+class BadVectorError(RefusedError, reason="bad vector"):
     """A vector is not finite."""
 
-    reason = "bad vector"
 
-
-class TooOftenError(RefusedError):
+class TooOftenError(RefusedError, reason="too often"):
     """The peer exceeds a limit on the rate or number of requests."""
 
-    reason = "too often"
 
-
-class TooSlowError(RefusedError):
+class TooSlowError(RefusedError, reason="too slow"):
     """A request, a reply or a round timed out."""
-
-    reason = "too slow"
 
 
 REFUSALS = {kind.reason: kind for kind in RefusedError.__subclasses__()}
