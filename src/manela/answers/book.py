@@ -31,8 +31,7 @@ class Near(NamedTuple):
     similarity: float
 
 
-@dataclass(frozen=True)
-class Oddness:
+class Oddness(NamedTuple):
     """How odd an edge is.
 
     Attributes

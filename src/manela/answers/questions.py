@@ -80,7 +80,7 @@ class Questions:
 
     def _edge(self, book: AnswerBook, query: Query) -> dict[str, Any]:
         oddness = book.judge_edge(query["node"], query["other"])
-        return {"node": query["node"], "other": query["other"], **vars(oddness)}
+        return {"node": query["node"], "other": query["other"], **oddness._asdict()}
 
     def _odd(self, book: AnswerBook, query: Query) -> dict[str, Any]:
         edges = book.find_odd_edges(_count(query))
