@@ -2,8 +2,8 @@
 
 The definition is `reference`; read that first. What other nodes show is read from one stacked table: row h·n + w holds
 Φ(w) for h = 0 and the mean M^h(w) for h ≥ 1, in half precision if the processor can read it.
-Numba's cache notices changes in this file only: after a change of `draws`, `simd` or `tiles`, which are compiled into
-this one, delete the cached files.
+Numba's cache notices changes in this file only: after a change of `arc_lookup`, `draws`, `simd` or `tiles`, which are
+compiled into this one, delete the cached files.
 """
 
 # mypy: ignore-errors
@@ -11,6 +11,7 @@ this one, delete the cached files.
 import numpy as np
 from numba import njit
 
+from manela.kernels.arc_lookup import find_arc
 from manela.kernels.draws import derive
 from manela.kernels.reference import MOST_OWN
 from manela.kernels.simd import prefetch_row, scale_to
@@ -265,17 +266,3 @@ def find_own_shares(indptr, indices, weights, scales, directed, shares, first, l
                 shares[arc] = scales[other]
             else:
                 shares[arc] = weights[back] * scales[other]
-
-
-@njit(nogil=True)
-def find_arc(indptr, indices, source, target):
-    """Return the arc from source to target, or −1 if there is none."""
-    low, end = indptr[source], indptr[source + 1]
-    high = end
-    while low < high:
-        middle = (low + high) // 2
-        if indices[middle] < target:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < end and indices[low] == target else np.int64(-1)

@@ -9,6 +9,7 @@ the window and the negatives of each pair.
 import numpy as np
 from numba import njit
 
+from manela.kernels.arc_lookup import find_arc
 from manela.kernels.draws import derive, follow_alias
 from manela.kernels.simd import BLOCK, exchange_block, scale_to
 
@@ -119,7 +120,7 @@ def _walk(start, key, indptr, indices, thresholds, aliases, p, q, walk):
                 break
             bias = 1.0 / p
             if there != before:
-                bias = 1.0 if _is_neighbour(before, there, indptr, indices) else 1.0 / q
+                bias = 1.0 if find_arc(indptr, indices, before, there) >= 0 else 1.0 / q
             chance = np.float64(derive(key, number) >> np.uint64(11)) * _UNIT
             number += 1
             if chance * most < bias or (degree == 1 and tries > _ENOUGH):
@@ -127,15 +128,3 @@ def _walk(start, key, indptr, indices, thresholds, aliases, p, q, walk):
         before, here = here, there
         walk[place] = here
     return len(walk), number
-
-
-@njit(nogil=True)
-def _is_neighbour(node, other, indptr, indices):
-    low, high = indptr[node], indptr[node + 1]
-    while low < high:
-        middle = (low + high) // 2
-        if indices[middle] < other:
-            low = middle + 1
-        else:
-            high = middle
-    return low < indptr[node + 1] and indices[low] == other
