@@ -13,6 +13,8 @@ from numba.extending import intrinsic
 _LANES = 16
 _FLOATS = ir.VectorType(ir.FloatType(), _LANES)
 _HALVES = ir.VectorType(ir.HalfType(), _LANES)
+_LAYOUTS = {types.float32: (_FLOATS, 4), types.uint16: (_HALVES, 2)}
+"""The vector that holds numbers of a type, and its alignment in bytes."""
 
 
 def can_convert() -> bool:
@@ -31,7 +33,7 @@ def to_half(values: Any) -> Any:
         with np.errstate(over="ignore"):
             return flat.astype(np.float16).reshape(np.shape(values))
     found = np.empty(len(flat), np.uint16)
-    _round(flat, found)
+    _convert(flat, found)
     whole = len(flat) // _LANES * _LANES
     with np.errstate(over="ignore"):
         found[whole:] = flat[whole:].astype(np.float16).view(np.uint16)
@@ -45,41 +47,29 @@ def from_half(values: Any) -> Any:
         return flat.astype(np.float32).reshape(np.shape(values))
     found, bits = np.empty(len(flat), np.float32), flat.view(np.uint16)
     bits.flags.writeable = False  # like the bytes of a message, so that one compiled kernel serves both
-    _widen(bits, found)
+    _convert(bits, found)
     whole = len(flat) // _LANES * _LANES
     found[whole:] = flat[whole:].astype(np.float32)
     return found.reshape(np.shape(values))
 
 
 @njit(cache=True, nogil=True)
-def _round(values, found):
+def _convert(values, found):
+    """found ← values, in the precision of either; numbers after the last whole vector are left out."""
     for first in range(0, len(values) - _LANES + 1, _LANES):
-        _round_some(values, found, first)
-
-
-@njit(cache=True, nogil=True)
-def _widen(values, found):
-    for first in range(0, len(values) - _LANES + 1, _LANES):
-        _widen_some(values, found, first)
+        _convert_vector(values, found, first)
 
 
 @intrinsic
-def _round_some(typing_context, values, found, first):
+def _convert_vector(typing_context, values, found, first):
+    """found[first + i] ← values[first + i], i = 0 … _LANES − 1, from float32 to the bits of float16 or back."""
+    (source_vector, source_align), (target_vector, target_align) = _LAYOUTS[values.dtype], _LAYOUTS[found.dtype]
+
     def generate(context, builder, signature, arguments):
-        source = _at(context, builder, signature.args[0], arguments[0], arguments[2], _FLOATS)
-        target = _at(context, builder, signature.args[1], arguments[1], arguments[2], _HALVES)
-        builder.store(builder.fptrunc(builder.load(source, align=4), _HALVES), target, align=2)
-        return context.get_dummy_value()
-
-    return types.void(values, found, first), generate
-
-
-@intrinsic
-def _widen_some(typing_context, values, found, first):
-    def generate(context, builder, signature, arguments):
-        source = _at(context, builder, signature.args[0], arguments[0], arguments[2], _HALVES)
-        target = _at(context, builder, signature.args[1], arguments[1], arguments[2], _FLOATS)
-        builder.store(builder.fpext(builder.load(source, align=2), _FLOATS), target, align=4)
+        source = _at(context, builder, signature.args[0], arguments[0], arguments[2], source_vector)
+        target = _at(context, builder, signature.args[1], arguments[1], arguments[2], target_vector)
+        convert = builder.fptrunc if target_vector == _HALVES else builder.fpext
+        builder.store(convert(builder.load(source, align=source_align), target_vector), target, align=target_align)
         return context.get_dummy_value()
 
     return types.void(values, found, first), generate

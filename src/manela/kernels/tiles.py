@@ -53,8 +53,7 @@ def multiply_tile(typing_context, x, transposed, block, products):
 
     def generate(context, builder, signature, arguments):
         xs, m = _matrix(context, builder, signature.args[0], arguments[0])
-        base, depth, columns = _cube(context, builder, signature.args[1], arguments[1])
-        base = builder.gep(base, [builder.mul(arguments[2], builder.mul(depth, columns))])
+        base, depth, columns = _block(context, builder, signature.args[1], *arguments[1:3])
         sums, _ = _matrix(context, builder, signature.args[3], arguments[3])
 
         def multiply(first, registers):
@@ -114,8 +113,7 @@ def absorb_tile(typing_context, coefficients, negatives, block, count, change):
 
     def generate(context, builder, signature, arguments):
         weights, columns = _matrix(context, builder, signature.args[0], arguments[0])
-        base, rows, m = _cube(context, builder, signature.args[1], arguments[1])
-        base = builder.gep(base, [builder.mul(arguments[2], builder.mul(rows, m))])
+        base, _, m = _block(context, builder, signature.args[1], *arguments[1:3])
         changes, _ = _matrix(context, builder, signature.args[4], arguments[4])
 
         def absorb(first, registers):
@@ -391,7 +389,8 @@ def _matrix(context, builder, kind, value):
     return array.data, cgutils.unpack_tuple(builder, array.shape)[1]
 
 
-def _cube(context, builder, kind, value):
+def _block(context, builder, kind, value, number):
+    """Return the address of one block of an array of blocks, and its rows and columns."""
     array = context.make_array(kind)(context, builder, value)
     _, rows, columns = cgutils.unpack_tuple(builder, array.shape)
-    return array.data, rows, columns
+    return builder.gep(array.data, [builder.mul(number, builder.mul(rows, columns))]), rows, columns
