@@ -15,6 +15,7 @@ import triton
 import triton.language as tl
 
 from manela.kernels.gpu_draws import choose, derive
+from manela.kernels.gpu_rows import fetch_rows
 from manela.kernels.reference import MOST_OWN
 
 _MOST_OWN = tl.constexpr(MOST_OWN)
@@ -107,7 +108,7 @@ def pull(
     node = tl.load(nodes + first_place + place).to(tl.int64)
     column = tl.arange(0, COLUMNS)
     inside = column < columns
-    u = _fetch(shown, row, columns, COLUMNS, EVEN)
+    u = fetch_rows(shown, row, columns, COLUMNS, EVEN)
     x = tl.load(table + node * columns + column, mask=inside, other=0.0)
     change = tl.zeros([ROWS, COLUMNS], tl.float32)
     found = tl.zeros([ROWS], tl.int32)
@@ -116,7 +117,7 @@ def pull(
         own_product = tl.sum(x * own, axis=0)
         back = tl.zeros([ROWS], tl.float32)
     for begin in range(0, targets, ROWS):
-        u_ahead = _fetch(shown, ahead, columns, COLUMNS, EVEN)
+        u_ahead = fetch_rows(shown, ahead, columns, COLUMNS, EVEN)
         target = begin + first
         here = row >= 0
         row = ahead
@@ -139,16 +140,6 @@ def pull(
         total -= tl.sum(back, axis=0) * own
     tl.store(changes + place * columns + column, total, mask=inside)
     tl.store(kept + place, tl.sum(found, axis=0))
-
-
-@triton.jit
-def _fetch(shown, row, columns, COLUMNS: tl.constexpr, EVEN: tl.constexpr):
-    """Return these rows in half precision; a dropped row, −1, is zero."""
-    column = tl.arange(0, COLUMNS)
-    mask = (row >= 0)[:, None]
-    if not EVEN:
-        mask = mask & (column < columns)[None, :]
-    return tl.load(shown + row[:, None] * columns + column[None, :], mask=mask, other=0.0)
 
 
 @triton.jit(do_not_specialize=["first_place", "active", "amount", "targets"])

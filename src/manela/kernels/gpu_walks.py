@@ -14,6 +14,7 @@ import triton
 import triton.language as tl
 
 from manela.kernels.gpu_draws import choose, derive
+from manela.kernels.gpu_rows import fetch_rows, read_row, write_row
 
 
 @triton.jit(do_not_specialize=["pairs", "first_iteration", "size"])
@@ -94,75 +95,77 @@ def absorb(
     COLUMNS: tl.constexpr,
     ROWS: tl.constexpr,
     EVEN: tl.constexpr,
+    LONG: tl.constexpr,
 ):
     """Run the iterations of slot first_slot + i; its new vector and update pairs are written at first_place + i.
 
     The slot has counts[slot] iterations, starting at starts[slot]. `rows` begins with iteration first_iteration and
     holds `width` row numbers for each, in groups of a target and its negatives. Reads own[node] and rows of `others`,
     both with `columns` floats per row. COLUMNS is the next power of two, and equal to `columns` if EVEN.
+    LONG prefetches, for slots with many iterations; it needs `width` ≤ ROWS.
     """
     slot = first_slot + tl.program_id(0)
-    first = (tl.load(starts + slot) - first_iteration) * width
     count = tl.load(counts + slot)
-    x = _read(own, tl.load(nodes + slot), columns, COLUMNS, EVEN)
+    drawn = rows + (tl.load(starts + slot) - first_iteration) * width
+    x = read_row(own, tl.load(nodes + slot), columns, COLUMNS, EVEN)
+    if LONG:
+        x, pairs = _move_ahead(x, drawn, count, others, rate, width, columns, GROUP, COLUMNS, ROWS, EVEN)
+    else:
+        x, pairs = _move(x, drawn, count, others, rate, width, columns, GROUP, COLUMNS, ROWS, EVEN)
+    place = first_place + tl.program_id(0)
+    write_row(moved, place, x, columns, COLUMNS, EVEN)
+    tl.store(made + place, tl.sum(pairs, axis=0))
+
+
+@triton.jit
+def _move(
+    x, drawn, count, others, rate, width, columns,
+    GROUP: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr, EVEN: tl.constexpr,
+):  # fmt: skip
+    """Return x after `count` iterations, which read ROWS rows at a time, and the pairs made in each place of a tile."""
     pairs = tl.zeros([ROWS], tl.int32)
     for k in range(count):
         change = tl.zeros([ROWS, COLUMNS], tl.float32)
         for begin in range(0, width, ROWS):
             place = begin + tl.arange(0, ROWS)
-            row = tl.load(rows + first + k * width + place, mask=place < width, other=-1)
-            tile = _fetch(others, row, columns, COLUMNS, EVEN)
+            row = tl.load(drawn + k * width + place, mask=place < width, other=-1)
+            tile = fetch_rows(others, row, columns, COLUMNS, EVEN).to(tl.float32)
             change += tile * _gradients(x, tile, place, GROUP)[:, None]
-            pairs += ((row >= 0) & (place % GROUP == 0)).to(tl.int32)
+            pairs += _count(row, place, GROUP)
         x += rate * tl.sum(change, axis=0)
-    _write(moved, first_place + tl.program_id(0), x, columns, COLUMNS, EVEN)
-    tl.store(made + first_place + tl.program_id(0), tl.sum(pairs, axis=0))
+    return x, pairs
 
 
-@triton.jit(do_not_specialize=["first_slot", "first_place", "first_iteration", "width"])
-def absorb_long(
-    nodes,
-    starts,
-    counts,
-    rows,
-    own,
-    others,
-    moved,
-    made,
-    rate: tl.float32,
-    first_slot: tl.int64,
-    first_place: tl.int64,
-    first_iteration: tl.int64,
-    width: tl.int64,
-    columns,
-    GROUP: tl.constexpr,
-    COLUMNS: tl.constexpr,
-    ROWS: tl.constexpr,
-    EVEN: tl.constexpr,
-):
-    """Do as `absorb`, for many iterations and `width` ≤ ROWS: many warps read all rows of an iteration at once.
+@triton.jit
+def _move_ahead(
+    x, drawn, count, others, rate, width, columns,
+    GROUP: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr, EVEN: tl.constexpr,
+):  # fmt: skip
+    """Do as `_move`, for many iterations and `width` ≤ ROWS: many warps read all rows of an iteration at once.
 
     While an iteration is computed, the next one's vectors are prefetched, and the row numbers of the one after that.
     """
-    slot = first_slot + tl.program_id(0)
-    count = tl.load(counts + slot)
-    x = _read(own, tl.load(nodes + slot), columns, COLUMNS, EVEN)
     place = tl.arange(0, ROWS)
-    here = rows + (tl.load(starts + slot) - first_iteration) * width + place
+    here = drawn + place
     row = tl.load(here, mask=place < width, other=-1)
     ahead = tl.load(here + width, mask=(place < width) & (place < (count - 1) * width), other=-1)
-    tile = _fetch(others, row, columns, COLUMNS, EVEN)
+    tile = fetch_rows(others, row, columns, COLUMNS, EVEN).to(tl.float32)
     pairs = tl.zeros([ROWS], tl.int32)
     for k in range(count):
-        tile_ahead = _fetch(others, ahead, columns, COLUMNS, EVEN)
-        pairs += ((row >= 0) & (place % GROUP == 0)).to(tl.int32)
+        tile_ahead = fetch_rows(others, ahead, columns, COLUMNS, EVEN).to(tl.float32)
+        pairs += _count(row, place, GROUP)
         row = ahead
         left = (count - k - 2) * width
         ahead = tl.load(here + (k + 2) * width, mask=(place < width) & (place < left), other=-1)
         x += rate * tl.sum(tile * _gradients(x, tile, place, GROUP)[:, None], axis=0)
         tile = tile_ahead
-    _write(moved, first_place + tl.program_id(0), x, columns, COLUMNS, EVEN)
-    tl.store(made + first_place + tl.program_id(0), tl.sum(pairs, axis=0))
+    return x, pairs
+
+
+@triton.jit
+def _count(row, place, GROUP: tl.constexpr):
+    """Return 1 for each target that was not dropped, otherwise 0."""
+    return ((row >= 0) & (place % GROUP == 0)).to(tl.int32)
 
 
 @triton.jit
@@ -171,36 +174,6 @@ def _gradients(x, tile, place, GROUP: tl.constexpr):
     z = tl.sum(tile * x[None, :], axis=1)
     z = tl.minimum(tl.maximum(z, -30.0), 30.0)
     return tl.where(place % GROUP == 0, 1.0, 0.0) - 1.0 / (1.0 + tl.exp(-z))
-
-
-@triton.jit
-def _read(table, row, columns, COLUMNS: tl.constexpr, EVEN: tl.constexpr):
-    """Return one row of a table."""
-    column = tl.arange(0, COLUMNS)
-    at = table + row.to(tl.int64) * columns + column
-    if EVEN:
-        return tl.load(at)
-    return tl.load(at, mask=column < columns, other=0.0)
-
-
-@triton.jit
-def _fetch(table, row, columns, COLUMNS: tl.constexpr, EVEN: tl.constexpr):
-    """Return rows of a table as float32; a dropped one, −1, is zeros, which change nothing."""
-    column = tl.arange(0, COLUMNS)
-    mask = (row >= 0)[:, None]
-    if not EVEN:
-        mask = mask & (column < columns)[None, :]
-    return tl.load(table + row.to(tl.int64)[:, None] * columns + column[None, :], mask=mask, other=0.0).to(tl.float32)
-
-
-@triton.jit
-def _write(table, row, x, columns, COLUMNS: tl.constexpr, EVEN: tl.constexpr):
-    column = tl.arange(0, COLUMNS)
-    at = table + row * columns + column
-    if EVEN:
-        tl.store(at, x)
-    else:
-        tl.store(at, x, mask=column < columns)
 
 
 @triton.jit(do_not_specialize=["first_slot", "slots"])

@@ -25,11 +25,11 @@ _BLOCK = 256
 
 @dataclass(frozen=True)
 class _Shape:
-    """A kernel with its launch shape: rows processed at once, and warps."""
+    """How the kernel is launched: rows processed at once, warps, and whether it prefetches for many iterations."""
 
-    kernel: Any
     rows: int
     warps: int
+    is_long: bool
 
 
 class GpuWalkEngine(GpuEngine):
@@ -80,10 +80,10 @@ class GpuWalkEngine(GpuEngine):
     def _shapes(self) -> tuple[_Shape, _Shape]:
         """Return launch shapes for nodes with few iterations per round, many in parallel, and for those with many."""
         padded, needed = self._padded, 1 << (self._width - 1).bit_length()
-        short = _Shape(self._kernels.absorb, max(4, 512 // padded), max(1, padded // 256))
+        short = _Shape(max(4, 512 // padded), max(1, padded // 256), is_long=False)
         if padded <= 256 and needed <= 128:
-            return short, _Shape(self._kernels.absorb_long, needed, 4 * max(1, padded // 128))
-        return short, _Shape(self._kernels.absorb, min(needed, max(4, 32768 // padded)), 16)
+            return short, _Shape(needed, 4 * max(1, padded // 128), is_long=True)
+        return short, _Shape(min(needed, max(4, 32768 // padded)), 16, is_long=False)
 
     def _compute(self, batch: Batch, number: int, rate: float) -> None:
         """Compute the new vectors of a round beside the tables, and the update pairs."""
@@ -151,12 +151,12 @@ class GpuWalkEngine(GpuEngine):
             stream.wait_stream(self._card.torch.cuda.current_stream())
         for own, moved in enumerate(self._moved):
             self._card.launch(
-                shape.kernel, last - first,
+                self._kernels.absorb, last - first,
                 batch.nodes, batch.ends, batch.counts, self._rows, self._tables[own],
                 self._snapshots[len(self._moved) - 1 - own], moved, self._made, float(np.float32(rate)),
                 first, first - round_first, self._drawn, self._width, self._columns,
                 GROUP=1 + self._settings.negatives, COLUMNS=self._padded, ROWS=shape.rows,
-                EVEN=self._padded == self._columns, warps=shape.warps, stream=stream,
+                EVEN=self._padded == self._columns, LONG=shape.is_long, warps=shape.warps, stream=stream,
             )  # fmt: skip
 
     def _commit(self, batch: Batch, number: int) -> None:
