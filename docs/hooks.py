@@ -20,13 +20,12 @@ MARK = "<!-- every command -->"
 class RealDefaults(griffe.Extension):
     """Shows the defaults of parameters by their values, where the code takes them from the table of parameters."""
 
-    def on_function_instance(self, *, func: Any, **_: Any) -> None:
-        """Replace `default('window')` with 10, and so on."""
+    def on_attribute_instance(self, *, attr: Any, **_: Any) -> None:
+        """Replace `default('window')` with 10, and so on: parameters are fields, from which Griffe makes signatures."""
         from manela.params import default
 
-        for parameter in func.parameters:
-            if str(parameter.default) == f"default({parameter.name!r})":
-                parameter.default = repr(default(parameter.name))
+        if str(attr.value) == f"default({attr.name!r})":
+            attr.value = repr(default(attr.name))
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

@@ -1,5 +1,6 @@
 import math
 from dataclasses import fields
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -114,6 +115,11 @@ def test_every_parameter_has_one_setting_and_is_an_argument_of_the_estimator():
     names = [parameter.setting or name for name, parameter in (LEARNING | RUNNING).items()]
     assert sorted([*names, "threads"]) == sorted(field.name for field in fields(Settings))
     assert sorted(LEARNING | RUNNING | READING) == sorted(Manela().get_params())
+
+
+@pytest.mark.parametrize("name", [name for name, parameter in PARAMETERS.items() if parameter.choices])
+def test_the_type_of_an_argument_lists_its_choices(name):
+    assert get_args(get_type_hints(Manela)[name]) == PARAMETERS[name].choices
 
 
 @pytest.mark.parametrize(

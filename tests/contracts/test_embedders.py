@@ -1,5 +1,7 @@
 """What must hold for every estimator that learns vectors."""
 
+from inspect import signature
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -9,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from manela import DeepWalk, Embedding, Graph, Manela, NetMF, Node2Vec, ProNE, read_graph
 from manela.datasets.generators import stochastic_block_model
 from manela.errors import FormatError, ParameterError, UnknownNodeError
+from manela.estimators.skip_gram import SkipGram
 from manela.evaluation.separation import measure_separation
 from manela.formats.embeddings import read_embedding
 
@@ -188,3 +191,16 @@ def test_a_directed_network_has_finite_vectors(model):
 def test_weights_of_any_size_give_finite_vectors(model):
     graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 0], [1e-100, 1e100, 1.0, 1e-30, 1e30], nodes=range(6))
     assert np.isfinite(model.fit(graph).embedding_).all()
+
+
+def test_methods_over_walks_take_the_same_parameters_first_and_the_seed_last():
+    shared = [*signature(SkipGram).parameters]
+    assert [*signature(DeepWalk).parameters] == [*shared, "random_state", "n_jobs"]
+    assert [*signature(Node2Vec).parameters] == [*shared, "p", "q", "random_state", "n_jobs"]
+
+
+def test_two_estimators_with_the_same_parameters_are_not_the_same(model):
+    other = clone(model)
+    assert repr(other) == repr(model)
+    assert other != model
+    assert len({model, other}) == 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NamedTuple, Self
 
@@ -39,10 +39,7 @@ class Learned(NamedTuple):
 
 
 class Baseline(Embedder):
-    """A method that Manela is compared with; subclasses set `_check` and implement `_learn`."""
-
-    _check: Callable[[Mapping[str, Any]], Any]
-    """Turns parameters into validated settings."""
+    """A method that Manela is compared with; subclasses implement `_check` and `_learn`."""
 
     def fit(self, X: Any, y: Any = None, *, progress: Reporter | None = None) -> Self:  # noqa: ARG002
         """Learn the vectors of a network.
@@ -60,12 +57,16 @@ class Baseline(Embedder):
         -------
         self
         """
-        settings = self._check(self.get_params())
+        settings = self._check()
         graph = load_graph(X)
         learned = self._learn(graph, settings, progress)
         parameters = {name: value for name, value in asdict(settings).items() if name in self._get_param_names()}
         provenance = self._provenance(graph, parameters | {"random_state": settings.seed}, **learned.facts)
         return self._set_fitted(Embedding(graph.nodes, learned.vectors, learned.context, provenance), learned.updates)
+
+    def _check(self) -> Any:
+        """Return the parameters as validated settings."""
+        raise NotImplementedError
 
     def _learn(self, graph: Graph, settings: Any, progress: Reporter | None) -> Learned:
         """Learn the vectors of a network with validated settings."""

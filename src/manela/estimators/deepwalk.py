@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from manela.engines.walks import train_walks
-from manela.estimators.baseline import Baseline, Learned
-from manela.graph import Graph
+from manela.estimators.skip_gram import SkipGram
 from manela.params import default
-from manela.progress import Reporter
-from manela.settings import WalkSettings, check_walks
 
 
-class DeepWalk(Baseline):
+@dataclass(eq=False, repr=False)
+class DeepWalk(SkipGram):
     """Learn a vector for each node by skip-gram over random walks (Perozzi, Al-Rfou and Skiena, 2014).
 
     It uses negative sampling instead of the hierarchical softmax. On a weighted network, the probability of a step is
@@ -51,29 +49,6 @@ class DeepWalk(Baseline):
     """
 
     method = "deepwalk"
-    _check = staticmethod(check_walks)
 
-    def __init__(
-        self,
-        dimensions: int = default("dimensions"),
-        walks: int = default("walks"),
-        walk_length: int = default("walk_length"),
-        window: int = default("window"),
-        negatives: int = default("negatives"),
-        learning_rate: float = default("learning_rate"),
-        random_state: Any = default("random_state"),
-        n_jobs: int | None = 1,
-    ) -> None:
-        self.dimensions = dimensions
-        self.walks = walks
-        self.walk_length = walk_length
-        self.window = window
-        self.negatives = negatives
-        self.learning_rate = learning_rate
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-
-    def _learn(self, graph: Graph, settings: WalkSettings, progress: Reporter | None) -> Learned:
-        run = train_walks(graph, settings, progress)
-        facts = {"pairs_made": run.pairs, "threads": settings.threads, "seconds": run.seconds}
-        return Learned(run.vectors, facts, run.context, run.updates)
+    random_state: Any = default("random_state")
+    n_jobs: int | None = 1

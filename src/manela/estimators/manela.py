@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from manela.progress import Reporter
 from manela.settings import Settings, check_all
 
 
+@dataclass(eq=False, repr=False)
 class Manela(Embedder):
     """Learn a vector for each node by the multi-agent algorithm MANELA.
 
@@ -119,55 +121,29 @@ class Manela(Embedder):
 
     method = METHOD
 
-    def __init__(
-        self,
-        dimensions: int = default("dimensions"),
-        window: int = default("window"),
-        ratios: Any = default("ratios"),
-        negatives: int = default("negatives"),
-        learning_rate: float = default("learning_rate"),
-        exchange: str = default("exchange"),
-        negative_source: str = default("negative_source"),
-        frequency: float = default("frequency"),
-        start: str = default("start"),
-        smooth: bool = default("smooth"),
-        context: bool = default("context"),
-        directed: bool = default("directed"),
-        pairs: int | None = default("pairs"),
-        updates: float | None = default("updates"),
-        max_seconds: float | None = default("max_seconds"),
-        rounds: int | None = default("rounds"),
-        patience: float = default("patience"),
-        random_state: Any = default("random_state"),
-        n_jobs: int | None = default("n_jobs"),
-        engine: str = default("engine"),
-        snapshot: str = default("snapshot"),
-        workers: int | None = default("workers"),
-        address: str | None = default("address"),
-    ) -> None:
-        self.dimensions = dimensions
-        self.window = window
-        self.ratios = ratios
-        self.negatives = negatives
-        self.learning_rate = learning_rate
-        self.exchange = exchange
-        self.negative_source = negative_source
-        self.frequency = frequency
-        self.start = start
-        self.smooth = smooth
-        self.context = context
-        self.directed = directed
-        self.pairs = pairs
-        self.updates = updates
-        self.max_seconds = max_seconds
-        self.rounds = rounds
-        self.patience = patience
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.engine = engine
-        self.snapshot = snapshot
-        self.workers = workers
-        self.address = address
+    dimensions: int = default("dimensions")
+    window: int = default("window")
+    ratios: Any = default("ratios")
+    negatives: int = default("negatives")
+    learning_rate: float = default("learning_rate")
+    exchange: Literal["messages", "walks"] = default("exchange")
+    negative_source: Literal["nodes", "moments"] = default("negative_source")
+    frequency: float = default("frequency")
+    start: Literal["neighbours", "random"] = default("start")
+    smooth: bool = default("smooth")
+    context: bool = default("context")
+    directed: bool = default("directed")
+    pairs: int | None = default("pairs")
+    updates: float | None = default("updates")
+    max_seconds: float | None = default("max_seconds")
+    rounds: int | None = default("rounds")
+    patience: float = default("patience")
+    random_state: Any = default("random_state")
+    n_jobs: int | None = default("n_jobs")
+    engine: Literal["auto", "cpu", "gpu", "ray"] = default("engine")
+    snapshot: Literal["float32", "float16", "bfloat16"] = default("snapshot")
+    workers: int | None = default("workers")
+    address: str | None = default("address")
 
     @classmethod
     def paper(cls, **parameters: Any) -> Manela:

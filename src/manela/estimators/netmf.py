@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ _LARGEST_SCALE = 1e30
 """Upper limit of vol(G)/d(v), which keeps products within float32; if it were larger, they might overflow."""
 
 
+@dataclass(eq=False, repr=False)
 class NetMF(Baseline):
     """Learn a vector for each node by factorising the matrix that DeepWalk factorises implicitly (Qiu et al., 2018).
 
@@ -72,23 +74,16 @@ class NetMF(Baseline):
     """
 
     method = "netmf"
-    _check = staticmethod(check_netmf)
 
-    def __init__(
-        self,
-        dimensions: int = default("dimensions"),
-        window: int = default("window"),
-        negatives: int = 1,
-        rank: int | None = default("rank"),
-        random_state: Any = default("random_state"),
-        n_jobs: int | None = default("n_jobs"),
-    ) -> None:
-        self.dimensions = dimensions
-        self.window = window
-        self.negatives = negatives
-        self.rank = rank
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    dimensions: int = default("dimensions")
+    window: int = default("window")
+    negatives: int = 1
+    rank: int | None = default("rank")
+    random_state: Any = default("random_state")
+    n_jobs: int | None = default("n_jobs")
+
+    def _check(self) -> NetMFSettings:
+        return check_netmf(self.get_params())
 
     def _learn(self, graph: Graph, settings: NetMFSettings, progress: Reporter | None) -> Learned:
         check_size(graph, settings.window)

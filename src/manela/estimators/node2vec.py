@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from manela.estimators.deepwalk import DeepWalk
+from manela.estimators.skip_gram import SkipGram
 from manela.params import default
 
 
-class Node2Vec(DeepWalk):
+@dataclass(eq=False, repr=False)
+class Node2Vec(SkipGram):
     """Learn a vector for each node by skip-gram over biased walks (Grover and Leskovec, 2016).
 
     A walk that came from t to v continues to a neighbour x of v with a probability proportional to the weight of v-x,
@@ -36,19 +38,7 @@ class Node2Vec(DeepWalk):
 
     method = "node2vec"
 
-    def __init__(
-        self,
-        dimensions: int = default("dimensions"),
-        walks: int = default("walks"),
-        walk_length: int = default("walk_length"),
-        window: int = default("window"),
-        negatives: int = default("negatives"),
-        learning_rate: float = default("learning_rate"),
-        p: float = default("p"),
-        q: float = default("q"),
-        random_state: Any = default("random_state"),
-        n_jobs: int | None = 1,
-    ) -> None:
-        super().__init__(dimensions, walks, walk_length, window, negatives, learning_rate, random_state, n_jobs)
-        self.p = p
-        self.q = q
+    p: float = default("p")
+    q: float = default("q")
+    random_state: Any = default("random_state")
+    n_jobs: int | None = 1

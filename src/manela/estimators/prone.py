@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ _POWER = 0.75
 """Power of Σ_u p_uv that q_v is proportional to; the larger, the less arcs to frequent nodes weigh."""
 
 
+@dataclass(eq=False, repr=False)
 class ProNE(Baseline):
     """Learn a vector for each node by a sparse factorisation and a spectral filter (Zhang et al., 2019).
 
@@ -66,23 +68,16 @@ class ProNE(Baseline):
     """
 
     method = "prone"
-    _check = staticmethod(check_prone)
 
-    def __init__(
-        self,
-        dimensions: int = default("dimensions"),
-        order: int = default("order"),
-        theta: float = default("theta"),
-        mu: float = default("mu"),
-        random_state: Any = default("random_state"),
-        n_jobs: int | None = default("n_jobs"),
-    ) -> None:
-        self.dimensions = dimensions
-        self.order = order
-        self.theta = theta
-        self.mu = mu
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    dimensions: int = default("dimensions")
+    order: int = default("order")
+    theta: float = default("theta")
+    mu: float = default("mu")
+    random_state: Any = default("random_state")
+    n_jobs: int | None = default("n_jobs")
+
+    def _check(self) -> ProNESettings:
+        return check_prone(self.get_params())
 
     def _learn(self, graph: Graph, settings: ProNESettings, progress: Reporter | None) -> Learned:
         parts = Parts(("factorising", "propagating", "rotating"), progress)

@@ -1,0 +1,32 @@
+"""SkipGram: the base class of the methods that learn by skip-gram over random walks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from manela.engines.walks import train_walks
+from manela.estimators.baseline import Baseline, Learned
+from manela.graph import Graph
+from manela.params import default
+from manela.progress import Reporter
+from manela.settings import WalkSettings, check_walks
+
+
+@dataclass(eq=False, repr=False)
+class SkipGram(Baseline):
+    """A method that learns by skip-gram over random walks; subclasses add the parameters that follow these."""
+
+    dimensions: int = default("dimensions")
+    walks: int = default("walks")
+    walk_length: int = default("walk_length")
+    window: int = default("window")
+    negatives: int = default("negatives")
+    learning_rate: float = default("learning_rate")
+
+    def _check(self) -> WalkSettings:
+        return check_walks(self.get_params())
+
+    def _learn(self, graph: Graph, settings: WalkSettings, progress: Reporter | None) -> Learned:
+        run = train_walks(graph, settings, progress)
+        facts = {"pairs_made": run.pairs, "threads": settings.threads, "seconds": run.seconds}
+        return Learned(run.vectors, facts, run.context, run.updates)
