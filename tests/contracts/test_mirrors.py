@@ -55,6 +55,7 @@ TESTED_BY = {
     "estimators/embedder": "contracts/test_embedders.py",
     "estimators/learning": "estimators/test_manela.py",
     "estimators/node2vec": "contracts/test_embedders.py",
+    "estimators/skip_gram": "contracts/test_embedders.py",
     "formats/vector_arrays": "formats/test_embeddings.py",
     "formats/vector_database": "formats/test_embeddings.py",
     "formats/vector_text": "formats/test_embeddings.py",
@@ -75,6 +76,7 @@ TESTED_BY = {
     "reports/experiments/visualisation": "reports/test_report.py",
     "reports/paper": "reports/test_report.py",
     "sources/correspondence": "sources/test_mail.py",
+    "sources/query": "sources/test_sql.py",
     "sources/source": "contracts/test_sources.py",
 }
 """What tests a module that has no file of tests of its own."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from manela.errors import ParameterError
 from manela.sources.addresses import Addresses
+from manela.sources.source import Source
 from manela.sources.state import ImportState
 from manela.sources.tally import Tally
 
@@ -17,30 +19,44 @@ DAY = 86400
 """Seconds of a day."""
 
 
-class Correspondence:
+class Correspondence(Source):
     """A source whose edges are messages between people, counted once each and less when they are old.
 
     Parameters
     ----------
-    kind : str
-        What is read, as the key of the source begins.
-    domains, half_life, hash_key, today
-        As in `MailSource`.
+    paths : list of paths
+    domains : list of str
+        The domains whose users are one's own.
+    half_life : float
+        Days after which a message counts half; with 0, all count the same.
+    hash_key : bytes or None
+        With a key, users are named by keyed hashes.
+    today : int or None
+        The day that ages are measured from, in days since 1970; the current day by default.
     """
 
     adds = True
+    kind: str
+    """What is read; the key of the source begins with it."""
 
     def __init__(
-        self, kind: str, domains: Sequence[str], half_life: float, hash_key: bytes | None, today: int | None
+        self,
+        paths: Sequence[Path],
+        domains: Sequence[str],
+        *,
+        half_life: float = HALF_LIFE,
+        hash_key: bytes | None = None,
+        today: int | None = None,
     ) -> None:
         if not 0 <= half_life < 1e6:
             raise ParameterError(f"half_life must be 0, for none, or up to a million days, got {half_life}.")
+        self._paths = list(paths)
         self._addresses = Addresses(domains, hash_key)
         self._half_life = half_life
         self._today = int(time.time()) // DAY if today is None else today
         self.own_hosts = self._addresses.domains
         hashed = "" if hash_key is None else f", key {hashlib.blake2b(hash_key, digest_size=4).hexdigest()}"
-        self._key = f"{kind} of {', '.join(sorted(self._addresses.domains))}, half-life {half_life:g}{hashed}"
+        self._key = f"{self.kind} of {', '.join(sorted(self._addresses.domains))}, half-life {half_life:g}{hashed}"
         self._without_sender = 0
         self._tally: Tally | None = None
 

@@ -14,6 +14,7 @@ from typing import IO, Literal, NamedTuple
 from urllib.parse import unquote
 
 from manela.errors import SourceError
+from manela.sources.source import Source
 from manela.sources.state import ImportState
 from manela.sources.ties import Ties, cut_into_batches
 
@@ -33,7 +34,7 @@ _ADDRESS = re.compile(r"(?:^|<)([^\s<>@\"(),:;\\]{1,64}@[^\s<>@\"(),:;\\]{1,255}
 _ESCAPE = re.compile(r"\\x[0-9a-fA-F]{2}")
 
 
-class GnupgSource:
+class GnupgSource(Source):
     """The certifications between the keys of a ring: an edge leads from the key that signed to the one it signed.
 
     The weight is 1 for a generic certification (0x10), 0.5 for one without a check (0x11), 2 for a casual check (0x12)
@@ -60,9 +61,6 @@ class GnupgSource:
     >>> GnupgSource(names="key").key
     'gpg default key listed'
     """
-
-    adds = False
-    own_hosts: frozenset[str] = frozenset()
 
     def __init__(
         self,

@@ -55,22 +55,18 @@ class MailSource(Correspondence):
     ----------
     paths : list of paths
         mbox files, Maildir folders, or folders that contain them.
-    domains : list of str
-        The domains whose users are one's own.
-    half_life : float
-        Days after which a message counts half; with 0, all count the same.
+    domains, half_life, hash_key, today
+        As in `Correspondence`.
     most_recipients : int
         A message with more recipients is left out.
-    hash_key : bytes or None
-        With a key, users are named by keyed hashes.
-    today : int or None
-        The day that ages are measured from, in days since 1970; the current day by default.
 
     Examples
     --------
     >>> MailSource([Path("/var/vmail")], ["example.org"]).key
     'mail of example.org, half-life 180'
     """
+
+    kind = "mail"
 
     def __init__(
         self,
@@ -82,10 +78,10 @@ class MailSource(Correspondence):
         hash_key: bytes | None = None,
         today: int | None = None,
     ) -> None:
-        super().__init__("mail", domains, half_life, hash_key, today)
+        super().__init__(paths, domains, half_life=half_life, hash_key=hash_key, today=today)
         if most_recipients < 1:
             raise ParameterError(f"most_recipients must be at least 1, got {most_recipients}.")
-        self._paths, self._most_recipients = list(paths), most_recipients
+        self._most_recipients = most_recipients
         self._lists = self._crowds = self._boxes = 0
 
     def read(self, state: ImportState) -> Iterator[Ties]:

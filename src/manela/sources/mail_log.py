@@ -5,12 +5,12 @@ from __future__ import annotations
 import calendar
 import datetime
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from manela.errors import SourceError
-from manela.sources.correspondence import DAY, HALF_LIFE, Correspondence
+from manela.sources.correspondence import DAY, Correspondence
 from manela.sources.letters import open_letters
 from manela.sources.state import ImportState
 from manela.sources.tally import Tally, digest
@@ -48,10 +48,8 @@ class MailLogSource(Correspondence):
     ----------
     paths : list of paths
         Log files, oldest first.
-    domains : list of str
-        The domains whose users are one's own.
-    half_life, hash_key, today
-        As in `MailSource`.
+    domains, half_life, hash_key, today
+        As in `Correspondence`.
 
     Examples
     --------
@@ -59,18 +57,8 @@ class MailLogSource(Correspondence):
     'mail log of example.org, half-life 180'
     """
 
-    def __init__(
-        self,
-        paths: Sequence[Path],
-        domains: Sequence[str],
-        *,
-        half_life: float = HALF_LIFE,
-        hash_key: bytes | None = None,
-        today: int | None = None,
-    ) -> None:
-        super().__init__("mail log", domains, half_life, hash_key, today)
-        self._paths = list(paths)
-        self._lines = 0
+    kind = "mail log"
+    _lines = 0
 
     def read(self, state: ImportState) -> Iterator[Ties]:
         """Yield the pairs of correspondents, from lines that were not counted before."""

@@ -10,6 +10,7 @@ from typing import Any
 from manela.errors import SourceError
 from manela.sources.fediverse import as_account, check_host
 from manela.sources.http_pages import Page, Pages
+from manela.sources.source import Source
 from manela.sources.state import ImportState
 from manela.sources.ties import Ties
 
@@ -25,7 +26,7 @@ _ADMIN_PATHS = (
 _ID_LENGTH = 64
 
 
-class MastodonApiSource:
+class MastodonApiSource(Source):
     """The follows of the token's owner, in both directions, or those of all accounts of the server.
 
     An edge leads from the follower to the followed account. After each page its edges and the current position are
@@ -50,9 +51,6 @@ class MastodonApiSource:
     >>> MastodonApiSource("https://example.org", "xyzzy").key
     'mastodon-api https://example.org owner 1831795a'
     """
-
-    adds = False
-    own_hosts: frozenset[str] = frozenset()
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from manela.errors import SourceError
 from manela.sources.archive import Archive
 from manela.sources.fediverse import account_of_url, as_account
 from manela.sources.json_items import Readable, read_items
+from manela.sources.source import Source
 from manela.sources.state import ImportState
 from manela.sources.ties import Ties, cut_into_batches
 
@@ -26,7 +27,7 @@ _MOST_ACCOUNTS = 5_000_000
 """Most accounts that one person can be tied to; if larger, a made-up archive could take more memory."""
 
 
-class MastodonArchiveSource:
+class MastodonArchiveSource(Source):
     """A person's ties: 1 for an account that they follow, and 1 more for each mention and each boost.
 
     Edges lead from the person to the other accounts. Nothing is unpacked to disk, and files that would exhaust memory
@@ -45,9 +46,6 @@ class MastodonArchiveSource:
     >>> MastodonArchiveSource(Path("/home/ann/archive.zip")).key
     'mastodon-archive /home/ann/archive.zip'
     """
-
-    adds = False
-    own_hosts: frozenset[str] = frozenset()
 
     def __init__(self, path: Path, owner: str | None = None) -> None:
         self.path, self.owner = path, owner

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from manela.errors import SourceError, import_extra
+from manela.sources.query import QuerySource
 from manela.sources.rows import FETCHED, Rows, check_columns
-from manela.sources.secret import hide_secret, refuse_password
 from manela.sources.state import ImportState
 from manela.sources.ties import Ties
 
@@ -19,7 +19,7 @@ QUERY = (
 _SCHEMES = ("neo4j://", "neo4j+s://", "neo4j+ssc://", "bolt://", "bolt+s://", "bolt+ssc://")
 
 
-class Neo4jSource:
+class Neo4jSource(QuerySource):
     """The records of a Cypher query, each of which is an edge: `own, other[, weight]`, by position.
 
     Records are fetched in batches in a session for reading. A record in which a value is null, or an end is empty, is
@@ -44,9 +44,6 @@ class Neo4jSource:
     'neo4j bolt://localhost:7687 MATCH (a)--(b) RETURN a.id, b.id'
     """
 
-    adds = False
-    own_hosts: frozenset[str] = frozenset()
-
     def __init__(
         self,
         url: str,
@@ -55,21 +52,16 @@ class Neo4jSource:
         secret: str | None = None,
         database: str | None = None,
     ) -> None:
-        refuse_password(url)
+        super().__init__(url, query, secret)
         if not url.startswith(_SCHEMES):
             raise SourceError(f"a URL of Neo4j must begin with one of {', '.join(_SCHEMES)}, got {url[:80]!r}")
-        self.url, self.query, self.user, self.secret, self.database = url, query, user, secret, database
-        self._rows = Rows()
+        self.user, self.database = user, database
 
     @property
     def key(self) -> str:
         """The key: the URL, the database and the query."""
         where = self.url if self.database is None else f"{self.url} {self.database}"
         return f"neo4j {where} {' '.join(self.query.split())}"
-
-    def describe(self) -> str:
-        """Return how many records there were, and how many of them were left out."""
-        return self._rows.describe()
 
     def read(self, state: ImportState) -> Iterator[Ties]:  # noqa: ARG002
         """Yield all edges in batches."""
@@ -91,4 +83,4 @@ class Neo4jSource:
                 while records := result.fetch(FETCHED):
                     yield from self._rows.take([record.values() for record in records])
         except (neo4j.exceptions.Neo4jError, neo4j.exceptions.DriverError, OSError, ValueError) as error:
-            raise SourceError(f"{self.url}: cannot be read: {hide_secret(str(error), self.secret)}") from None
+            raise self._explain(error) from None

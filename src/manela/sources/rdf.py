@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from manela.errors import SourceError, import_extra
+from manela.sources.source import Source
 from manela.sources.state import ImportState
 from manela.sources.ties import Ties, cut_into_batches
 
@@ -27,7 +28,7 @@ _BASE = "http://relative.invalid/"
 _ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 
 
-class RdfSource:
+class RdfSource(Source):
     """The triples of N-Triples, N-Quads and Turtle files as edges from subject to object.
 
     Triples whose object is a literal and those with the predicate `rdf:type` are left out. Names are full IRIs. A blank
@@ -46,9 +47,6 @@ class RdfSource:
     >>> RdfSource([Path("/data/people.nt")], ["http://xmlns.com/foaf/0.1/knows"]).key
     'rdf /data/people.nt http://xmlns.com/foaf/0.1/knows'
     """
-
-    adds = False
-    own_hosts: frozenset[str] = frozenset()
 
     def __init__(self, paths: Sequence[Path], predicates: Sequence[str] = ()) -> None:
         self.paths, self.predicates = tuple(paths), frozenset(predicates)

@@ -1,15 +1,15 @@
-"""Source: the interface of all sources, which yield edges in batches."""
+"""Source: the base class of all sources, which yield edges in batches."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Protocol
 
 from manela.sources.state import ImportState
 from manela.sources.ties import Ties
 
 
-class Source(Protocol):
+class Source(ABC):
     """A place from which a network can be read.
 
     Attributes
@@ -22,20 +22,18 @@ class Source(Protocol):
         The hosts after the @ in names of own nodes; empty if the source does not know them.
     """
 
+    adds = False
+    own_hosts: frozenset[str] = frozenset()
+
     @property
+    @abstractmethod
     def key(self) -> str:
         """Identifies the place and how it is read."""
 
-    @property
-    def adds(self) -> bool:
-        """Whether each call of `read` yields only new edges."""
-
-    @property
-    def own_hosts(self) -> frozenset[str]:
-        """The hosts after the @ in names of own nodes."""
-
+    @abstractmethod
     def read(self, state: ImportState) -> Iterator[Ties]:
         """Yield edges in batches; a source that can resume keeps its position in `state`."""
 
+    @abstractmethod
     def describe(self) -> str:
         """Return one line about what the last reading found and left out."""

@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import quote
 
 from manela.errors import SourceError, import_extra
+from manela.sources.query import QuerySource
 from manela.sources.rows import FETCHED, Rows, check_columns
-from manela.sources.secret import hide_secret, refuse_password
 from manela.sources.state import ImportState
 from manela.sources.ties import Ties
 
@@ -18,7 +18,7 @@ _DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"
 """Default drivers of URLs that name none."""
 
 
-class SqlSource:
+class SqlSource(QuerySource):
     """The rows of a query, each of which is an edge: `own, other[, weight]`, by position.
 
     The query runs in a read-only transaction (PostgreSQL, SQLite), and rows are fetched in batches, so that memory does
@@ -40,22 +40,13 @@ class SqlSource:
     'sql sqlite:///social.db SELECT payer, payee FROM payments'
     """
 
-    adds = False
-    own_hosts: frozenset[str] = frozenset()
-
     def __init__(self, url: str, query: str, secret: str | None = None) -> None:
-        refuse_password(url)
-        self.url, self.query, self.secret = url, query.strip().rstrip(";").rstrip(), secret
-        self._rows = Rows()
+        super().__init__(url, query.strip().rstrip(";").rstrip(), secret)
 
     @property
     def key(self) -> str:
         """The key: the URL and the query."""
         return f"sql {self.url} {' '.join(self.query.split())}"
-
-    def describe(self) -> str:
-        """Return how many rows there were, and how many of them were left out."""
-        return self._rows.describe()
 
     def read(self, state: ImportState) -> Iterator[Ties]:  # noqa: ARG002
         """Yield all edges in batches."""
@@ -70,7 +61,7 @@ class SqlSource:
                 for rows in _fetch(connection, self.query):
                     yield from self._rows.take(rows)
         except (sqlalchemy.exc.SQLAlchemyError, engine.dialect.loaded_dbapi.Error) as error:
-            raise self._explain(error) from None
+            raise self._explain(_find_cause(error)) from None
         finally:
             engine.dispose()
 
@@ -91,12 +82,13 @@ class SqlSource:
                 f"{self.url}: needs the driver {error.name}, which is not installed: pip install {error.name}"
             ) from error
         except (sqlalchemy.exc.SQLAlchemyError, ValueError) as error:
-            raise self._explain(error) from None
+            raise self._explain(_find_cause(error)) from None
 
-    def _explain(self, error: Exception) -> SourceError:
-        """Return a driver's error as one line without the password."""
-        cause = getattr(error, "orig", None) or error
-        return SourceError(f"{self.url}: cannot be read: {hide_secret(str(cause), self.secret)}")
+
+def _find_cause(error: Exception) -> Exception:
+    """Return the driver's error that one of SQLAlchemy wraps."""
+    cause: Exception | None = getattr(error, "orig", None)
+    return cause or error
 
 
 def _fetch(connection: Any, query: str) -> Iterator[Sequence[Any]]:
