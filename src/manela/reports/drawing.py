@@ -35,6 +35,12 @@ def import_pyplot() -> Any:
     return import_extra("matplotlib.pyplot", "report", "drawing")
 
 
+def open_panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, npt.NDArray[Any]]:
+    """Return a figure of this size in inches, and its panels, shape (rows, columns)."""
+    figure, panels = import_pyplot().subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
+    return figure, panels
+
+
 def draw_band(
     panel: Any, x: Sequence[float], table: npt.NDArray[np.float64], place: int, label: str, line: str = "-"
 ) -> None:

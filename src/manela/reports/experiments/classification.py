@@ -15,7 +15,7 @@ from manela.datasets.loading import load_graph
 from manela.estimators.relational_neighbors import RelationalNeighbors
 from manela.evaluation.classification import classify, split, take_best
 from manela.graph import Graph
-from manela.reports.drawing import add_legend, draw_band, import_pyplot, save, tidy
+from manela.reports.drawing import add_legend, draw_band, open_panels, save, tidy
 from manela.reports.laboratory import BIASES, FIRST_RATIO, Laboratory, Results, fit, load_plain
 from manela.reports.paper import MICRO_F1, Reasons
 from manela.reports.plan import Plan
@@ -122,9 +122,7 @@ def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
 
 def plot(found: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     """Draw F1 against train ratio: a row of two panels for each network, a line for each method."""
-    figure, axes = import_pyplot().subplots(
-        len(found), 2, figsize=(9, 3.2 * len(found) + 0.4), layout="constrained", squeeze=False
-    )
+    figure, axes = open_panels(len(found), 2, (9, 3.2 * len(found) + 0.4))
     for panels, (network, methods) in zip(axes, found.items(), strict=True):
         for panel, name in zip(panels, ("micro", "macro"), strict=True):
             for place, method in enumerate(method for method in methods if method != "most-frequent"):

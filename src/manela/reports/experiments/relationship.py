@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from manela.evaluation.frequencies import explain, fit_power_law
-from manela.reports.drawing import GREY, colour, import_pyplot, save, tidy
+from manela.reports.drawing import GREY, colour, open_panels, save, tidy
 from manela.reports.laboratory import FIRST_RATIO, Laboratory, Results, fit, load_plain
 from manela.reports.plan import Plan
 from manela.reports.sections import NAMES, Section, Table, draw
@@ -61,9 +61,7 @@ def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  # 
 
 def plot(methods: Mapping[str, Any], degrees: list[int], path: Path) -> None:
     """Draw histograms of updates, and degrees against updates, for each method."""
-    figure, axes = import_pyplot().subplots(
-        2, len(methods), figsize=(4.5 * len(methods), 7), layout="constrained", squeeze=False
-    )
+    figure, axes = open_panels(2, len(methods), (4.5 * len(methods), 7))
     for column, (method, result) in enumerate(methods.items()):
         updates, law = np.array(result["updates"]), result["law"]
         updated = updates[updates > 0]

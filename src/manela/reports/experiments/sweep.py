@@ -10,7 +10,7 @@ import numpy as np
 
 from manela.evaluation.classification import classify, summarise
 from manela.graph import Graph
-from manela.reports.drawing import draw_band, import_pyplot, save, tidy
+from manela.reports.drawing import draw_band, open_panels, save, tidy
 from manela.reports.laboratory import Laboratory, Results, fit, load_plain, split_ratio
 from manela.reports.plan import Plan
 from manela.reports.sections import NAMES, Section, Table, draw
@@ -55,9 +55,7 @@ def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
 
 def plot(found: Mapping[str, Any], path: Path) -> None:
     """Draw micro-F1 at 50 % against r₁, a panel for each network."""
-    figure, axes = import_pyplot().subplots(
-        1, len(found), figsize=(3.6 * len(found), 3.2), layout="constrained", squeeze=False
-    )
+    figure, axes = open_panels(1, len(found), (3.6 * len(found), 3.2))
     for panel, (network, rows) in zip(axes[0], found.items(), strict=True):
         draw_band(panel, [row["first_ratio"] for row in rows], np.array([row["micro"] for row in rows]), 0, "MANELA")
         panel.set(xlabel="r₁", ylabel="micro-F1 at 50 %", title=NAMES[network])

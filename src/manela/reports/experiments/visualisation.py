@@ -12,7 +12,7 @@ from sklearn.manifold import TSNE
 
 from manela.datasets.generators import stochastic_block_model
 from manela.evaluation.separation import measure_separation
-from manela.reports.drawing import colour, import_pyplot, save
+from manela.reports.drawing import colour, open_panels, save
 from manela.reports.laboratory import Laboratory, Results, fit
 from manela.reports.paper import SYN_SBM_EDGES
 from manela.reports.plan import Plan
@@ -67,9 +67,7 @@ def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  # 
 
 def plot(found: Mapping[str, Any], path: Path) -> None:
     """Draw vectors on a plane, one panel per r₁, with how well communities are separated."""
-    figure, axes = import_pyplot().subplots(
-        1, len(found), figsize=(4 * len(found), 4.2), layout="constrained", squeeze=False
-    )
+    figure, axes = open_panels(1, len(found), (4 * len(found), 4.2))
     for panel, (r1, result) in zip(axes[0], found.items(), strict=True):
         points, communities = np.array(result["points"]), np.array(result["communities"])
         for place, community in enumerate(np.unique(communities)):
