@@ -48,6 +48,45 @@ def test_an_interrupt_is_no_failure_with_words(capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_an_interrupt_of_code_in_a_text_has_the_status_of_any_other(tmp_path):
+    (tmp_path / "command.py").write_text(
+        "import sys\nfrom manela.failure import run_to_status\n"
+        "sys.exit(run_to_status(lambda: exec('raise KeyboardInterrupt')))"
+    )
+    done = subprocess.run([sys.executable, "-m", "command"], cwd=tmp_path, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
+COMPILING = """
+import signal, sys, time, types
+from manela.failure import run_to_status, safe_interrupts
+
+llvmlite = types.ModuleType("llvmlite.binding")
+exec("import signal\\ndef compile():\\n    signal.raise_signal(signal.SIGINT)\\n    print('compiled', flush=True)",
+     llvmlite.__dict__)
+
+def command():
+    llvmlite.compile()
+    {after}
+
+with safe_interrupts():
+    status = run_to_status(command)
+{end}
+sys.exit(status)
+"""
+
+
+@pytest.mark.parametrize(
+    ("after", "end", "status"),
+    [("while True: time.sleep(1)", "", 130), ("", "time.sleep(0.3)", 0)],
+    ids=["in the middle", "at the end"],
+)
+def test_an_interrupt_waits_for_what_is_compiled_and_ends_with_the_command(after, end, status):
+    code = COMPILING.format(after=after, end=end)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (status, b"compiled\n", b"")
+
+
 @pytest.mark.parametrize("error", [ZeroDivisionError(), SystemExit(5), AssertionError()])
 def test_what_is_no_fault_of_the_user_is_not_hidden(error):
     with pytest.raises(type(error)):

@@ -1,6 +1,5 @@
 """Runs the command line: `manela`, and `python -m manela`."""
 
-import signal
 import sys
 
 
@@ -9,7 +8,9 @@ def main() -> None:
     try:
         from manela.cli.main import main as run
     except KeyboardInterrupt:
-        sys.exit(128 + signal.SIGINT)
+        from manela.failure import interrupted
+
+        sys.exit(interrupted())
     run()
 
 

@@ -26,7 +26,7 @@ from manela.cli.similar import similar
 from manela.cli.tune import tune
 from manela.cli.wording import as_flags
 from manela.errors import ManelaWarning
-from manela.failure import fail, run_to_status, terminate
+from manela.failure import fail, interrupted, run_to_status, safe_interrupts, terminate
 
 app = typer.Typer(
     name="manela",
@@ -69,14 +69,15 @@ def main() -> None:
     try:
         _run_from_shell()
     except KeyboardInterrupt:  # before the command started, or after it ended
-        sys.exit(128 + signal.SIGINT)
+        sys.exit(interrupted())
 
 
 def _run_from_shell() -> None:
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     warnings.simplefilter("always", ManelaWarning)
     signal.signal(signal.SIGTERM, terminate)
-    sys.exit(run(sys.argv[1:] or ["--help"]))
+    with safe_interrupts():
+        sys.exit(run(sys.argv[1:] or ["--help"]))
 
 
 def run(arguments: list[str]) -> int:
@@ -89,7 +90,7 @@ def run(arguments: list[str]) -> int:
         except _USAGE_ERROR as error:
             return fail(_one_line(error))
         except typer.Abort:
-            return 128 + signal.SIGINT
+            return interrupted()
 
     return run_to_status(command, as_flags, "; `manela info GRAPH` says how much a run needs")
 
