@@ -1,13 +1,21 @@
-"""A daemon that lies: `python hostile_daemon.py ATTACK FOLDER`; everything else of it is as of any other."""
+"""Daemons of which the first lies: `python hostile_daemon.py ATTACK FOLDER …`; all else of it is as of any other.
 
+What they need is loaded once, and then each is a process of its own. They end when standard input does.
+"""
+
+import os
 import sys
+import traceback
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from manela.agents.config import FILE, read_config
 from manela.agents.daemon import run
 from manela.agents.message_host import MessageHost
+from manela.agents.transport import rpc  # noqa: F401
+from manela.agents.warming import warm_up
 from manela.kernels.moments import Moments, measure
 
 ATTACKS = ("norm 3", "norm 10", "norm 999", "constant", "differing", "claims", "mid-run", "equivocation")
@@ -41,16 +49,39 @@ def lie(attack, host, peer, shown, count):
     return shown
 
 
-def main():
-    attack, folder = sys.argv[1:]
+def lie_always(attack):
+    """Have the host of this process lie from now on."""
     answer, counts = MessageHost.answer, iter(range(10**9))
 
     def answer_falsely(host, peer, request):
-        shown = answer(host, peer, request)
-        return shown if host.name == "a" else lie(attack, host, peer, shown, next(counts))
+        return lie(attack, host, peer, answer(host, peer, request), next(counts))
 
     MessageHost.answer = answer_falsely
-    run(Path(folder), while_stdin=True)
+
+
+def start(folder, attack=None):
+    """Start the daemon of a folder; returns its process id."""
+    process = os.fork()
+    if process:
+        return process
+    status = 1
+    try:
+        if attack is not None:
+            lie_always(attack)
+        run(Path(folder), while_stdin=True)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def main():
+    attack, liar, *honest = sys.argv[1:]
+    warm_up(read_config(Path(liar) / FILE).terms(1))
+    for process in [start(liar, attack), *map(start, honest)]:
+        os.waitpid(process, 0)
 
 
 if __name__ == "__main__":

@@ -31,20 +31,16 @@ def learn(blocks, folder, attack):
     folder.mkdir()
     federation = Federation(graph, assign(graph, 4, "random", 0), folder, {"dimensions": 32}, finish=5.0)
     *honest, liar = federation.members
-    command = [sys.executable, str(Path(__file__).with_name("hostile_daemon.py")), attack, str(liar.folder)]
+    daemons = Path(__file__).with_name("hostile_daemon.py")
+    command = [sys.executable, daemons, attack, liar.folder, *(member.folder for member in honest)]
     with (folder / "log").open("wb") as log, subprocess.Popen(command, stdin=subprocess.PIPE, stderr=log) as process:
-        try:
-            for member in honest:
-                federation.start(member)
-            until = time.monotonic() + LONGEST
-            while not all(read_status(member.folder).get("state") == "done" for member in honest):
-                assert time.monotonic() < until, federation.statuses()
-                assert process.poll() is None, (folder / "log").read_text()
-                time.sleep(0.05)
-            statuses = [read_status(member.folder) for member in honest]
-        finally:
-            federation.stop()
-            process.terminate()
+        until = time.monotonic() + LONGEST
+        while not all(read_status(member.folder).get("state") == "done" for member in honest):
+            assert time.monotonic() < until, federation.statuses()
+            assert process.poll() is None, (folder / "log").read_text()
+            time.sleep(0.05)
+        statuses = [read_status(member.folder) for member in honest]
+        process.stdin.close()  # which ends them all
     vectors, rows = [], []
     for member in honest:
         found = export(member.folder)
