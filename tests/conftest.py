@@ -27,6 +27,9 @@ settings.load_profile("manela")
 if not Path("/dev/nvidiactl").exists():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
+# Ray runs its workers at the lowest priority, where tests beside them leave them next to no time
+os.environ.setdefault("RAY_worker_niceness", "0")
+
 # gRPC, which Ray brings, would end processes that tests fork from one that has used it
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
@@ -35,7 +38,7 @@ _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 def pytest_collection_modifyitems(items):
     """Run those with processes of their own first: they wait much, and the longest must not begin last."""
-    items.sort(key=lambda item: "e2e" not in item.path.parts)
+    items.sort(key=lambda item: not {"e2e", "reports"} & set(item.path.parts))
 
 
 @pytest.fixture

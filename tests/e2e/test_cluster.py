@@ -307,7 +307,7 @@ def test_a_driver_that_is_stopped_or_killed_leaves_nothing_and_can_be_resumed(co
     file, out, folder = tmp_path / "graph.csv", tmp_path / "out.npz", tmp_path / "run"
     sources = np.repeat(np.arange(300), graph.degrees)
     file.write_text("".join(f"{a},{b}\n" for a, b in zip(sources, graph.indices, strict=True) if a < b))
-    arguments = ["embed", file, "-o", out, "--dimensions", "16", "--pairs", "3000000", "--rounds", "400",
+    arguments = ["embed", file, "-o", out, "--dimensions", "16", "--pairs", "1500000", "--rounds", "200",
                  "--checkpoint", folder, "--checkpoint-every", "0"]  # fmt: skip
     command = [sys.executable, "-m", "manela", *map(str, arguments), "--engine", "ray", "--workers", "2",
                "--address", connected.address]  # fmt: skip
@@ -330,6 +330,6 @@ def test_a_driver_that_is_stopped_or_killed_leaves_nothing_and_can_be_resumed(co
         wait_until_nothing_is_left()
     done = manela(*arguments, "--resume", "--engine", "cpu")
     assert done.returncode == 0, done.stderr
-    expected = Manela(dimensions=16, pairs=3_000_000, rounds=400).fit(file)
+    expected = Manela(dimensions=16, pairs=1_500_000, rounds=200).fit(file)
     found = read_embedding(out)
     np.testing.assert_array_equal(found.vectors, expected.embedding_)

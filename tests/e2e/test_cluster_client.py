@@ -29,7 +29,8 @@ IMPATIENT = {
 def environment():
     """Variables of whoever may use the cluster."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    return {**inherited, "RAY_AUTH_TOKEN": "b" * 40, "RAY_USAGE_STATS_ENABLED": "0", **IMPATIENT}
+    own = {"RAY_AUTH_TOKEN": "b" * 40, "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
+    return {**inherited, **own, **IMPATIENT}
 
 
 @pytest.fixture(scope="module")
