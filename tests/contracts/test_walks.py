@@ -13,6 +13,9 @@ from manela.graph import Graph
 pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
 
 
+NEAR = {"rtol": 2e-5, "atol": 2e-5}
+
+
 @pytest.fixture(params=sorted(BY_WALKS), scope="module")
 def walking_class(request):
     return BY_WALKS[request.param]
@@ -33,16 +36,17 @@ def test_rounds_of_the_gpu_engine_are_those_of_the_reference(graph, parameters):
 def check_rounds(engine_class, graph, parameters, pairs):
     """To the rounding of single precision.
 
-    Left out are the examples in which any error grows to ten times its size or more within the three rounds: learning
-    rates of about 0.1 and more, with which a node that has many iterations in a round overshoots. They are a quarter of
-    all, and the business of `check_magnified_rounds`.
+    An example may be further off only if any error grows to ten times its size or more within the three rounds: with
+    learning rates of about 0.1 and more a node that has many iterations in a round overshoots. These examples are the
+    business of `check_magnified_rounds`.
     """
     expected = run_reference(graph, parameters, pairs, rounds=3)
-    assume(measure_magnification(graph, parameters, pairs, expected) < 10)
-    state = run_engine(engine_class, graph, parameters, pairs, rounds=3)
+    tables = run_engine(engine_class, graph, parameters, pairs, rounds=3).tables
     m = parameters["dimensions"]
-    for table, wanted in zip(state.tables, expected, strict=True):
-        np.testing.assert_allclose(table[:, :m], wanted, rtol=2e-5, atol=2e-5)
+    if not all(np.allclose(table[:, :m], wanted, **NEAR) for table, wanted in zip(tables, expected, strict=True)):
+        assume(measure_magnification(graph, parameters, pairs, expected) < 10)
+    for table, wanted in zip(tables, expected, strict=True):
+        np.testing.assert_allclose(table[:, :m], wanted, **NEAR)
         assert not table[:, m:].any()
 
 
@@ -68,16 +72,17 @@ def test_a_star_with_a_large_learning_rate_magnifies_errors(walking_class):
     graph = Graph.from_edges([0] * 14, range(1, 15))
     parameters = {"dimensions": 15, "window": 5, "rounds": 3, "learning_rate": 0.25, "negatives": 5, "n_jobs": 1}
     parameters |= {"random_state": 1, "ratios": (1.0,)}
-    assert check_magnified_rounds(walking_class, graph, parameters, 40 * 15) > 100
+    check_magnified_rounds(walking_class, graph, parameters, 40 * 15)
+    expected = run_reference(graph, parameters, 40 * 15, rounds=3)
+    assert measure_magnification(graph, parameters, 40 * 15, expected) > 100
 
 
 def check_magnified_rounds(engine_class, graph, parameters, pairs):
-    """To the rounding of single precision times what the rounds make of an error; returns how many times that is."""
+    """To the rounding of single precision times what the rounds make of an error."""
     expected = run_reference(graph, parameters, pairs, rounds=3)
-    magnification = measure_magnification(graph, parameters, pairs, expected)
-    state = run_engine(engine_class, graph, parameters, pairs, rounds=3)
-    assert distance(state.tables, expected) <= 100 * 2.0**-24 * max(1.0, magnification)
-    return magnification
+    off = distance(run_engine(engine_class, graph, parameters, pairs, rounds=3).tables, expected)
+    bound = 100 * 2.0**-24
+    assert off <= bound or off <= bound * measure_magnification(graph, parameters, pairs, expected)
 
 
 def measure_magnification(graph, parameters, pairs, expected):
