@@ -26,6 +26,23 @@ def start(folder, *arguments, **options):
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
+@pytest.fixture
+def endless(tmp_path):
+    """A function that starts a run that never ends by itself, nor outlives the test."""
+    (tmp_path / "star.txt").write_text("hub a\nhub b\n")
+    started = []
+
+    def start_endless(*arguments):
+        started.append(start(tmp_path, "embed", "star.txt", "-o", "out.npz", "--pairs", str(10**15), "--rounds", "300",
+                             "--jobs", "1", *arguments))  # fmt: skip
+        return started[0]
+
+    yield start_endless
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
 def wait_for(path, seconds=60):
     end = time.monotonic() + seconds
     while not path.exists():
@@ -89,9 +106,8 @@ def test_a_signal_stops_soon_saves_and_can_be_resumed(run, undisturbed, tmp_path
 
 
 @pytest.mark.parametrize("edition", [[], ["--paper"]], ids=["messages", "walks"])
-def test_ctrl_c_in_an_endless_round_of_one_node_stops_soon_and_leaves_nothing(tmp_path, edition):
-    (tmp_path / "star.txt").write_text("hub a\nhub b\n")
-    process = start(tmp_path, "embed", "star.txt", "-o", "out.npz", "--pairs", str(10**15), "--rounds", "300", *edition)
+def test_ctrl_c_in_an_endless_round_of_one_node_stops_soon_and_leaves_nothing(endless, tmp_path, edition):
+    process = endless(*edition)
     wait_for_work(process)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
@@ -100,10 +116,8 @@ def test_ctrl_c_in_an_endless_round_of_one_node_stops_soon_and_leaves_nothing(tm
     assert [path.name for path in tmp_path.iterdir()] == ["star.txt"]
 
 
-def test_ctrl_c_does_not_wait_for_the_end_of_an_endless_round_to_save_it(tmp_path):
-    (tmp_path / "star.txt").write_text("hub a\nhub b\n")
-    endless = ("--pairs", str(10**15), "--rounds", "300", "--checkpoint", "run")
-    process = start(tmp_path, "embed", "star.txt", "-o", "out.npz", *endless)
+def test_ctrl_c_does_not_wait_for_the_end_of_an_endless_round_to_save_it(endless, tmp_path):
+    process = endless("--checkpoint", "run")
     wait_for_work(process)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)

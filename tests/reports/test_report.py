@@ -23,7 +23,9 @@ plan.QUICK = replace(
     sweep=(0.0, 1.0), tuned_seeds=2,
 )
 from functools import partial
-from manela.reports.experiments import visualisation
+from manela.reports.experiments import links, visualisation
+sample = links.sample_nodes
+links.sample_nodes = lambda hidden, nodes, seed: sample(hidden, min(nodes or 200, 100), seed)
 visualisation.stochastic_block_model = partial(visualisation.stochastic_block_model, nodes=150)
 from manela.evaluation import tuning
 kept = tuning.candidates()[:2]
