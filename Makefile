@@ -46,7 +46,7 @@ bench: $(INSTALLED_BENCH)  ## measure what the issue asks for; tables on stdout
 
 docs: $(INSTALLED)  ## build the pages of docs/ into build/docs, where warnings are errors, and run the code on them
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	$(BIN)/python -m pytest -q --numprocesses 2 tests/pages
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses 3 tests/pages
 
 format: $(INSTALLED)  ## fix what `make check` finds and can be fixed
 	$(BIN)/ruff check --fix .
