@@ -7,7 +7,6 @@ import logging
 import os
 import signal
 import socket
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -134,17 +133,6 @@ def test_every_start_has_draws_of_its_own(folder):
     assert len(set(seeds)) == 3
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_a_trace_that_cannot_be_written_is_closed_and_given_up(folder):
-    with daemon_of(folder, trace=True) as daemon:
-        daemon._trace.close()
-        full = daemon._trace = Path("/dev/full").open("w", buffering=1)  # noqa: SIM115 - the daemon closes it
-        daemon._disclose(kind="own", number=1)
-        assert full.closed
-        assert daemon._trace is None
-        daemon._disclose(kind="own", number=2)
-
-
 def test_a_host_learns_keeps_its_vectors_and_says_so(folder):
     with daemon_of(folder) as daemon:
         events = run_until_done(daemon)
@@ -249,12 +237,12 @@ def test_the_backup_has_the_renewed_key_after_a_signal(folder, tmp_path, manela_
 
 def test_what_others_tell_is_traced_only_where_it_is_asked_for(folder):
     with daemon_of(folder) as daemon:
-        daemon._disclose(kind="edge")
-        assert not (folder / "trace.jsonl").exists()
-    with daemon_of(folder, trace=True) as daemon:
-        daemon._disclose(kind="edge", own="n0")
-        assert daemon._host.on_disclosure == daemon._disclose
         run_until_done(daemon)
+    assert not (folder / "trace.jsonl").exists()
+    with daemon_of(folder, trace=True) as daemon:
+        daemon._host.on_disclosure(kind="edge", own="n0")
+        run_until_done(daemon)
+    assert read_status(folder)["traced"]
     assert next(read_facts(folder / "trace.jsonl")) == {"kind": "edge", "own": "n0"}
     assert (folder / "trace.jsonl").stat().st_mode & 0o077 == 0
 

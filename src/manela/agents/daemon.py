@@ -20,7 +20,7 @@ from manela.agents.descriptors import Reserve, allow_many_files
 from manela.agents.edge_files import read_numbers
 from manela.agents.exchanges import make_host
 from manela.agents.folder import STATUS, TRACE
-from manela.agents.host import Host, Saved
+from manela.agents.host import Host
 from manela.agents.identity import CERTIFICATE, KEY, check_key, read_certificate
 from manela.agents.journal import Journal
 from manela.agents.learner import Learner
@@ -28,32 +28,23 @@ from manela.agents.locks import only_one
 from manela.agents.logs import begin_log, log
 from manela.agents.memory import drop_code, keep_memory_small
 from manela.agents.neighbourhood import Neighbourhood
+from manela.agents.reopening import Reopening
+from manela.agents.saving import Saver
 from manela.agents.service import Service
 from manela.agents.status import Speed, count_refusals, describe_peers, find_expiry, write_status
 from manela.agents.store import HOST, NAME, SECRET, Store, name_backup
-from manela.agents.trace import write_fact
-from manela.agents.vectors_file import VectorsFile
+from manela.agents.tracing import Tracer
 from manela.agents.warming import warm_up
 from manela.errors import AgentError, ManelaError, OutputError
 from manela.files import remove_unfinished
-from manela.private import check_private, open_private
+from manela.private import check_private
 
 _TICK = 0.5
 """Seconds between two housekeeping passes; larger values show older status and notice changes later."""
-_SAVE_EVERY = 0.25
-"""Least seconds between two saves; larger values lose more in a power cut."""
-_FIRST_SAVE_PAUSE = 0.5
-"""Seconds before a host that is done retries a failed save; each failure doubles the pause, up to `longest_pause`."""
 _LOCK_STEP_PATIENCE = 3600.0
+"""Seconds that a lock-step run waits for its peers at the start; if smaller, it fails when one starts late."""
 _LONGEST_STOP = 1.0
 """Seconds that a computation has to end when the daemon stops; larger values delay the stop."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 3600.0
-"""Shortest and longest pause in seconds between two times that peers reopen learning.
-
-The pause doubles each time. If smaller, a peer could keep the host busy.
-"""
-_LEARN, _LEARNED = "learn", "learned"
-"""Keys in the store: the rounds that an operator has asked for, and the last request that was carried out."""
 
 
 def run(folder: Path, trace: bool = False, while_stdin: bool = False) -> None:
@@ -87,7 +78,8 @@ class Daemon:
             )
         remove_unfinished(folder)
         remove_leftovers(folder)
-        self._vectors, self._reserve = VectorsFile(folder), Reserve()
+        self._reserve = Reserve()
+        self._saver = Saver(folder, self._reserve, self.config.peers.longest_pause)
         self._keep_backup()
         secret = store.get(SECRET)
         if secret is None:
@@ -103,26 +95,23 @@ class Daemon:
         self._terms = self.config.terms((int(secret) + starts) % 2**63)
         self._changes = self._edges_seen = store.changes
         host = self._build()
-        saved = self._vectors.load()
+        saved = self._saver.load()
         if saved is not None and saved.exchange != self._terms.settings.exchange:
             log("begins anew", why=f"the saved vectors were learned by {saved.exchange}")
         elif saved is not None:
             host.restore(saved)
         warm_up(self._terms)
         drop_code()
-        self.state, self.trouble = "meeting", ""
-        self._trace = open_private(folder / TRACE, "a") if trace else None
-        if self._trace is not None:
-            host.on_disclosure = self._disclose
+        self.state, self._failure = "meeting", ""
+        self._tracer = Tracer(folder / TRACE) if trace else None
+        if self._tracer is not None:
+            host.on_disclosure = self._tracer.add
         self._reload = self._settled = False
-        self._next_peers, self._pause_of_peers = 0.0, _FIRST_PAUSE
         self._audit = Store(folder)  # a second connection, so that reads need not wait for writes in a thread
         self._journal = Journal(self._audit)
+        self._reopening = Reopening(store, self._audit)
         self._known_peers: dict[str, Any] = {}
         self._expires: float | None = None
-        self._saving: asyncio.Task[None] | None = None
-        self._saved_at = 0.0
-        self._next_save, self._save_pause = 0.0, _FIRST_SAVE_PAUSE
         self._began, self._speed = time.time(), Speed(host.pairs)
         self._host = host
         self._watch: Any = None
@@ -192,12 +181,12 @@ class Daemon:
             await server.stop(0.3)
             await transport.close()
         finally:
-            await self._wait_until_saved()
-            self._keep_now()
+            await self._saver.wait()
+            self._save_last()
             self.state = "failed" if failed else "stopped"
             self._write_status()
-            if self._trace is not None:
-                self._trace.close()
+            if self._tracer is not None:
+                self._tracer.close()
             self._audit.close()
             log(self.state, round=self.service.host.round)
 
@@ -214,7 +203,7 @@ class Daemon:
                 if await self._go_on() or self.service.host is not host:
                     await self._run_rounds()
         except ManelaError as error:
-            self.state, self.trouble = "failed", str(error)
+            self.state, self._failure = "failed", str(error)
             log("failed", why=str(error))
             raise
 
@@ -225,7 +214,7 @@ class Daemon:
         await self.learner.run(self._renew)
         if self.learner.stop.is_set():
             return
-        await self._save_and_wait()
+        await self._saver.save(self.service.host)
         self.state = "done"
         self._write_status()
         log("done", round=self.service.host.round, pairs=self.service.host.pairs)
@@ -235,100 +224,30 @@ class Daemon:
     def _has_work(self) -> bool:
         """Return whether a finished host has something to do: new edges, requested rounds, or a new peer."""
         try:
-            return self._renew() or self._find_request() is not None or self._has_new_peer()
+            return self._renew() or self._reopening.has_reason(self.service.host)
         except ManelaError as error:
             log("trouble", why=str(error))
             return False
-
-    def _has_new_peer(self) -> bool:
-        """Return whether a peer has edges that were not learned from yet, and the pause since the last one is over."""
-        return self.service.host.should_go_on and time.monotonic() >= self._next_peers
-
-    def _find_request(self) -> tuple[str, int] | None:
-        """Return the id of the operator's open request for rounds and their number, or None if there is no request."""
-        number, _, rounds = (self.store.get(_LEARN) or "").partition(" ")
-        return (number, int(rounds)) if rounds.isdecimal() and number != self.store.get(_LEARNED) else None
 
     async def _go_on(self) -> bool:
         """Reopen learning on a finished host if there is a reason to; return whether it was reopened."""
         host = self.service.host
-        if self._terms.lock_step or not host.done:
+        if self._terms.lock_step or not host.done or not await self._reopening.reopen(host):
             return False
-        try:
-            request = self._find_request()
-            if request is not None:
-                await asyncio.to_thread(self._audit.put, _LEARNED, request[0])
-        except ManelaError as error:
-            log("trouble", why=str(error))
-            return False
-        if request is not None:
-            log("goes on", why=f"{request[1]:,} rounds were asked for")
-            host.reopen(request[1])
-        elif host.has_new_edges:
-            log("goes on", why="there are other nodes or edges")
-            host.reopen()
-        elif self._has_new_peer():
-            log("goes on", why="there is a peer, or there are edges with it, that were not there before")
-            self._next_peers = time.monotonic() + self._pause_of_peers
-            self._pause_of_peers = min(_LONGEST_PAUSE, 2 * self._pause_of_peers)
-            host.reopen()
-        if host.done:
-            return False
-        await self._save_and_wait()
+        await self._saver.save(host)
         return True
 
-    async def _wait_until_saved(self) -> None:
-        """Wait until a save that has begun is complete."""
-        if self._saving is not None:
-            await asyncio.wait([self._saving])
-
     async def _save_round(self) -> None:
-        """Save after a round; outside lock-step at most every `_SAVE_EVERY` seconds."""
+        """Save after a round: always in lock-step, otherwise now and then."""
         if self._watch is not None:
             self._answering.look(self.service.host)
         if not self._settled:
             self._settled = True
             drop_code()
         if self._terms.lock_step:
-            await self._save_and_wait()
-        elif (self._saving is None or self._saving.done()) and time.monotonic() - self._saved_at >= _SAVE_EVERY:
-            self._saved_at = time.monotonic()
-            self._saving = asyncio.create_task(self._save(self.service.host.save()))
-
-    async def _save_and_wait(self) -> None:
-        """Save the state as it is now, after a save that has begun; two at once could leave the older state."""
-        await self._wait_until_saved()
-        self._saving = asyncio.create_task(self._save(self.service.host.save()))
-        await self._wait_until_saved()
-        self._saving.result()
-
-    def _retry_save(self) -> None:
-        """Begin to save again if the last save of a host that is done has failed, and the pause since is over.
-
-        While a host learns, every round is saved anyway.
-        """
-        is_due = bool(self.trouble) and self.state == "done" and time.monotonic() >= self._next_save
-        if is_due and self.service.host.can_be_saved and (self._saving is None or self._saving.done()):
-            self._saving = asyncio.create_task(self._save(self.service.host.save()))
-
-    async def _save(self, saved: Saved) -> None:
-        try:
-            await asyncio.to_thread(self._save_now, saved)
-        except OutputError as error:
-            if not self.trouble:
-                log("not saved", why=str(error))
-            self.trouble = str(error)
-            self._next_save = time.monotonic() + self._save_pause
-            self._save_pause = min(self.config.peers.longest_pause, 2 * self._save_pause)
-            return
-        was_in_trouble = bool(self.trouble)
-        self.trouble, self._save_pause = "", _FIRST_SAVE_PAUSE
-        if was_in_trouble:
-            log("saved again")
-
-    def _save_now(self, saved: Saved) -> None:
-        with self._reserve.lend():
-            self._vectors.save(saved)
+            await self._saver.save(self.service.host)
+        else:
+            self._saver.save_if_due(self.service.host)
 
     def _keep_backup(self) -> None:
         """Write the automatic backup; if that fails, the host runs without one."""
@@ -337,10 +256,10 @@ class Daemon:
         except (ManelaError, OSError) as error:
             log("no backup", why=str(error))
 
-    def _keep_now(self) -> None:
+    def _save_last(self) -> None:
+        """Save the state and the journal before the daemon ends."""
         try:
-            if self.service.host.can_be_saved:
-                self._save_now(self.service.host.save())
+            self._saver.save_now(self.service.host)
             self._journal.flush_now()
         except OutputError as error:
             log("not saved", why=str(error))
@@ -354,7 +273,8 @@ class Daemon:
             try:
                 with self._reserve.lend():
                     server.sweep()
-                self._retry_save()
+                if self.state == "done":  # while a host learns, every round is saved anyway
+                    self._saver.retry_if_due(self.service.host)
                 try:
                     await self._journal.flush()
                 finally:  # even if the journal cannot be written
@@ -430,17 +350,6 @@ class Daemon:
     def _tell(self, words: str) -> None:
         log("peers", what=words)
 
-    def _disclose(self, **fact: Any) -> None:
-        if self._trace is None:
-            return
-        try:
-            self._trace.write(write_fact(fact) + "\n")
-        except OSError as error:
-            log("not traced", why=str(error))
-            with contextlib.suppress(OSError):  # closing writes the rest of the buffer, which fails again
-                self._trace.close()
-            self._trace = None
-
     def _write_status(self) -> None:
         self._speed.look(self.service.host.pairs)
         self._status = self._describe()
@@ -456,7 +365,7 @@ class Daemon:
             "port": self.port,
             "watch": self._watch.url if self._watch is not None else "",
             "state": self.state,
-            "trouble": self.trouble,
+            "trouble": self._failure or self._saver.trouble,
             "round": host.round,
             "rounds": host.expected_rounds,
             "pairs": host.pairs,
@@ -464,7 +373,7 @@ class Daemon:
             "nodes": host.own,
             "arcs": len(host.neighbourhood.indices),
             "noise": self._terms.peers.noise if self._terms.settings.exchange == "messages" else 0.0,
-            "traced": self._trace is not None,
+            "traced": self._tracer is not None and self._tracer.is_open,
             "began": self._began,
             "updated": time.time(),
             "expires": self._expires,

@@ -227,15 +227,11 @@ def learn(
     home: Home = HOME,
 ) -> None:
     """Ask for more rounds, which the daemon does after those that it already has."""
-    import secrets
-
+    from manela.agents.round_requests import request_rounds
     from manela.agents.store import Store
 
     with Store(home) as store:
-        number, _, waiting = (store.get("learn") or "").partition(" ")
-        if waiting.isdecimal() and number != store.get("learned"):
-            rounds += int(waiting)  # requested earlier and not yet begun
-        store.put("learn", f"{secrets.token_hex(8)} {rounds}")
+        rounds = request_rounds(store, rounds)
     print(f"{rounds:,} rounds more, from the daemon's next look on")
 
 
