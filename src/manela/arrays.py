@@ -50,6 +50,7 @@ def read_arrays(path: Path, name: str) -> tuple[dict[str, npt.NDArray[Any]], dic
 
 
 def _write(archive: zipfile.ZipFile, key: str, array: npt.NDArray[Any]) -> str:
+    """Write an array to an archive in pieces; return its SHA-256."""
     sha = hashlib.sha256()
     entry = zipfile.ZipInfo(f"{key}.npy", date_time=_EPOCH)
     with archive.open(entry, "w", force_zip64=True) as member:
@@ -62,6 +63,7 @@ def _write(archive: zipfile.ZipFile, key: str, array: npt.NDArray[Any]) -> str:
 
 
 def _digest(array: npt.NDArray[Any]) -> str:
+    """Return the SHA-256 of an array's numbers."""
     sha = hashlib.sha256()
     for piece in _pieces(array):
         sha.update(piece)
@@ -69,6 +71,7 @@ def _digest(array: npt.NDArray[Any]) -> str:
 
 
 def _pieces(array: npt.NDArray[Any]) -> Iterator[bytes]:
+    """Yield an array's bytes in pieces, so that no second copy of all is made."""
     if array.ndim == 0:
         yield array.tobytes()
         return

@@ -314,10 +314,12 @@ class Embedding:
 
     @property
     def _columns(self) -> list[str]:
+        """The names of the dimensions."""
         return [f"d{place}" for place in range(self.vectors.shape[1])]
 
     @cached_property
     def _positions(self) -> dict[Hashable, int]:
+        """The row of each node."""
         return {node: row for row, node in enumerate(self.nodes.tolist())}
 
 
@@ -366,6 +368,7 @@ _OPERATORS: dict[str, Callable[[Vectors, Vectors], Vectors]] = {
 
 
 def _check_k(k: Any) -> int:
+    """Return the number of neighbours if it is one."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise ParameterError(f"k must be at least 1, got {k!r}.")
     return int(k)
@@ -381,4 +384,5 @@ def is_list_of_ids(data: Any) -> bool:
 
 
 def _is_vector(data: Any) -> bool:
+    """Return whether data is a vector rather than nodes."""
     return isinstance(data, np.ndarray) and data.ndim == 1 and np.issubdtype(data.dtype, np.floating)

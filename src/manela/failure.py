@@ -70,6 +70,7 @@ def safe_interrupts() -> Iterator[None]:
 
 
 def _interrupt(_: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt, or try again soon if that would do harm where the program is now."""
     while frame is not None:
         if str(frame.f_globals.get("__name__")).partition(".")[0] in _FRAGILE:
             signal.setitimer(signal.ITIMER_REAL, _SOON)

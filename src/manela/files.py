@@ -88,6 +88,7 @@ def _check_kind(path: Path) -> None:
 
 
 def _umask() -> int:
+    """Return the permissions that new files do not get; there is no way to only read them."""
     mask = os.umask(0o077)  # for a moment, files of other threads are private rather than open to all
     os.umask(mask)
     return mask

@@ -248,6 +248,7 @@ class Graph(Network):
         directed: bool,
         duplicates: str,
     ) -> Self:
+        """Return the network of edges between rows, as graph libraries give them."""
         if is_directed and not directed:
             say_directed()
         ends = np.array([edge[:2] for edge in edges], dtype=np.int64).reshape(-1, 2)
@@ -353,6 +354,7 @@ def _merge_entries(matrix: Any, duplicates: str) -> Any:
 
 
 def _note_array(array: npt.NDArray[Any], what: str, otherwise: str) -> None:
+    """Warn that an array could also have been read in another way."""
     warnings.warn(f"an array of shape {array.shape} is read as {what}; {otherwise}", ManelaWarning, stacklevel=5)
 
 
@@ -368,10 +370,12 @@ def _counts_up(values: npt.NDArray[Any]) -> bool:
 
 
 def _is_number(values: npt.NDArray[Any]) -> bool:
+    """Return whether values are numbers."""
     return bool(np.issubdtype(values.dtype, np.number))
 
 
 def _has_gaps(values: npt.NDArray[Any]) -> bool:
+    """Return whether a value is missing."""
     if np.issubdtype(values.dtype, np.integer):
         return False
     return any(value is None or type(value).__name__ in ("NAType", "NaTType") or value != value for value in values)

@@ -74,6 +74,7 @@ class VectorIndex:
 
 
 def _make(dimensions: int) -> Any:
+    """Return an empty index."""
     library = import_extra("usearch.index", "index", "an approximate index")
     return library.Index(
         ndim=dimensions, metric="cos", dtype="f16", connectivity=_CONNECTIVITY, expansion_add=_EFFORT_OF_BUILDING,
@@ -82,4 +83,5 @@ def _make(dimensions: int) -> Any:
 
 
 def _digest(vectors: Vectors) -> str:
+    """Return the SHA-256 of the vectors, by which an index and its vectors are matched."""
     return hashlib.sha256(np.ascontiguousarray(vectors).data).hexdigest()

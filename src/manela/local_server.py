@@ -148,6 +148,7 @@ class _Server(ThreadingHTTPServer):
 
 
 def _hang_up(connection: socket.socket) -> None:
+    """Close a connection that another thread may be reading."""
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
 
@@ -160,6 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().__init__(*args)
 
     def do_GET(self) -> None:
+        """Answer a request, unless it was meant for another machine."""
         if not self._is_addressed_to_us():
             self._answer(Reply("text/plain", "this page is for this machine only\n", HTTPStatus.MISDIRECTED_REQUEST))
             return
@@ -182,6 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
         return name is not None and is_local(name)
 
     def _answer(self, reply: Reply) -> None:
+        """Send a reply."""
         content = reply.text.encode(errors="replace")
         self.send_response(reply.status)
         for name, value in {**_HEADERS, "Content-Type": f"{reply.kind}; charset=utf-8"}.items():

@@ -34,6 +34,7 @@ class _Blas:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
+        """Within this block, let BLAS use one thread; blocks may overlap."""
         with self._lock:
             self._users += 1
             if self._users == 1:
@@ -49,6 +50,7 @@ class _Blas:
 
 @cache
 def _find_libraries() -> ThreadpoolController:
+    """Return the BLAS libraries of this process; searching for them takes a while."""
     return ThreadpoolController()
 
 

@@ -407,6 +407,7 @@ def _find_unit(weights: npt.NDArray[Any]) -> tuple[npt.NDArray[Any] | None, dict
 
 
 def _drop_if_equal(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
+    """Return weights, or None if all are the same."""
     return None if len(weights) == 0 or bool(np.all(weights == weights[0])) else weights
 
 

@@ -108,6 +108,7 @@ def _flatten(vectors: Points) -> Points:
 
 
 def _spread(vectors: Points) -> Points:
+    """Return positions by t-SNE."""
     from sklearn.manifold import TSNE
 
     perplexity = min(30.0, max(1.0, (len(vectors) - 1) / 3))
@@ -116,11 +117,13 @@ def _spread(vectors: Points) -> Points:
 
 
 def _unit(vectors: Points) -> Points:
+    """Return vectors with norm 1; zeros stay zero."""
     units: Points = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     return units
 
 
 def _svg(content: str, title: str) -> str:
+    """Return a picture of this content."""
     return (
         f"<svg width='{_WIDTH}' height='{_HEIGHT}' viewBox='0 0 {_WIDTH} {_HEIGHT}' role='img'>"
         f"<title>{title}</title>{content}</svg>"

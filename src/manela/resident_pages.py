@@ -23,6 +23,7 @@ def drop_pages(belongs: Callable[[str], bool], shared: bool = False) -> None:
 
 
 def _find_shared(belongs: Callable[[str], bool]) -> list[tuple[int, int]]:
+    """Return the address ranges of shared mappings of these files."""
     ranges = []
     for line in Path("/proc/self/maps").read_text().splitlines():
         addresses, permissions, _, _, _, *name = line.split()
@@ -32,6 +33,7 @@ def _find_shared(belongs: Callable[[str], bool]) -> list[tuple[int, int]]:
 
 
 def _find_private(belongs: Callable[[str], bool]) -> list[tuple[int, int]]:
+    """Return the address ranges of private mappings of these files that were never written."""
     ranges: list[tuple[int, int]] = []
     addresses, is_clean = "", False
     for line in [*Path("/proc/self/smaps").read_text().splitlines(), "0-0 ---p"]:
@@ -47,5 +49,6 @@ def _find_private(belongs: Callable[[str], bool]) -> list[tuple[int, int]]:
 
 
 def _ends(addresses: str) -> tuple[int, int]:
+    """Return the two ends of a range as /proc writes it."""
     first, last = addresses.split("-")
     return int(first, 16), int(last, 16)

@@ -178,4 +178,5 @@ def _resolve(values: Mapping[str, Any], kind: type) -> dict[str, Any]:
 
 
 def _show(ratios: tuple[float, ...]) -> str:
+    """Return ratios as text."""
     return "(" + ", ".join(f"{r:g}" for r in ratios) + ")"

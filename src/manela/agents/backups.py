@@ -132,6 +132,7 @@ def restore_backup(path: Path, folder: Path) -> list[str]:
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
+    """Return the manifest of a backup, after checking that it is one of this version."""
     try:
         with tarfile.open(path, "r:") as archive:
             entry = archive.getmember(_MANIFEST)

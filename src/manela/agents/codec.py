@@ -59,6 +59,7 @@ def encode(message: Message, half: bool = False) -> bytes:
 
 
 def _encode_hello(message: Hello) -> Any:
+    """Return the wire form of a greeting."""
     totals = message.totals
     return wire.Hello(
         protocol=message.protocol, host=message.host, exchange=message.exchange, dimensions=message.dimensions,
@@ -72,19 +73,23 @@ def _encode_hello(message: Hello) -> Any:
 
 
 def _encode_introduction(message: Introduction) -> Any:
+    """Return the wire form of an introduction."""
     return wire.Introduction(askers=message.askers, others=message.others)
 
 
 def _encode_acceptance(message: Acceptance) -> Any:
+    """Return the wire form of an acceptance."""
     return wire.Acceptance(session=message.session, accepted=_pack(message.accepted, "u1"))
 
 
 def _encode_pull(message: Pull) -> Any:
+    """Return the wire form of a request for vectors."""
     phase, number, level = message.step
     return wire.Pull(session=message.session, phase=phase, number=number, level=level, since=message.since)
 
 
 def _encode_shown(message: Shown) -> Any:
+    """Return the wire form of shown vectors; of each matrix of moments, only the lower triangle is sent."""
     phase, number, level = message.step
     sums, half = message.sums, message.rows.dtype == np.float16
     return wire.Shown(
@@ -106,6 +111,7 @@ def _encode_shown(message: Shown) -> Any:
 
 
 def _encode_walk_request(message: WalkRequest) -> Any:
+    """Return the wire form of a request for walks."""
     return wire.WalkRequest(
         session=message.session, round=message.round, neighbours=message.neighbours, since=message.since,
         edges=_pack(message.edges, "<u4"), steps=_pack(message.steps, "u1"), random=message.random,
@@ -114,6 +120,7 @@ def _encode_walk_request(message: WalkRequest) -> Any:
 
 
 def _encode_walk_reply(message: WalkReply, half: bool) -> Any:
+    """Return the wire form of a reply with walks, with vectors in half precision if `half`."""
     return wire.WalkReply(
         version=message.version, half=half, changed=_pack(message.changed, "<u4"),
         neighbours=_pack_rows(message.neighbours, half), index=_pack(message.index, "<i4"),
@@ -154,6 +161,7 @@ def decode_hello(content: bytes, lock_step: bool = True) -> Hello:
 
 
 def _read_program(text: str) -> str:
+    """Return a peer's version as text that can be shown to an operator."""
     return "".join(c for c in text[:_LONGEST_PROGRAM] if c.isprintable())
 
 
@@ -250,6 +258,7 @@ def decode_walk_reply(content: bytes, request: WalkRequest, tables: int, dimensi
 
 
 def _parse(kind: Any, content: bytes) -> Any:
+    """Parse a message, or refuse it as malformed."""
     parsed = kind()
     try:
         parsed.ParseFromString(content)
@@ -259,24 +268,29 @@ def _parse(kind: Any, content: bytes) -> Any:
 
 
 def _pack(array: npt.NDArray[Any] | None, kind: str) -> bytes:
+    """Return an array as bytes of the given type; None is empty."""
     return b"" if array is None else np.ascontiguousarray(array, dtype=kind).tobytes()
 
 
 def _pack_rows(rows: npt.NDArray[np.float32], half: bool) -> bytes:
+    """Return vectors as bytes, in half precision if `half`."""
     return to_half(rows).astype("<f2", copy=False).tobytes() if half else _pack(rows, "<f4")
 
 
 def _whole(content: bytes, size: int) -> bytes:
+    """Return the bytes, or refuse them if they are not a whole number of items."""
     if len(content) % size:
         raise MalformedError(f"{len(content)} bytes are no array of items of {size}")
     return content
 
 
 def _unpack(content: bytes, kind: str) -> Integers:
+    """Return bytes of the given type as an array of int64."""
     return np.frombuffer(_whole(content, np.dtype(kind).itemsize), kind).astype(np.int64)
 
 
 def _unpack_step(parsed: Any) -> Step:
+    """Return the step of a message, or refuse one that does not exist."""
     if not 0 <= parsed.phase <= SMOOTH:
         raise MalformedError(f"there is no phase {parsed.phase}")
     if parsed.phase != ROUND and parsed.number > 2**16:
@@ -285,6 +299,7 @@ def _unpack_step(parsed: Any) -> Step:
 
 
 def _unpack_sum(parts: Any) -> tuple[float, ...]:
+    """Return the parts of an exact sum, or refuse too many parts and too large ones."""
     if len(parts) > MOST_PARTS:
         raise TooLargeError(f"a sum may have {MOST_PARTS} parts, got {len(parts)}")
     if not all(abs(part) <= LARGEST_SUM for part in parts):
@@ -293,6 +308,7 @@ def _unpack_sum(parts: Any) -> tuple[float, ...]:
 
 
 def _unpack_rows(content: bytes, half: bool, shape: tuple[int, ...]) -> VectorRows:
+    """Return bytes as vectors of the given shape, one for each node."""
     kind = "<f2" if half else "<f4"
     numbers = np.frombuffer(_whole(content, int(np.prod(shape)) * np.dtype(kind).itemsize), kind)
     rows: VectorRows = from_half(numbers) if half else numbers.astype(np.float32)
@@ -300,6 +316,7 @@ def _unpack_rows(content: bytes, half: bool, shape: tuple[int, ...]) -> VectorRo
 
 
 def _unpack_moments(parsed: Any, dimensions: int) -> Moments:
+    """Return the moments in a message, or refuse those that no honest vectors have."""
     total, triangle = _unpack(parsed.total, "<i8"), _unpack(parsed.products, "<i8")
     if len(total) != dimensions or len(triangle) != dimensions * (dimensions + 1) // 2:
         raise MalformedError(f"moments must be of vectors of length {dimensions}, got {len(total)}")
@@ -315,6 +332,7 @@ def _unpack_moments(parsed: Any, dimensions: int) -> Moments:
 
 
 def _unpack_sums(parsed: Any, dimensions: int) -> Sums:
+    """Return the sums over vectors in a message, or refuse those of another length."""
     total = _unpack(parsed.total, "<i8")
     if len(total) != dimensions or len(parsed.squares) > 16 or parsed.count > MOST_NODES:
         raise MalformedError(f"sums must be of vectors of length {dimensions}, got {len(total)}")

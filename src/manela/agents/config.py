@@ -86,6 +86,7 @@ class Config:
         return "\n".join(lines) + "\n"
 
     def _write_parameter(self, name: str) -> str:
+        """Return the line of a parameter, as a comment if the default is used."""
         parameter, value = PARAMETERS[name], self.parameters.get(name)
         given = value is not None or name in AGREED
         default = DEFAULT_RATIOS if name == "ratios" else parameter.default
@@ -124,6 +125,7 @@ def check_watch(address: str) -> str:
 
 
 def _check(tables: dict[str, Any]) -> Config:
+    """Return the tables of a file as a validated configuration."""
     learning, peers, limits = (_table(tables, name) for name in ("learning", "peers", "limits"))
     peers = {_RENAMED.get(name, name): value for name, value in peers.items() if name not in _GONE}
     lock_step = _table(tables, "lock_step")
@@ -156,6 +158,7 @@ def _check(tables: dict[str, Any]) -> Config:
 
 
 def _table(tables: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a table of a file, empty if it is missing."""
     table = tables.get(name, {})
     if not isinstance(table, dict):
         raise AgentError(f"{name} must be a table, as in [{name}]")
@@ -163,12 +166,14 @@ def _table(tables: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _check_names(table: dict[str, Any], known: tuple[str, ...], prefix: str) -> None:
+    """Refuse a table that has unknown names."""
     for name in table:
         if name not in known:
             raise AgentError(f"{prefix}{name} is not known; there are {', '.join(prefix + other for other in known)}")
 
 
 def _text(table: dict[str, Any], name: str) -> str:
+    """Return a required text of a table."""
     if not isinstance(table.get(name), str):
         raise AgentError(f"{name} must be given, as text in quotes")
     return str(table[name])

@@ -191,6 +191,7 @@ class Daemon:
             log(self.state, round=self.service.host.round)
 
     async def _learn(self) -> None:
+        """Meet peers, learn all rounds, and go on whenever there is a reason to, until the daemon stops."""
         learner = self.learner
         try:
             await learner.meet_all(_LOCK_STEP_PATIENCE if self._terms.lock_step else self.config.peers.start)
@@ -338,9 +339,11 @@ class Daemon:
         return True
 
     def _request_reload(self) -> None:
+        """Have the next tick read keys and peers again."""
         self._reload = True
 
     def _wait_for_stdin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Stop the daemon when standard input ends."""
         with contextlib.suppress(OSError, ValueError):
             while os.read(sys.stdin.fileno(), 4096):
                 pass
@@ -348,14 +351,17 @@ class Daemon:
             loop.call_soon_threadsafe(self.learner.end)
 
     def _tell(self, words: str) -> None:
+        """Log what the learner tells about peers."""
         log("peers", what=words)
 
     def _write_status(self) -> None:
+        """Write the current status to its file."""
         self._speed.look(self.service.host.pairs)
         self._status = self._describe()
         write_status(self.folder / STATUS, self._status)
 
     def _describe(self) -> dict[str, Any]:
+        """Return the current status."""
         host, traffic = self.service.host, self.traffic
         certificates = {name: self._find_used(peer) for name, peer in self._known_peers.items()}
         return {
@@ -396,12 +402,14 @@ class Daemon:
     # contents of the folder
 
     def _build(self) -> Host:
+        """Return a new host with the edges in the store."""
         numbers = read_numbers(self.folder / self.config.numbers) if self._terms.lock_step else None
         near = Neighbourhood.build(self.config.name, self.store.edges(), numbers)
         self._digest = near.digest
         return make_host(self._terms, near, numbers, self.store.sizes())
 
     def _keys(self) -> Any:
+        """Read the key and the certificate, and check that they belong together."""
         from manela.agents.transport.rpc import Keys
 
         try:
@@ -421,6 +429,7 @@ class Daemon:
         return self._used_keys
 
     def _peers(self) -> dict[str, Any]:
+        """Read the peers from the store."""
         from manela.agents.transport.rpc import Peer
 
         self._known_peers = {name: Peer(name, *entry) for name, entry in self.store.peers().items()}

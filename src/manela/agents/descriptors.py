@@ -53,6 +53,7 @@ class Reserve:
             os.close(self._held.pop())
 
     def _take(self) -> None:
+        """Open as many files as the reserve should have."""
         with contextlib.suppress(OSError):  # a smaller reserve is better than none
             while len(self._held) < _RESERVED:
                 self._held.append(os.open(os.devnull, os.O_RDONLY))

@@ -72,6 +72,7 @@ def examine(folder: Path) -> Iterator[Finding]:
 
 
 def _examine_permissions(folder: Path) -> Iterator[Finding]:
+    """Find out whether other users can read secrets."""
     bad = False
     for name in (KEY, NAME):
         try:
@@ -87,6 +88,7 @@ def _examine_permissions(folder: Path) -> Iterator[Finding]:
 
 
 def _examine_certificate(folder: Path) -> Iterator[Finding]:
+    """Find out whether the certificate belongs to the key and is valid now."""
     try:
         certificate = read_certificate(folder / CERTIFICATE)
         check_key(folder / KEY, certificate)
@@ -108,6 +110,7 @@ def _examine_certificate(folder: Path) -> Iterator[Finding]:
 
 
 def _examine_port(folder: Path, config: Config) -> Iterator[Finding]:
+    """Find out whether the daemon listens on its port, or could."""
     host, _, port = config.listen.rpartition(":")
     if is_running(folder):
         yield Finding(GOOD, "port", f"the daemon runs and listens on port {read_status(folder).get('port', port)}")
@@ -123,6 +126,7 @@ def _examine_port(folder: Path, config: Config) -> Iterator[Finding]:
 
 
 def _examine_peers(folder: Path, config: Config, peers: dict[str, Any]) -> Iterator[Finding]:
+    """Find out whether peers can be reached, and whether they reach this host."""
     try:
         errors = asyncio.run(_ping_all(folder, config, peers))
     except (ManelaError, OSError):
@@ -144,6 +148,7 @@ def _examine_peers(folder: Path, config: Config, peers: dict[str, Any]) -> Itera
 
 
 async def _ping_all(folder: Path, config: Config, peers: dict[str, Any]) -> dict[str, str]:
+    """Call all peers at once; return the error of each, empty if it answered."""
     from manela.agents.transport.rpc import Keys, Peer, RpcTransport, Traffic
 
     keys = Keys((folder / KEY).read_bytes(), read_certificate(folder / CERTIFICATE).encode())

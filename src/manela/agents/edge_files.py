@@ -45,6 +45,7 @@ def read_edges(path: Path, host: str, peers: Collection[str] = ()) -> list[Edge]
 
 
 def _is_header(fields: list[str]) -> bool:
+    """Return whether a line names columns rather than an edge."""
     words = tuple(text.lower() for text in fields)
     return words[:2] in _HEADERS and words[2:] in ((), ("weight",))
 

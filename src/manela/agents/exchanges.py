@@ -150,5 +150,6 @@ def _count_known(host: Host, peer: str) -> int:
 
 
 def _may_halve(host: Host, peer: str) -> bool:
+    """Return whether a peer is sent vectors in half precision: outside lock-step, if both hosts want it."""
     greeting = host.sessions.greetings.get(peer)
     return host.terms.peers.half and not host.terms.lock_step and greeting is not None and greeting.half

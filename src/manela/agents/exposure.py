@@ -248,6 +248,7 @@ def _make_symmetric(scores: Scores) -> Scores:
 
 
 def _normalise(rows: View) -> View:
+    """Return rows with norm 1; rows of zeros stay zero."""
     units: View = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
     return units
 

@@ -225,11 +225,13 @@ class Federation:
             file.write(("\n".join(lines) + "\n").encode())
 
     def _read_last_line(self, member: Member) -> str:
+        """Return the last line that a daemon has logged."""
         lines = (member.folder / "log.jsonl").read_text(encoding="utf-8", errors="replace").splitlines()
         return lines[-1][:300] if lines else "it logged nothing"
 
 
 def _find_communities(graph: Graph) -> npt.NDArray[np.int64]:
+    """Return the community of each node, by Louvain's method."""
     igraph: Any = import_extra("igraph", "io", "splitting by community")
     sources = np.repeat(np.arange(graph.number_of_nodes), graph.degrees)
     once = sources < graph.indices
@@ -258,6 +260,7 @@ def _pack(communities: npt.NDArray[np.int64], hosts: int) -> npt.NDArray[np.int6
 
 
 def _read_assignment(graph: Graph, path: Path) -> list[str]:
+    """Return the host of each node, as a file lists them."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -71,6 +71,7 @@ def join(frames: Iterable[bytes]) -> bytes:
 
 
 def _varint(number: int) -> bytes:
+    """Return a number as Protocol Buffers write it: seven bits a byte, the lowest first."""
     packed = bytearray()
     while number > 127:
         packed.append(number & 127 | 128)

@@ -377,6 +377,7 @@ class Host:
         return tuple(np.array(pairs, dtype=np.int64).reshape(-1, 2).T)  # type: ignore[return-value]
 
     def _total(self) -> Totals:
+        """Return the totals over own nodes."""
         degrees = np.diff(self.neighbourhood.indptr)
         return Totals(
             joined=int(np.count_nonzero(degrees)),
@@ -415,6 +416,7 @@ def exact_sum(values: Iterable[float]) -> tuple[float, ...]:
 
 
 def _number(near: Neighbourhood, numbers: Mapping[Node, int] | None) -> Integers:
+    """Return a number for each own node: the given one, or a hash of its name."""
     if numbers is None:
         return np.array([number_of(name) for name in near.nodes], dtype=np.int64)
     return np.array([numbers[name, near.host] for name in near.nodes], dtype=np.int64)

@@ -93,6 +93,7 @@ Pair = tuple[str, Node]
 
 
 def _as_pair(row: list[str]) -> Pair:
+    """Return the ends of an edge that is stored as own node, other node and host."""
     return row[0], (row[1], row[2])
 
 

@@ -44,10 +44,12 @@ class Journal:
         self._write(self._take())
 
     def _take(self) -> Counter[tuple[str, str, str]]:
+        """Return the refusals that were not written yet, and forget them."""
         waiting, self._unwritten, self._kinds = self._unwritten, Counter(), Counter()
         return waiting
 
     def _write(self, waiting: Counter[tuple[str, str, str]]) -> None:
+        """Log refusals and store them; those that cannot be stored are kept for the next time."""
         lines = []
         for (peer, reason, detail), times in waiting.items():
             words = detail if times == 1 else f"{detail} ({times} times)"

@@ -162,6 +162,7 @@ class Learner:
     # asking
 
     async def _exchange(self, exchange: Exchange) -> None:
+        """Ask peers as the exchange and the terms say: all, patiently, or those that are ready."""
         if self.host.terms.lock_step:
             await self._ask_all(exchange.ask())
         elif exchange.patient:
@@ -261,11 +262,13 @@ class Learner:
         return waits
 
     def _contact(self, peer: str) -> _Contact:
+        """Return what is known about a peer's answers so far."""
         if peer not in self.contacts:
             self.contacts[peer] = _Contact(patience=self.wait)
         return self.contacts[peer]
 
     async def _refresh(self, peer: str, request: Any) -> None:
+        """Ask a peer after the last round, unless it is in a pause, and pass on its reply."""
         host = self.host
         if time.monotonic() >= self._contact(peer).again:
             reply = await self._try(peer, self.service.ask(peer, request))
@@ -273,6 +276,7 @@ class Learner:
                 self.service.receive(peer, request, reply)
 
     async def _try(self, peer: str, answer: Awaitable[Any]) -> Any:
+        """Wait for a peer's answer and record that it came; return None if it did not."""
         contact = self._contact(peer)
         try:
             reply = await answer
@@ -300,6 +304,7 @@ class Learner:
         self._back_off(peer, str(error))
 
     def _back_off(self, peer: str, why: str) -> None:
+        """Leave a peer alone for a pause, which doubles each time."""
         contact = self._contact(peer)
         contact.again = time.monotonic() + contact.pause
         contact.pause = min(self.longest_pause, 2 * contact.pause)
@@ -308,6 +313,7 @@ class Learner:
         contact.trouble = why
 
     async def _meet(self, peer: str) -> bool:
+        """Greet a peer and introduce own edges; return whether it answered."""
         contact = self._contact(peer)
         try:
             refused = await self.service.meet(peer)

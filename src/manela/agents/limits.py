@@ -51,6 +51,7 @@ class Limits:
         self._left["bytes"] -= size
 
     def _refill(self, now: float) -> dict[str, float]:
+        """Add what has become free since the last time, up to a burst; return the rates."""
         rates = {
             "requests": self.rates.requests, "walks": self.rates.walks, "vectors": self.rates.vectors,
             "bytes": 1e6 * self.rates.megabytes,

@@ -401,6 +401,7 @@ class MessageHost(Host):
         self._rounds.abandon()
 
     def _find_schedule(self) -> Schedule:
+        """Return the schedule, planned anew if something that it depends on has changed."""
         if self._schedule is None:
             settings = self.terms.settings
             weights = weigh(self.strengths, settings)
@@ -504,6 +505,7 @@ class MessageHost(Host):
             self._rounds.change_neighbours(self.arcs.neighbours)
 
     def _count_alarms(self, peer: str, alarms: list[str]) -> None:
+        """Count the alarms that a peer's vectors have raised."""
         for kind in alarms:
             self.alarms[peer, kind] = self.alarms.get((peer, kind), 0) + 1
 

@@ -131,6 +131,7 @@ class Neighbourhood:
 
     @cached_property
     def _stranger_rows(self) -> dict[Node, int]:
+        """The row of each neighbour elsewhere."""
         return {node: len(self.nodes) + row for row, node in enumerate(self.strangers)}
 
     @cached_property
@@ -146,6 +147,7 @@ class Neighbourhood:
 
     @cached_property
     def _arcs_by_peer(self) -> dict[str, Integers]:
+        """The arcs from own nodes to those of each peer."""
         places = {host: place for place, host in enumerate(self.peers)}
         peer_of = np.array([-1] * len(self.nodes) + [places[host] for _, host in self.strangers], np.int64)
         peer_of_arc = peer_of[self.indices] if len(self.indices) else _NONE

@@ -76,6 +76,7 @@ class Saver:
 
     @property
     def _is_idle(self) -> bool:
+        """Whether no save is running."""
         return self._saving is None or self._saving.done()
 
     async def _save(self, saved: Saved) -> None:
@@ -95,5 +96,6 @@ class Saver:
             log("saved again")
 
     def _write(self, saved: Saved) -> None:
+        """Write a state with the reserve of open files released."""
         with self._reserve.lend():
             self._vectors.save(saved)

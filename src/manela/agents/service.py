@@ -172,6 +172,7 @@ class Service:
             raise
 
     async def _serve(self, peer: str, kind: str, content: bytes) -> bytes:
+        """Answer a request of a peer, which has been identified."""
         # the host may be replaced during each await, so read self.host again afterwards
         if kind == GREET:
             hello = decode_hello(content, self.host.terms.lock_step)
@@ -197,6 +198,7 @@ class Service:
         raise MalformedError(f"nothing is called {kind} here")
 
     async def _answer(self, peer: str, request: Any) -> Any:
+        """Answer a request when the host has reached its step, which may take until the deadline."""
         until = time.monotonic() + self.deadline
         while True:
             waiter = self._moved
@@ -233,6 +235,7 @@ class Service:
         return reply
 
     async def _wait_for_turn(self, peer: str, cost: Cost, requests: int = 0) -> None:
+        """Wait until a peer's limits allow a request of this cost."""
         wait = self._limits[peer].take(time.monotonic(), *cost, requests)
         if wait > 0:
             await asyncio.sleep(wait)

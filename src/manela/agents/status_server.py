@@ -39,6 +39,7 @@ class StatusServer(LocalServer):
             raise AgentError(f"watch: {error}") from error
 
     def _find(self, path: str, query: Query) -> Reply:
+        """Return the reply to a path."""
         if path == "/":
             return Reply("text/html", files("manela.agents").joinpath("status.html").read_text(encoding="utf-8"))
         if path == "/status.json":
@@ -55,6 +56,7 @@ def write_metrics(status: Status) -> str:
 
 
 def _metrics(status: Status) -> Iterator[str]:
+    """Yield the lines that Prometheus reads."""
     yield from _family("state", "gauge", "1 for what the daemon does now.",
                        {(("state", state),): int(state == status["state"]) for state in _STATES})  # fmt: skip
     yield from _family("trouble", "gauge", "1 while the state cannot be saved.", {(): int(bool(status["trouble"]))})
@@ -100,6 +102,7 @@ def _metrics(status: Status) -> Iterator[str]:
 
 
 def _family(name: str, kind: str, help_text: str, values: dict[Any, float]) -> Iterator[str]:
+    """Yield the lines of one metric, one line for each set of labels."""
     yield f"# HELP manela_{name} {help_text}"
     yield f"# TYPE manela_{name} {kind}"
     for labels, value in values.items():
@@ -108,4 +111,5 @@ def _family(name: str, kind: str, help_text: str, values: dict[Any, float]) -> I
 
 
 def _escape(text: str) -> str:
+    """Return text as a label's value may hold it."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

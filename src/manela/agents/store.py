@@ -99,6 +99,7 @@ class Store(Closable):
             raise AgentError(f"{self.file}: cannot be used: {error}; {name_backup(folder)}") from error
 
     def _open(self, create: str | None) -> None:
+        """Prepare the database, and create or upgrade its tables if necessary."""
         database = self._database
         database.execute("PRAGMA foreign_keys = ON")
         database.execute("PRAGMA recursive_triggers = ON")  # so that replacing a row fires its delete trigger
@@ -138,6 +139,7 @@ class Store(Closable):
             )
 
     def _count_row(self, sign: int, *row: Any) -> None:
+        """Add a row to the digest, or subtract it; called by triggers."""
         self._tally += sign * _hash(row)
 
     def _upgrade(self, version: int) -> None:
@@ -190,6 +192,7 @@ class Store(Closable):
             )
 
     def _find_digest(self) -> int:
+        """Return the digest over all edges, peers and facts, from the rows themselves."""
         total = 0
         for table, columns in _COLUMNS.items():
             rows = f"SELECT '{table}', {', '.join(columns)} FROM {table}" + f" WHERE {_FACTS}" * (table == "meta")
@@ -303,6 +306,7 @@ class Store(Closable):
             return self._remove_edges_of(database, name)
 
     def _remove_edges_of(self, database: sqlite3.Connection, name: str) -> int:
+        """Remove all edges of an own node; return how many there were."""
         cursor = database.execute(
             "DELETE FROM edges WHERE own = ? OR (other = ? AND host = ?)", (name, name, self.get(HOST))
         )
@@ -324,6 +328,7 @@ class Store(Closable):
         )
 
     def _stream(self, statement: str, *values: Any) -> Iterator[Edge]:
+        """Yield the edges that a statement selects, without holding all of them."""
         try:
             with self._lock:
                 for own, other, host, weight in self._database.execute(statement, values):
@@ -358,6 +363,7 @@ class Store(Closable):
         return self._read("SELECT time, peer, reason, detail FROM audit ORDER BY id DESC LIMIT ?", most)
 
     def _read(self, statement: str, *values: Any) -> list[Any]:
+        """Return the rows that a statement selects."""
         try:
             with self._lock:
                 return self._database.execute(statement, values).fetchall()
@@ -371,6 +377,7 @@ class Store(Closable):
             yield from self._write_alone()
 
     def _write_alone(self) -> Iterator[sqlite3.Connection]:
+        """Within this block, write in one transaction that no other process shares, and update the digest."""
         try:
             self._database.execute("BEGIN IMMEDIATE")
             self._tally = 0

@@ -138,6 +138,7 @@ class SharedKeys:
             raise PeerError(f"a peer has not sent all the vectors it was asked for in round {plan.round}")
 
     def _count_nodes(self) -> int:
+        """Return the number of nodes of all hosts."""
         host = self._host
         return host.own + sum(hello.nodes for hello in host.sessions.greetings.values())
 
@@ -210,9 +211,11 @@ class OwnRandomness:
         plan.lookup = rows if len(rows) else random.integers(0, self._host.own, 1)
 
     def _count_share(self) -> int:
+        """Return how many vectors of the pool are own ones."""
         host = self._host
         return 1 + host.terms.peers.pool * host.own // (host.own + sum(host.find_sizes().values()))
 
     def _draw(self, purpose: int) -> np.random.Generator:
+        """Return a generator for one answer, which no other answer shares."""
         self._answered += 1
         return np.random.default_rng(int(derive(derive(self._answers, purpose), self._answered)))

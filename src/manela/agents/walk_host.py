@@ -89,6 +89,7 @@ class WalkHost(Host):
         return self.ask_neighbours()
 
     def _check_heard(self) -> None:
+        """In lock-step, raise if a peer has not answered in this round."""
         for peer in self.sessions.links:
             if self.heard.get(peer) != self.round:
                 raise PeerError(
@@ -183,6 +184,7 @@ class WalkHost(Host):
         return refusals
 
     def _receive_neighbours(self, peer: str, link: Link, reply: WalkReply, refusals: list[RefusedError]) -> None:
+        """Store the vectors that a peer sends of direct neighbours."""
         changed = reply.changed
         if len(changed) and not (
             changed[0] >= 0 and changed[-1] < len(link.neighbours) and (np.diff(changed) > 0).all()
@@ -323,6 +325,7 @@ class WalkHost(Host):
         self._arcs = None
 
     def _find_schedule(self) -> Schedule:
+        """Return the schedule, planned anew if something that it depends on has changed."""
         if self._schedule is None:
             settings = self.terms.settings
             weights = weigh(self.strengths, settings)

@@ -153,6 +153,7 @@ class AnswerBook:
         return (starting + containing)[:count]
 
     def _find_neighbours(self, row: int) -> Integers:
+        """Return the rows of a node's neighbours, none if edges are not known."""
         if self.indptr is None or self.indices is None:
             return np.empty(0, dtype=np.int64)
         return self.indices[self.indptr[row] : self.indptr[row + 1]]
@@ -171,14 +172,17 @@ class AnswerBook:
 
     @cached_property
     def _rows(self) -> dict[str, int]:
+        """The row of each name."""
         return {name: row for row, name in enumerate(self.names)}
 
     @cached_property
     def _directions(self) -> Vectors:
+        """The vectors with norm 1."""
         return find_directions(self.vectors)
 
     @cached_property
     def _own_directions(self) -> Vectors:
+        """The vectors of own nodes with norm 1."""
         return self._directions[: self.own] if self.own_vectors is None else find_directions(self.own_vectors)
 
     @cached_property
@@ -206,6 +210,7 @@ def find_directions(vectors: Vectors) -> Vectors:
 
 
 def _check_count(count: int) -> int:
+    """Return the count if it is within its limits."""
     if not 1 <= count <= MOST:
         raise ParameterError(f"count must be 1 to {MOST:,}, got {count}.")
     return count

@@ -156,6 +156,7 @@ class _Centres:
     centres: Directions
 
     def assign(self, directions: Directions) -> Numbers:
+        """Return the group of the nearest centre for each vector."""
         return _find_nearest_centre(directions, self.centres)[0]
 
 
@@ -167,6 +168,7 @@ class _Regions:
     groups: Numbers
 
     def assign(self, directions: Directions) -> Numbers:
+        """Return the group of the nearest known vector for each vector."""
         from manela.nearest import find_nearest
 
         nearest, _ = find_nearest(self.searched, directions, 1)
@@ -216,6 +218,7 @@ def _check_count(count: Any, method: str, directions: Directions) -> None:
 
 
 def _count_distinct(directions: Directions) -> int:
+    """Return the number of different vectors."""
     return len({direction.tobytes() for direction in directions})
 
 

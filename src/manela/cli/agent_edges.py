@@ -67,6 +67,7 @@ class _FilesByDefault(TyperGroup):
     """Treats an argument that is not a source as a file of edges."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments of `import` without a command as those of `import file`."""
         if args and args[0] not in {*self.commands, "--help", "-h"}:
             args = ["file", *args]
         return super().parse_args(ctx, args)

@@ -66,6 +66,7 @@ def _embed(
     dry_run: bool,
     quiet: bool,
 ) -> None:
+    """Load the network, learn or only estimate, and write the vectors."""
     import warnings
 
     from manela.bar import report_download

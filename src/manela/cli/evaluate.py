@@ -169,12 +169,14 @@ def links(
 
 
 def _mean(values: list[float]) -> str:
+    """Return mean and deviation as text."""
     from manela.evaluation.classification import summarise
 
     return "{:.4f} ± {:.4f}".format(*summarise(values)) if values else "-"
 
 
 def _print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """Print a table with the first column to the left and others to the right."""
     widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
     for row in (header, *rows):
         first, *cells = row
@@ -196,6 +198,7 @@ def _check_outputs(json: Path | None, plot: Path | None) -> None:
 
 
 def _write_json(path: Path | None, content: dict[str, Any]) -> None:
+    """Write scores to a file, if there is one."""
     import json
 
     from manela.files import replace_file

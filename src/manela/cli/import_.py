@@ -33,6 +33,7 @@ def add_sources(group: typer.Typer, finish: Callable[..., None]) -> None:
 
 
 def _make_command(build: Builder, finish: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the flags of two functions: one builds a source, the other uses it."""
     flags, finish_flags = _arguments(build), _arguments(finish)
     del finish_flags[next(iter(finish_flags))]
 
@@ -61,6 +62,7 @@ def _check_paths(inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
 
 
 def _arguments(function: Callable[..., Any]) -> dict[str, Argument]:
+    """Return the arguments of a function, with their annotations resolved."""
     hints = get_type_hints(function, {**function.__globals__, "Source": Any}, include_extras=True)
     return {name: argument.replace(annotation=hints[name]) for name, argument in signature(function).parameters.items()}
 

@@ -73,6 +73,7 @@ def main() -> None:
 
 
 def _run_from_shell() -> None:
+    """Run the command that the shell asks for, with notes and signals as a user expects them."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     warnings.simplefilter("always", ManelaWarning)
     signal.signal(signal.SIGTERM, terminate)
@@ -96,6 +97,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _one_line(error: Any) -> str:
+    """Return a usage error as one line that names the help to read."""
     message = " ".join(error.format_message().split())
     cause = error.__cause__
     if hasattr(cause, "errors"):
@@ -105,6 +107,7 @@ def _one_line(error: Any) -> str:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+    """Print a warning of this library as a note, and others as usual."""
     if issubclass(category, ManelaWarning):
         print(f"note: {as_flags(str(message))}", file=sys.stderr)
     else:

@@ -149,6 +149,7 @@ def recommend(
 
 
 def _learn(dimensions: int, random_state: int, jobs: int | None) -> Any:
+    """Return a function that learns the vectors of a network."""
     from manela.estimators.manela import Manela
 
     def learn(graph: Graph) -> Any:

@@ -154,6 +154,7 @@ def default(name: str) -> Any:
 
 
 def _parse(name: str, value: Any) -> Any:
+    """Return the value of a parameter, where a list of numbers is given as text."""
     return parse_numbers(name, value) if PARAMETERS[name].kind is tuple and value is not None else value
 
 

@@ -89,6 +89,7 @@ def reproduce(
 
 
 def _parts(only: str | None) -> list[str]:
+    """Return the parts that `--only` names, or all, in their usual order."""
     from manela.reports.experiments import EXPERIMENTS
 
     if only is None:

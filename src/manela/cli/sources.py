@@ -159,6 +159,7 @@ def rdf(
 
 
 def _read_secret(path: Path | None) -> str | None:
+    """Return the password from a file or from the environment."""
     from manela.sources.secret import SECRET_VARIABLE, read_secret
 
     return read_secret(path, os.environ.get(SECRET_VARIABLE))

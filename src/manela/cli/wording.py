@@ -20,5 +20,6 @@ def as_flags(message: str) -> str:
 
 
 def _as_flag(match: re.Match[str]) -> str:
+    """Return a parameter's name, and its value if there is one, as a flag."""
     flag = "--" + match[1].replace("_", "-")
     return f"{flag} {match[2]}" if match[2] else flag

@@ -159,6 +159,7 @@ def _download(dataset: Dataset, part: Path, progress: DownloadReporter | None) -
 
 
 def _verify(file: Path, dataset: Dataset, advice: str) -> None:
+    """Raise unless a file is the published one; a download that is not is removed."""
     sha = hashlib.sha256()
     with file.open("rb") as stream:
         while piece := stream.read(1 << 20):

@@ -100,6 +100,7 @@ class Checkpoint:
         self.file.unlink(missing_ok=True)
 
     def _compare(self, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+        """Raise, with all differences, unless the checkpoint is of the same run."""
         differing = [
             f"{name} is {_plain(wanted.get(name))} and was {_plain(saved.get(name))}"
             for name in sorted(set(saved) | set(wanted))
@@ -110,10 +111,12 @@ class Checkpoint:
 
 
 def _check_shape(table: npt.NDArray[Any], shape: tuple[int, int]) -> npt.NDArray[Any]:
+    """Return the table if it has this shape."""
     if table.shape != shape:
         raise ValueError(f"vectors of shape {table.shape}, not {shape}")
     return table
 
 
 def _plain(value: Any) -> Any:
+    """Return arrays and tuples as lists, which compare by their contents."""
     return list(value) if isinstance(value, tuple | list | np.ndarray) else value

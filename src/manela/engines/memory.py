@@ -53,6 +53,7 @@ def count_store_bytes(graph: Graph, settings: Settings) -> int:
 
 
 def _count_tables(settings: Settings) -> int:
+    """Return how many vectors a node has."""
     return 2 if settings.context else 1
 
 
@@ -70,6 +71,7 @@ def _count_arcs(graph: Graph) -> int:
 
 
 def _count_rounds(graph: Graph, settings: Settings) -> int:
+    """Return the number of rounds, or an upper bound if time is the budget."""
     return MOST_PLANNED if settings.max_seconds is not None else count_rounds(graph, settings)
 
 

@@ -75,6 +75,7 @@ def has_gpu() -> bool:
 
 
 def _is_worth_a_gpu(graph: Graph, settings: Settings) -> bool:
+    """Return whether there is a GPU and the run is long enough to be faster on it."""
     if settings.dimensions > MOST_GPU_DIMENSIONS:
         return False
     seconds = settings.max_seconds
@@ -90,6 +91,7 @@ def _is_worth_a_gpu(graph: Graph, settings: Settings) -> bool:
 
 
 def _open_gpu(graph: Graph, settings: Settings, state: State | None) -> Engine:
+    """Return the GPU engine for the exchange in the settings."""
     from manela.engines.gpu.messages import GpuMessageEngine
     from manela.engines.gpu.walks import GpuWalkEngine
 
@@ -97,6 +99,7 @@ def _open_gpu(graph: Graph, settings: Settings, state: State | None) -> Engine:
 
 
 def _open_cluster(graph: Graph, settings: Settings, state: State | None) -> Engine:
+    """Return the Ray engine for the exchange in the settings."""
     from manela.engines.cluster.messages import RayMessageEngine
     from manela.engines.cluster.walks import RayWalkEngine
 

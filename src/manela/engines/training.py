@@ -122,6 +122,7 @@ class _Loop:
         self._is_saving = False
 
     def run(self) -> None:
+        """Run all rounds in a thread, so that Ctrl-C is noticed in the middle of one."""
         with ThreadPoolExecutor(1, thread_name_prefix="manela-rounds") as thread:
             rounds = thread.submit(self._rounds)
             try:
@@ -162,6 +163,7 @@ class _Loop:
             self.schedule = self.schedule.fall(state.round)
 
     def _rounds(self) -> None:
+        """Run rounds until none or no time is left, and save what they gave."""
         state = self.engine.state
         if state.falls_at is not None:
             self.schedule = self.schedule.fall(state.falls_at)
@@ -200,6 +202,7 @@ class _Loop:
         return False
 
     def _save(self) -> None:
+        """Save a checkpoint, if there is one to write."""
         self._check()
         checkpoint = self.checkpoint
         if checkpoint is not None:
@@ -210,6 +213,7 @@ class _Loop:
             self._is_saving = False
 
     def _report(self, now: float) -> None:
+        """Report progress, if somebody listens."""
         if self.reporter is None or self.objective is None:
             return
         state, rounds = self.engine.state, self._expect_rounds()
@@ -233,6 +237,7 @@ class _Loop:
         return self.schedule.rounds if state.falls_at is not None else self.schedule.expect_rounds(state.round)
 
     def _check(self) -> None:
+        """Raise if vectors are no longer finite."""
         if not self.engine.is_finite():
             raise DivergenceError(
                 f"vectors stopped being finite by round {self.engine.state.round} of {self._expect_rounds()}: "
@@ -270,6 +275,7 @@ def _mean_share(graph: Graph, settings: Settings, share: npt.NDArray[np.float64]
 
 
 def _warn_about_isolated(graph: Graph) -> None:
+    """Warn of nodes without neighbours."""
     isolated = int(np.count_nonzero(graph.degrees == 0))
     if isolated:
         warnings.warn(

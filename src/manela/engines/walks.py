@@ -104,6 +104,7 @@ class _Walker:
         build_aliases(np.array([0, self.nodes]), visits**_POWER, self.thresholds, self.aliases)
 
     def train(self, reporter: Reporter | None) -> None:
+        """Train on all walks, piece by piece, each with a lower learning rate."""
         started = time.perf_counter()
         rate = self.settings.learning_rate
         total = self.settings.walks * _PIECES

@@ -81,6 +81,7 @@ def cover_embedding(embedding: Embedding) -> Embedding:
 
 
 def _name_ends(nodes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return names for the out and the in side of each node."""
     names = np.empty(2 * len(nodes), dtype=object)
     names[:] = [("out", node) for node in nodes.tolist()] + [("in", node) for node in nodes.tolist()]
     return names

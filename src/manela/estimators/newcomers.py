@@ -84,6 +84,7 @@ def _place_ends(embedding: Embedding, graph: Graph, how: Placement, names: npt.N
 
 
 def _check_placed(is_placed: npt.NDArray[np.bool_], names: npt.NDArray[Any]) -> None:
+    """Raise if a new node has no known neighbour."""
     if not is_placed.all():
         raise GraphError(f"a new node must be joined to known ones, {names[~is_placed].tolist()[0]!r} is not")
 

@@ -126,5 +126,6 @@ def _average(matrix: sp.csr_array, directions: Vectors, vectors: Vectors) -> Vec
 
 
 def _unit(vectors: Vectors) -> Vectors:
+    """Return vectors with norm 1; zeros stay zero."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.maximum(norms, _TINY), dtype=np.float32)

@@ -24,9 +24,11 @@ class SkipGram(Baseline):
     learning_rate: float = default("learning_rate")
 
     def _check(self) -> WalkSettings:
+        """Return the parameters as validated settings."""
         return check_walks(self.get_params())
 
     def _learn(self, graph: Graph, settings: WalkSettings, progress: Reporter | None) -> Learned:
+        """Learn vectors from random walks."""
         run = train_walks(graph, settings, progress)
         facts = {"pairs_made": run.pairs, "threads": settings.threads, "seconds": run.seconds}
         return Learned(run.vectors, facts, run.context, run.updates)

@@ -113,6 +113,7 @@ def as_labels(labels: Any, nodes: int) -> Labels:
 def _score(
     features: npt.NDArray[np.floating], truth: Labels, train: RowNumbers, test: RowNumbers
 ) -> tuple[float, float, float, float]:
+    """Return micro- and macro-F1 with known numbers of labels, and the same by threshold."""
     at_test, at_train = _learn(features, truth, train, test)
     predicted = take_best(at_test, truth[test].sum(axis=1))
     open_predicted = at_test >= best_threshold(at_train, truth[train])
@@ -120,6 +121,7 @@ def _score(
 
 
 def _f1(truth: Labels, predicted: Labels) -> tuple[float, float]:
+    """Return micro- and macro-F1."""
     micro, macro = (f1_score(truth, predicted, average=average, zero_division=0) for average in ("micro", "macro"))
     return float(micro), float(macro)
 

@@ -44,6 +44,7 @@ def fit_power_law(counts: Counts, smallest: float | None = None) -> PowerLaw:
 
 
 def _fit_from(values: npt.NDArray[np.float64], smallest: float) -> tuple[float, PowerLaw]:
+    """Return the power law of the values from `smallest` on, and its Kolmogorov-Smirnov distance from them."""
     tail = values[values >= smallest]
     exponent = 1.0 + len(tail) / max(float(np.log(tail / smallest).sum()), 1e-12)
     expected = 1.0 - (tail / smallest) ** (1.0 - exponent)

@@ -49,6 +49,7 @@ class Ledger:
         return self._results[key]
 
     def _append(self, record: dict[str, Any]) -> None:
+        """Append a record, and wait until it is on the disk."""
         line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
         try:
             with self.path.open("ab") as file:
@@ -59,6 +60,7 @@ class Ledger:
             raise OutputError(f"{self.path}: cannot be written: {error.strerror or error}") from error
 
     def _load(self) -> None:
+        """Read all records; a last line that a crash has cut off is removed."""
         complete_bytes = 0
         content = self.path.read_bytes()
         for number, line in enumerate(content.splitlines(keepends=True), 1):
@@ -74,11 +76,13 @@ class Ledger:
             os.truncate(self.path, complete_bytes)
 
     def _remember(self, record: dict[str, Any]) -> None:
+        """Keep a record, to be found by what it is about."""
         self._results[_key(record["part"], record["about"], record["version"])] = record["result"]
         self.records.append(record)
 
 
 def _key(part: str, about: dict[str, Any], version: str) -> str:
+    """Return what identifies a record, as text."""
     return json.dumps([part, about, version], sort_keys=True)
 
 

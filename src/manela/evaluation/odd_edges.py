@@ -117,6 +117,7 @@ def find_odd_edges(
 
 
 def _symmetric(graph: Graph) -> sp.csr_array:
+    """Return the adjacency matrix with each edge in both directions."""
     matrix = graph.to_scipy()
     return sp.csr_array(matrix.maximum(matrix.T)) if graph.directed else matrix
 

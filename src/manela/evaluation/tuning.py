@@ -112,6 +112,7 @@ def tune(
 
 
 def _try(score: Callable[[Candidate, float], float], candidate: Candidate, share: float) -> Trial:
+    """Score a candidate, and measure the time."""
     started = time.perf_counter()
     value = score(candidate, share)
     return Trial(candidate, share, value, time.perf_counter() - started)
@@ -144,6 +145,8 @@ class _Fit:
 def _score_labels(
     graph: Graph, labels: npt.NDArray[np.bool_], fit: _Fit, random_state: int, n_jobs: int | None
 ) -> Callable[[Candidate, float], float]:
+    """Return a function that scores candidates by how well labels are predicted."""
+
     def score(candidate: Candidate, share: float) -> float:
         vectors = fit(graph, candidate, share)
         scores = classify(vectors, labels, shuffles=3, random_state=random_state + 1, jobs=count_jobs(n_jobs))
@@ -153,6 +156,7 @@ def _score_labels(
 
 
 def _score_links(graph: Graph, fit: _Fit, random_state: int) -> Callable[[Candidate, float], float]:
+    """Return a function that scores candidates by how well hidden edges are found."""
     split = hide_edges(graph, random_state=random_state)
     nodes = sample_nodes(split, _NODES, random_state)
 

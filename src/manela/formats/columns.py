@@ -111,6 +111,7 @@ def names_columns(first: Sequence[str], wanted: Sequence[str] | None) -> bool:
 
 
 def _choose_wanted(header: Sequence[str] | None, wanted: Sequence[str], unweighted: bool) -> Columns:
+    """Return the columns that the caller names, by name or by number from 1."""
     if not 2 <= len(wanted) <= 3:
         raise FormatError(f"columns must be two, or three with a weight, got {', '.join(wanted)}")
     places = []
@@ -132,6 +133,7 @@ def _choose_wanted(header: Sequence[str] | None, wanted: Sequence[str], unweight
 
 
 def _kind_of(cell: str) -> str:
+    """Return what a cell looks like: a number, a date, an address, or a word."""
     for kind, pattern in _KINDS:
         if pattern.fullmatch(cell):
             return kind

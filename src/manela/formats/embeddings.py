@@ -104,6 +104,7 @@ class Output:
             raise OutputError(f"{self.path}: cannot be written: {error}") from error
 
     def _write_whole(self, embedding: Embedding) -> None:
+        """Write vectors so that a crash leaves the old file or the new one."""
         if self.is_stream:
             self._write_stream(embedding)
         elif self.kind == _PROJECTOR:
@@ -115,6 +116,7 @@ class Output:
                 arrays.ids_before(self.path).unlink(missing_ok=True)
 
     def _write(self, embedding: Embedding, file: BinaryIO) -> None:
+        """Write vectors to an open file, packed if its name ends in .gz."""
         if self.path.suffix.lower() != ".gz":
             _WRITERS[self.kind](embedding, file, self.path)
             return
@@ -123,6 +125,7 @@ class Output:
             _WRITERS[self.kind](embedding, packed, self.path)  # type: ignore[arg-type]
 
     def _write_stream(self, embedding: Embedding) -> None:
+        """Write vectors to standard output, or to what is no plain file."""
         try:
             if str(self.path) == "-":
                 self._write(embedding, sys.stdout.buffer)
@@ -211,6 +214,7 @@ def _find_kind(path: Path) -> str:
 
 
 def _is_projector(folder: Path) -> bool:
+    """Return whether a folder holds vectors for TensorBoard."""
     return folder.is_dir() and (folder / "vectors.tsv").is_file() and (folder / "metadata.tsv").is_file()
 
 

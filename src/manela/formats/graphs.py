@@ -94,6 +94,7 @@ def read_graph(
 
 
 def _read_edge_list(source: Source, reading: _Reading) -> Graph:
+    """Read an edge list."""
     return read_edge_list(
         source, directed=reading.directed, unweighted=reading.unweighted, duplicates=reading.duplicates,
         columns=reading.columns,
@@ -101,6 +102,7 @@ def _read_edge_list(source: Source, reading: _Reading) -> Graph:
 
 
 def _read_mat(source: Source, reading: _Reading) -> Graph:
+    """Read a matrix from a .mat file."""
     import scipy.io
     import scipy.sparse as sp
 
@@ -147,11 +149,13 @@ def _read_npz(source: Source, reading: _Reading) -> Graph:
 
 
 def _read_npy(source: Source, reading: _Reading) -> Graph:
+    """Read an array of edges or a matrix."""
     array = np.load(source.path, allow_pickle=False)
     return Graph.of(array, directed=reading.directed, duplicates=reading.duplicates)
 
 
 def _read_matrix_market(source: Source, reading: _Reading) -> Graph:
+    """Read a Matrix Market file, whose size must fit its number of entries."""
     import scipy.io
     import scipy.sparse as sp
 
@@ -191,6 +195,8 @@ def _as_id(value: Any) -> Any:
 
 
 def _by_networkx(reader: str) -> Callable[[Source, _Reading], Graph]:
+    """Return a function that reads a file by a reader of NetworkX."""
+
     def read(source: Source, reading: _Reading) -> Graph:
         networkx = import_extra("networkx", "io", f"reading {source.kind}")
         with contextlib.closing(io.BytesIO(source.read().tobytes())) as stream:
@@ -207,6 +213,8 @@ def _by_networkx(reader: str) -> Callable[[Source, _Reading], Graph]:
 
 
 def _by_arrow(module: str) -> Callable[[Source, _Reading], Graph]:
+    """Return a function that reads a table by a module of PyArrow."""
+
     def read(source: Source, reading: _Reading) -> Graph:
         library: Any = import_extra(f"pyarrow.{module}", "io", f"reading {source.kind}")
         table = library.read_table(source.path)

@@ -106,6 +106,7 @@ class Source:
         return data
 
     def _unpack(self) -> Iterator[bytes]:
+        """Yield the unpacked bytes in pieces, up to the limit."""
         unpacked = 0
         try:
             with _open_packed(self, self.packing) as stream:
@@ -158,6 +159,7 @@ def open_source(
 
 
 def _check_file(path: Path) -> None:
+    """Raise unless the path is a file."""
     try:
         if path.is_dir():
             raise FormatError(f"{path}: must be a file, but it is a folder")
@@ -253,6 +255,7 @@ def sniff(head: bytes) -> str:
 
 
 def _find_magic(head: bytes) -> str:
+    """Return the format that the first bytes show, empty if none."""
     return next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
 
 

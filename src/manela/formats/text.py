@@ -210,6 +210,7 @@ def _first_lines(data: Bytes) -> tuple[list[bytes], list[int]]:
 
 
 def _find_separator(kind: str, first: bytes) -> int:
+    """Return the byte that separates fields, 0 for white space, as the first line shows."""
     if kind == ".csv":
         if b"," not in first and b";" not in first:
             return next((ord(mark) for mark in (b"\t", b"|") if mark in first), ord(","))
@@ -319,6 +320,7 @@ def _read_ids(
 
 
 def _explain(source: Source, line: int, error: int, text: str, chosen: Columns | None = None) -> FormatError:
+    """Return the error of a line in words."""
     from manela.kernels import text as kernels
 
     if chosen is not None and not chosen.is_exact and error in (kernels.TOO_FEW, kernels.UNEVEN):
@@ -344,4 +346,5 @@ def _line(data: Bytes, number: int) -> str:
 
 
 def _line_of_byte(data: Bytes, place: int) -> int:
+    """Return the number of the line, from 1, that holds a byte."""
     return int(np.count_nonzero(data[:place] == ord("\n"))) + 1

@@ -182,5 +182,6 @@ def read_safetensors(path: Path) -> Embedding:
 
 
 def _pieces(vectors: npt.NDArray[np.float32]) -> Iterator[npt.NDArray[np.float32]]:
+    """Yield vectors in pieces, so that no second copy of all is made."""
     for first in range(0, len(vectors), _PIECE):
         yield vectors[first : first + _PIECE]

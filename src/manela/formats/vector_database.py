@@ -32,6 +32,7 @@ def write_database(embedding: Embedding, file: BinaryIO, path: Path) -> None:
 
 
 def _fill(embedding: Embedding, database: Path, path: Path) -> None:
+    """Write vectors and their provenance to a new SQLite file."""
     nodes, kind = to_plain(embedding.nodes, path)
     vectors = np.ascontiguousarray(embedding.vectors, dtype="<f4")
     context = None if embedding.context is None else np.ascontiguousarray(embedding.context, dtype="<f4")

@@ -72,6 +72,7 @@ def read_word2vec_binary(path: Path) -> Embedding:
 
 
 def _read_sizes(path: Path, line: bytes) -> tuple[int, int]:
+    """Return the numbers in the first line, after checking that the file can hold so much."""
     fields = line.split()
     if len(fields) != 2 or not all(field.isdigit() for field in fields):
         raise FormatError(f"{path}:1: must be the number of nodes and of dimensions, got {line[:40]!r}; {NETWORK_HINT}")
@@ -152,4 +153,5 @@ def read_projector(folder: Path) -> Embedding:
 
 
 def _open(path: Path) -> Any:
+    """Open a file for reading, unpacked."""
     return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")

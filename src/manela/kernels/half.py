@@ -76,5 +76,6 @@ def _convert_vector(typing_context, values, found, first):
 
 
 def _at(context, builder, kind, array, place, vector):
+    """Return the address of a vector that begins at a place of an array."""
     data = context.make_array(kind)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [place]), vector.as_pointer())

@@ -71,6 +71,7 @@ def wander(starts, firsts, steps, keys, arcs, ends, taken, left):
 
 @njit(nogil=True)
 def _walk(start, first_step, steps, key, indptr, indices, thresholds, aliases):
+    """Walk until the steps are used up or a node of another host is reached; return place, arc and steps left."""
     place, arc, remaining = np.int64(start), np.int64(-1), np.int64(steps)
     step = np.int64(first_step)
     while remaining > 0 and 0 <= place < len(indptr) - 1:

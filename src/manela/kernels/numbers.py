@@ -126,5 +126,6 @@ def look_up(values, keys, codes, out):
 
 @njit(nogil=True)
 def _mix(value):
+    """Return a hash of an integer."""
     code = np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)
     return code ^ (code >> np.uint64(32))

@@ -156,6 +156,7 @@ def show(table: Floats, arcs: Arcs, weights: Floats | None, scales: Sequence[Flo
 
 
 def _halve(table: Floats) -> Floats:
+    """Return the table rounded to half precision."""
     return table.astype(np.float16).astype(table.dtype)
 
 
@@ -260,6 +261,7 @@ def start_by_neighbours(
 
 
 def _normalise(rows: Floats) -> Floats:
+    """Return rows with norm 1; rows of zeros stay zero."""
     norms = np.sqrt((rows**2).sum(axis=1, keepdims=True))
     normalised: Floats = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
     return normalised

@@ -92,6 +92,8 @@ def exchange_block(typing_context, x, change, table, rows, labels, learning_rate
 
 
 def _generate_absorb(ahead, both=False):
+    """Return what generates code that adds a block of rows to the change of x, prefetching rows `ahead`."""
+
     def generate(context, builder, signature, arguments):
         x = get_data(context, builder, signature.args[0], arguments[0])
         change = get_data(context, builder, signature.args[1], arguments[1])
@@ -199,14 +201,17 @@ def fma(builder, a, b, c):
 
 
 def _load_wide(builder, start, i):
+    """Load a full register of floats."""
     return builder.load(builder.bitcast(builder.gep(start, [i]), _WIDE.as_pointer()), align=4)
 
 
 def _store_wide(builder, start, i, vector):
+    """Store a full register of floats."""
     builder.store(vector, builder.bitcast(builder.gep(start, [i]), _WIDE.as_pointer()), align=4)
 
 
 def _load_eight(builder, start):
+    """Load eight floats."""
     return builder.load(builder.bitcast(start, _EIGHT.as_pointer()), align=4)
 
 
@@ -224,6 +229,7 @@ def prefetch_line(builder, place, locality=3):
 
 
 def _shuffle(builder, a, b, order):
+    """Return elements of two vectors in a given order."""
     order = list(order)
     return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_INT, len(order)), order))
 
@@ -234,13 +240,16 @@ def get_data(context, builder, kind, value):
 
 
 def _table(context, builder, kind, value):
+    """Return the address of a table and the length of its rows."""
     array = context.make_array(kind)(context, builder, value)
     return array.data, cgutils.unpack_tuple(builder, array.shape)[1]
 
 
 def _starts(builder, base, stride, rows, places):
+    """Return the addresses of the rows that are listed at the given places."""
     return [_row(builder, base, stride, builder.load(builder.gep(rows, [_WORD(j)]))) for j in places]
 
 
 def _row(builder, base, stride, row):
+    """Return the address of a row."""
     return builder.gep(base, [builder.mul(row, stride)])

@@ -276,6 +276,7 @@ def _hash(data, start, end):
 
 @njit(nogil=True)
 def _equal(data, one, other, length):
+    """Return whether the bytes at two places are the same."""
     for i in range(length):  # noqa: SIM110, Numba has no generators
         if data[one + i] != data[other + i]:
             return False

@@ -359,6 +359,7 @@ def _starts(context, builder, signature, arguments, table):
 
 
 def _load(builder, start, k, width=_WIDTH):
+    """Load a vector of floats."""
     vector = ir.VectorType(_FLOAT, width)
     return builder.load(builder.bitcast(builder.gep(start, [k]), vector.as_pointer()), align=4)
 
@@ -380,11 +381,13 @@ def _narrow(builder, vector, start):
 
 
 def _store(builder, start, k, vector):
+    """Store a vector of floats or halves."""
     align = 4 if vector.type.element == _FLOAT else 2
     builder.store(vector, builder.bitcast(builder.gep(start, [k]), vector.type.as_pointer()), align=align)
 
 
 def _matrix(context, builder, kind, value):
+    """Return the address of a matrix and its number of columns."""
     array = context.make_array(kind)(context, builder, value)
     return array.data, cgutils.unpack_tuple(builder, array.shape)[1]
 

@@ -93,6 +93,7 @@ def _list_labels(nodes: npt.NDArray[Any], labels: Any) -> list[str]:
 
 
 def _by_labels(labels: list[str]) -> Colouring:
+    """Return groups by label, the largest first."""
     places: dict[str, int] = {}
     numbers = np.array([places.setdefault(label, len(places)) if label else -1 for label in labels], dtype=np.int64)
     sizes = np.bincount(numbers[numbers >= 0], minlength=len(places))

@@ -104,6 +104,7 @@ def _find_components(directions: Vectors) -> Points:
 
 
 def _by_tsne(directions: Vectors, random_state: int) -> Points:
+    """Return positions by t-SNE."""
     from sklearn.manifold import TSNE
 
     perplexity = min(30.0, max(1.0, (len(directions) - 1) / 3))

@@ -219,12 +219,15 @@ def _write_policy(template: str) -> str:
 
 
 def _hash(text: str) -> str:
+    """Return the hash by which a page's policy admits a script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _pack_json(value: Any) -> str:
+    """Return a value as packed JSON."""
     return _pack(json.dumps(value, separators=(",", ":")).encode())
 
 
 def _pack(data: bytes) -> str:
+    """Return bytes compressed, as text."""
     return base64.b64encode(zlib.compress(data, 9)).decode()

@@ -92,6 +92,7 @@ class Addresses:
         return bool(self._own[number])
 
     def _add(self, address: str) -> int:
+        """Return the number of an address that is new as it is written; −1 for those of machines."""
         local, _, domain = address.strip().lower().rpartition("@")
         local = local.partition("+")[0] or local
         domain = _as_ascii(domain.rstrip("."))
@@ -107,12 +108,14 @@ class Addresses:
         return number
 
     def _append(self, name: str, domain: str) -> int:
+        """Return a new number for a name."""
         number = self._by_name[name] = len(self.names)
         self.names.append(name)
         self._own.append(domain in self.domains)
         return number
 
     def _name(self, local: str, domain: str) -> str:
+        """Return the name of an address, a keyed hash if there is a key."""
         if self._key is None:
             return f"{local}@{domain}"
         digest = hashlib.blake2b(f"{local}@{domain}".encode(), key=self._key, digest_size=12).hexdigest()
@@ -152,6 +155,7 @@ def _as_ascii(domain: str) -> str:
 
 
 def _check_domain(domain: str) -> str:
+    """Return a domain in its plain form, or raise."""
     plain = _as_ascii(domain.strip().lower().lstrip("@").rstrip("."))
     if not _DOMAIN.fullmatch(plain):
         raise ParameterError(f"a domain must be written as in example.org, got {domain!r}.")

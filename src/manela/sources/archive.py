@@ -66,6 +66,7 @@ class Archive:
 
     @contextmanager
     def _open_in_folder(self, name: str) -> Iterator[Readable | None]:
+        """Open a file of a folder, or yield None."""
         path = self.path / name
         if not path.is_file():
             yield None
@@ -75,6 +76,7 @@ class Archive:
 
     @contextmanager
     def _open_in_zip(self, name: str) -> Iterator[Readable | None]:
+        """Open a file of a zip archive, the one in the fewest folders, or yield None."""
         with zipfile.ZipFile(self.path) as packed:
             members = packed.infolist()
             self._check_members(len(members))
@@ -88,6 +90,7 @@ class Archive:
 
     @contextmanager
     def _open_in_tar(self, name: str) -> Iterator[Readable | None]:
+        """Open a file of a tar archive, packed or not, or yield None."""
         with self.path.open("rb") as raw:
             is_packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
@@ -103,6 +106,7 @@ class Archive:
             yield None
 
     def _check_members(self, count: int) -> None:
+        """Refuse an archive with too many files."""
         if count > _MOST_MEMBERS:
             raise SourceError(f"{self.path}: an archive must hold at most {_MOST_MEMBERS:,} files, got more")
 
@@ -115,6 +119,7 @@ class _Bounded:
         self._left = _FREE_BYTES + _MOST_RATIO * packed
 
     def read(self, size: int) -> bytes:
+        """Read at most `size` bytes, and refuse a file that unpacks to far more than it was."""
         data = self._file.read(size)
         self._left -= len(data)
         if self._left < 0:

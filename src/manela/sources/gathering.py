@@ -69,6 +69,7 @@ class _Columns:
         self._numbers: _Numbers | None = None
 
     def append(self, ties: Ties) -> None:
+        """Add a batch of edges."""
         if self._numbers is None and not self._append_integers(ties):
             self._turn_into_texts()
         if self._numbers is not None:
@@ -77,6 +78,7 @@ class _Columns:
         self.size += len(ties.own)
 
     def take_weights(self) -> npt.NDArray[np.float64] | None:
+        """Return the weights, or None if there are none."""
         return None if self._weights is None else self._weights.take()
 
     def take_ends(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
@@ -99,6 +101,7 @@ class _Columns:
         return True
 
     def _append_texts(self, numbers: _Numbers, own: Iterable[Any], other: Iterable[Any]) -> None:
+        """Add edges whose ends are named by texts."""
         pairs = chain.from_iterable(zip(map(str, own), map(str, other), strict=True))
         codes = np.fromiter(map(numbers.__getitem__, pairs), dtype=np.int32)
         self._own.append(codes[::2])
@@ -139,6 +142,7 @@ class _Column:
         self._values, self._size = np.empty(_LEAST_ROOM, dtype=kind), 0
 
     def append(self, values: npt.NDArray[Any]) -> None:
+        """Add values, with room for later ones."""
         end = self._size + len(values)
         if end > len(self._values):
             self._values.resize(max(end, len(self._values) + len(self._values) // _GROWTH), refcheck=False)

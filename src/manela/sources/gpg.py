@@ -113,6 +113,7 @@ class GnupgSource(Source):
         return names
 
     def _read_edges(self, names: dict[str, str]) -> Iterator[tuple[str, str, float]]:
+        """Yield who has signed whose key, once for each pair, with the largest weight."""
         now = self.clock()
         for key in _cut_keys(self._run("--check-sigs" if self.verify else "--list-sigs"), names, self._counts, now):
             if key.fingerprint not in names:
@@ -192,6 +193,7 @@ def _find_homedir() -> Path:
 
 
 def _explain_missing(error: OSError) -> SourceError:
+    """Return the error for a machine without GnuPG."""
     return SourceError(f"gpg cannot be started ({error.strerror}): install GnuPG, for example by `apt install gnupg`")
 
 
@@ -296,6 +298,7 @@ def _find_address(user_id: str) -> str | None:
 
 
 def _as_time(field: str) -> int:
+    """Return a field as seconds since 1970, 0 if it is none."""
     return int(field) if field.isdecimal() and len(field) < 16 else 0
 
 

@@ -111,6 +111,7 @@ class Pages:
         self._sleep(seconds)
 
     def _ask(self, path: str) -> tuple[int, http.client.HTTPMessage, bytes]:
+        """Send one request; return status, headers and a bounded body."""
         kind = http.client.HTTPSConnection if self._scheme == "https" else http.client.HTTPConnection
         connection = kind(self._host, self._port, timeout=self._timeout)
         headers = {"Accept": "application/json", "User-Agent": "manela"}
@@ -142,6 +143,7 @@ class Pages:
         raise SourceError(f"{where}: answered with status {status}; try again later")
 
     def _parse(self, body: bytes, path: str) -> Any:
+        """Return the JSON of a body, None if it is empty."""
         try:
             return json.loads(body) if body.strip() else None
         except (ValueError, RecursionError):

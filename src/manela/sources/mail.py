@@ -106,6 +106,7 @@ class MailSource(Correspondence):
         return self._describe("messages", boxes, left_out)
 
     def _read_maildir(self, folder: Path, state: ImportState, tally: Tally, began: float) -> None:
+        """Count the messages of a folder that have come since the last import."""
         mark = f"maildir {digest(os.fsencode(folder.resolve())):x}"
         since = state.get(mark, 0.0)
         for path in list_maildir(folder, since - _SLACK if since <= began else 0.0):
@@ -134,6 +135,7 @@ class MailSource(Correspondence):
         return True
 
     def _count(self, letter: Letter, tally: Tally) -> None:
+        """Count a message, unless it comes from a list or a machine, or has no sender."""
         fields: dict[bytes, bytes] = {}
         written: list[bytes] = []
         for name, value in _FIELDS.findall(letter.header):
@@ -172,6 +174,7 @@ def _digest_before(file: BinaryIO, place: int) -> int:
 
 
 def _is_automatic(fields: dict[bytes, bytes]) -> bool:
+    """Return whether a message comes from a list or a machine."""
     if b"list-id" in fields or b"list-post" in fields or b"list-unsubscribe" in fields:
         return True
     if fields.get(b"precedence", b"").strip().lower() in (b"bulk", b"list", b"junk"):
@@ -180,6 +183,7 @@ def _is_automatic(fields: dict[bytes, bytes]) -> bool:
 
 
 def _as_text(value: bytes) -> str:
+    """Return the value of a header field as one line of text."""
     return value.decode("utf-8", "replace").replace("\r", "").replace("\n", " ").strip()
 
 

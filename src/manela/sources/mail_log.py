@@ -79,6 +79,7 @@ class MailLogSource(Correspondence):
         return self._describe("deliveries", f"{self._lines:,} lines", {})
 
     def _read_log(self, path: Path, state: ImportState, tally: Tally, senders: dict[str, int]) -> None:
+        """Count the deliveries in a log from where the last import ended."""
         with open_letters(path) as file:
             prefix = file.read(_PREFIX)
             mark = f"log {digest(prefix):x}"
@@ -116,6 +117,7 @@ class MailLogSource(Correspondence):
         return None
 
     def _find_postfix(self, name: bytes, words: bytes, senders: dict[str, int]) -> tuple[int, int] | None:
+        """Return sender and recipient if a line of Postfix tells of a delivery."""
         told = _FROM.match(words)
         if told is not None:
             self._open(name, told[1], senders)
@@ -132,17 +134,20 @@ class MailLogSource(Correspondence):
         return None
 
     def _open(self, name: bytes, sender: bytes, senders: dict[str, int]) -> None:
+        """Remember the sender of a message until it is delivered; of too many the oldest is forgotten."""
         if len(senders) >= _MOST_OPEN:
             del senders[next(iter(senders))]
         senders[name.decode()] = self._number(sender)
 
     def _deliver(self, name: bytes, recipient: bytes, senders: dict[str, int]) -> tuple[int, int] | None:
+        """Return sender and recipient of a delivery, or None if one is not known or a machine."""
         sender, number = senders.get(name.decode(), -1), self._number(recipient)
         if sender < 0:
             self._without_sender += 1
         return (sender, number) if sender >= 0 and number >= 0 else None
 
     def _number(self, address: bytes) -> int:
+        """Return the number of an address."""
         return self._addresses.number_one(address.decode("utf-8", "replace"))
 
 
@@ -176,6 +181,7 @@ def _find_day(line: bytes, latest: int) -> int:
 
 
 def _count_days(year: int, month: int, day: int) -> int:
+    """Return a date as days since 1970, 0 if it is none."""
     if not (1970 <= year < 2200 and 1 <= month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1]):
         return 0
     return calendar.timegm((year, month, day, 0, 0, 0)) // DAY

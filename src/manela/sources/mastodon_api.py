@@ -184,6 +184,7 @@ def _turn_page(entry: dict[str, Any], path: str, origin: str) -> None:
 
 
 def _get(entry: Any, name: str) -> Any:
+    """Return a field of an answer, None if the answer is no object."""
     return entry.get(name) if isinstance(entry, dict) else None
 
 

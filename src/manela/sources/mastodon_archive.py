@@ -88,6 +88,7 @@ class MastodonArchiveSource(Source):
         yield from cut_into_batches((owner, other, float(weight)) for other, weight in weights.items())
 
     def _count(self, weights: dict[str, int], kind: str, others: Iterator[str | None]) -> None:
+        """Count the accounts that the person has dealt with, by name."""
         for other in others:
             if other is None:
                 self._left_out += 1
@@ -160,6 +161,7 @@ def _read_follows(file: Readable, owner: str, label: str) -> Iterator[str | None
 
 
 def _bound_lines(text: io.TextIOWrapper, label: str) -> Iterator[str]:
+    """Yield lines, and refuse one that is too long."""
     while line := text.readline(_LONGEST_LINE):
         if len(line) == _LONGEST_LINE:
             raise SourceError(
@@ -175,9 +177,11 @@ class _Raw(io.RawIOBase):
         self._file = file
 
     def readable(self) -> bool:
+        """Return that the stream can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Read into a buffer; return how many bytes there were."""
         data = self._file.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)

@@ -69,6 +69,7 @@ class RdfSource(Source):
         yield from cut_into_batches(self._read_edges())
 
     def _read_edges(self) -> Iterator[tuple[str, str, float]]:
+        """Yield the edges of all files; blank nodes of different files are different."""
         for number, path in enumerate(self.paths, 1):
             prefix = "_:" if number == 1 else f"_:{number}."
             for own, predicate, other in self._read_file(path):
@@ -79,6 +80,7 @@ class RdfSource(Source):
                 yield _name(own, prefix), _name(other, prefix), 1.0
 
     def _counts(self, predicate: str) -> bool:
+        """Return whether a predicate makes an edge."""
         return predicate in self.predicates if self.predicates else predicate != TYPE
 
     def _read_file(self, path: Path) -> Iterator[tuple[str, str, str | None]]:
@@ -92,6 +94,7 @@ class RdfSource(Source):
 
 
 def _read_lines(path: Path) -> Iterator[tuple[str, str, str | None]]:
+    """Yield the triples of an N-Triples file; the object is None for a literal."""
     with path.open("rb") as file:
         number = 0
         while line := file.readline(_LONGEST_LINE):
@@ -110,6 +113,7 @@ def _read_lines(path: Path) -> Iterator[tuple[str, str, str | None]]:
 
 
 def _read_turtle(path: Path) -> Iterator[tuple[str, str, str | None]]:
+    """Yield the triples of a Turtle file, as `_read_lines` does."""
     rdflib: Any = import_extra("rdflib", "sources", "reading Turtle")
     # it warns of malformed literals, which are left out anyway
     logging.getLogger("rdflib.term").setLevel(logging.CRITICAL)
@@ -132,6 +136,7 @@ def _read_turtle(path: Path) -> Iterator[tuple[str, str, str | None]]:
 
 
 def _name(term: str, prefix: str) -> str:
+    """Return the name of a term, with a prefix for blank nodes."""
     text = prefix + term[2:] if term.startswith("_:") else term
     return text.encode(errors="replace").decode()  # replaces lone surrogates, which cannot be written
 
@@ -144,4 +149,5 @@ def _unescape(iri: str) -> str:
 
 
 def _decode(code: int) -> str:
+    """Return the character of a code, or a replacement for what is none."""
     return chr(code) if code < 0xD800 or 0xE000 <= code <= 0x10FFFF else "\ufffd"

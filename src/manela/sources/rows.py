@@ -78,6 +78,7 @@ def _as_names(column: Sequence[Any]) -> Sequence[Any]:
 
 
 def _as_name(value: Any) -> int | str:
+    """Return a value of a database as the name of a node."""
     if isinstance(value, Decimal | float) and math.isfinite(value) and value == int(value):
         return int(value)
     return bytes(value).hex() if isinstance(value, bytes | bytearray | memoryview) else str(value)

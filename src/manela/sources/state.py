@@ -58,18 +58,21 @@ class ImportState(Closable):
             raise self._explain(error) from error
 
     def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        """Run a statement; errors become ours."""
         try:
             return self._database.execute(statement, values)
         except sqlite3.Error as error:
             raise self._explain(error) from error
 
     def _execute_many(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Run a statement for each row; errors become ours."""
         try:
             self._database.executemany(statement, rows)
         except sqlite3.Error as error:
             raise self._explain(error) from error
 
     def _explain(self, error: sqlite3.Error) -> SourceError | OutputError:
+        """Return an error of SQLite as one of ours."""
         if "locked" in str(error):
             return SourceError(f"{self.path}: another import is using it; wait until it has ended")
         if isinstance(error, sqlite3.OperationalError):
@@ -77,6 +80,7 @@ class ImportState(Closable):
         return SourceError(f"{self.path}: cannot be used as the state of an import: {error}")
 
     def _open(self, key: str | None) -> None:
+        """Create or check the tables, and hold the file until it is closed."""
         version = self._execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, _VERSION):
             raise SourceError(f"{self.path}: must be of version {_VERSION}, got {version}: update manela")

@@ -62,6 +62,7 @@ class Tally:
         self._clear()
 
     def _clear(self) -> None:
+        """Forget what was waiting."""
         self._digests, self._days, self._sizes, self._waiting = array("Q"), array("l"), array("l"), array("q")
 
     def add(self, message: int, day: int, sender: int, recipients: tuple[int, ...]) -> None:

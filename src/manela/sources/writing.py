@@ -50,6 +50,7 @@ def write_ties(batches: Iterable[Ties], output: Path) -> int:
 
 
 def _write_lines(batches: Iterable[Ties], file: io.TextIOBase | io.TextIOWrapper | object) -> int:
+    """Write edges as lines of CSV; return how many were written."""
     written, left_out, writer = 0, 0, csv.writer(file, lineterminator="\n")  # type: ignore[arg-type]
     writer.writerow(("source", "target", "weight"))
     for ties in batches:

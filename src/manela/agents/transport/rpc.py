@@ -172,6 +172,7 @@ class RpcTransport:
         self._channels.clear()
 
     def _channel(self, name: str) -> Any:
+        """Return the connection to a peer, which is opened when it is first used."""
         if name not in self._channels:
             peer = self._peers[name]
             credentials = grpc.ssl_channel_credentials(
@@ -300,6 +301,8 @@ class RpcServer:
         return changed
 
     def _handler(self, kind: str) -> Callable[[Any, Any], Awaitable[None]]:
+        """Return the function that handles requests of one kind and reports refusals to the peer."""
+
         async def handle(frames: AsyncIterator[bytes], context: Any) -> None:
             peer = ""
             try:
@@ -321,6 +324,7 @@ class RpcServer:
         return handle
 
     async def _read_and_answer(self, peer: str, kind: str, frames: AsyncIterator[bytes], context: Any) -> None:
+        """Read a request in frames, within its bound and the deadline, and send the answer."""
         joiner = Joiner(largest=self._bound(peer, kind))
         try:
             async with asyncio.timeout(self._deadline):

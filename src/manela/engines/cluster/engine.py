@@ -96,6 +96,7 @@ class RayEngine:
 
     @cached_property
     def _neighbours(self) -> Neighbours:
+        """The neighbours that vectors are started and smoothed with."""
         return Neighbours.of(self._graph, self.arcs, len(self._settings.targets_by_hop), self._threads)
 
     def __enter__(self) -> Self:
@@ -163,6 +164,7 @@ class RayEngine:
             self._ray.get([worker.fill.remote(first, rows) for worker in self._workers])
 
     def _read_state(self, first: int, last: int) -> Any:
+        """Return a reference to a slice of vectors and update counts."""
         rows: NodeRows = [table[first:last] for table in self.state.tables], self._updates[first:last]
         return self._ray.put(rows)
 
@@ -295,6 +297,7 @@ class RayEngine:
                 error = again
 
     def _restart(self) -> None:
+        """Begin again from the backup with the workers that are left and new ones."""
         self._find_survivors()
         self._start_workers()
         self.state.round, self.state.pairs = self._backup

@@ -40,6 +40,7 @@ class RayMessageEngine(RayEngine):
                 worker.stop.remote()
 
     def _describe(self) -> Network:
+        """Return the network as workers need it."""
         neighbours = self._neighbours
         return Network(self.arcs, neighbours.weights, neighbours.scales, neighbours.directed)
 
@@ -52,6 +53,7 @@ class RayMessageEngine(RayEngine):
         return find_spread(np.sum(totals, axis=0), sum(squares), int(np.count_nonzero(self._graph.degrees))) >= GROWN
 
     def _take(self, schedule: Schedule) -> None:
+        """Give workers a schedule; if only the learning rate differs, they keep their plan."""
         if self._schedule is None or not schedule.has_work_of(self._schedule):
             super()._take(schedule)
             return

@@ -111,6 +111,7 @@ class WalkWorker(Worker):
             self._rounds.stop()
 
     def _widen(self, rows: Any) -> Table:
+        """Return rows in single precision."""
         if rows.dtype == np.float32:
             return rows  # type: ignore[no-any-return]
         widened = allocate(len(rows), self._settings.dimensions)

@@ -34,6 +34,7 @@ class RayWalkEngine(RayEngine):
         return True
 
     def _take(self, schedule: Schedule) -> None:
+        """Give workers a schedule, and choose in how many pieces vectors travel."""
         iterations = np.minimum(schedule.iterations / schedule.rounds, 1.0).sum()
         moved = iterations * sum(table.shape[1] for table in self.state.tables) * 4 / len(self._workers)
         # one piece travels while the next is computed

@@ -59,6 +59,7 @@ class GpuEngine:
 
     @cached_property
     def _neighbours(self) -> CardNeighbours:
+        """The neighbours that vectors are started and smoothed with, on the card."""
         return CardNeighbours(self._card, self._graph, self.arcs, len(self._settings.targets_by_hop))
 
     def __enter__(self) -> Self:

@@ -113,6 +113,7 @@ class GpuMessageEngine(GpuEngine):
             self._neighbours.show(table, shown, self._hops)
 
     def _move(self, schedule: Schedule, number: int, rate: float, count: bool = True) -> None:
+        """Do the iterations of a round on tables in the card's memory."""
         if self._schedule is None or not schedule.has_work_of(self._schedule):
             self._schedule, self._planned = schedule, range(0)
             self._on_card, self._most_iterations = schedule.map(self._card.send), schedule.most_iterations
@@ -131,6 +132,7 @@ class GpuMessageEngine(GpuEngine):
                 iteration += 1
 
     def _draw_targets(self, at: int, iteration: int, active: int) -> None:
+        """Draw the targets of an iteration for all active nodes."""
         arcs, shares = self._neighbours.arcs, self._shares
         unused = arcs.indptr  # a placeholder that no kernel reads
         self._card.launch(
@@ -144,6 +146,7 @@ class GpuMessageEngine(GpuEngine):
         )  # fmt: skip
 
     def _pull(self, at: int, active: int, table: Any, shown: Any) -> None:
+        """Compute how targets change the vectors of all active nodes."""
         self._card.launch(
             self._kernels.pull, active, self._nodes, self._drawn, self._own_shares, table, shown, self._changes,
             self._kept, at * self._size, self._targets, self._columns, HOPS=self._hops, COLUMNS=self._padded,
@@ -152,6 +155,7 @@ class GpuMessageEngine(GpuEngine):
         )  # fmt: skip
 
     def _push(self, at: int, active: int, table: Any, negatives: Any, rate: float, count: bool) -> None:
+        """Add to the vectors how targets and negatives change them, and count updates if `count`."""
         tile = min(TILE, max(16, TILE * 128 // self._padded))
         self._card.launch(
             self._kernels.push, -(-active // tile), self._nodes, table, negatives, self._changes, self._kept,
@@ -233,6 +237,7 @@ class GpuMessageEngine(GpuEngine):
         return drawn.to(torch.float32).reshape(self._blocks, self._amount, m)
 
     def _measure_moments(self, shown: Any) -> moments.Moments:
+        """Return the moments of what nodes show, summed exactly."""
         torch, (size, m) = self._card.torch, shown.shape
         total, products = self._card.zeros(m, kind="int64"), self._card.zeros(m, m, kind="int64")
         for first in range(0, size, moments.STEP):

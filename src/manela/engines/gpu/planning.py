@@ -76,6 +76,7 @@ class Plan:
         return self._batch
 
     def _plan(self, first: int) -> Batch:
+        """Return the rounds from `first` on that fit into memory, with the active nodes of each."""
         torch, device, size = self._card.torch, self._card.device, self._size
         last = min(self.schedule.rounds, first + max(1, MOST_PLANNED // size))
         rounds = last - first

@@ -160,6 +160,7 @@ class GpuWalkEngine(GpuEngine):
             )  # fmt: skip
 
     def _commit(self, batch: Batch, number: int) -> None:
+        """Copy the new vectors of a round to the tables and to what others read."""
         at = number - batch.first
         first, last = batch.borders[at], batch.borders[at + 1]
         rows = max(1, 1024 // self._padded)
