@@ -21,7 +21,6 @@ TESTED_BY = {
     "cli/agent_edges": "cli/test_agent.py",
     "cli/agent_peers": "cli/test_agent.py",
     "cli/datasets": "cli/test_main.py",
-    "cli/embed": "cli/test_main.py",
     "cli/federate": "cli/test_agent.py",
     "cli/import_": "cli/test_import.py",
     "cli/info": "cli/test_main.py",

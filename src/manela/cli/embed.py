@@ -21,6 +21,9 @@ def embed(
         Path | None,
         typer.Option("--output", "-o", help="Where the vectors go: .npz .npy .csv .parquet …, or - for stdout."),
     ] = None,
+    page: Annotated[
+        Path | None, typer.Option("--map", metavar="FILE", help="Also write a map of the vectors: a .html page.")
+    ] = None,
     paper: o.Paper = False,  # noqa: ARG001
     thorough: o.Thorough = False,  # noqa: ARG001
     learning: Annotated[o.Values, o.Flags(*LEARNING)],
@@ -40,6 +43,7 @@ def embed(
 
     \b
     manela embed friends.csv -o vectors.npz
+    manela embed friends.csv -o vectors.npz --map map.html
     manela embed blogcatalog -o vectors.npz --ratios 0.7,0.3 --checkpoint run/
     """
     if output is None and not dry_run:
@@ -49,15 +53,14 @@ def embed(
     if not checkpoint_every >= 0:
         raise ParameterError(f"--checkpoint-every must be at least 0 seconds, got {checkpoint_every}")
     _embed(
-        graph, output, {**learning, **running},
-        reading,
-        checkpoint, checkpoint_every, resume, dry_run, quiet,
+        graph, output, page, {**learning, **running}, reading, checkpoint, checkpoint_every, resume, dry_run, quiet
     )  # fmt: skip
 
 
 def _embed(
     source: str,
     output: Path | None,
+    page: Path | None,
     parameters: o.Values,
     reading: dict[str, Any],
     folder: Path | None,
@@ -66,10 +69,11 @@ def _embed(
     dry_run: bool,
     quiet: bool,
 ) -> None:
-    """Load the network, learn or only estimate, and write the vectors."""
+    """Load the network, learn or only estimate, and write the vectors and a map of them."""
     import warnings
 
     from manela.bar import report_download
+    from manela.cli.map import check_page, write_page
     from manela.datasets.loading import load_graph
     from manela.errors import ManelaWarning
     from manela.formats.embeddings import check_output
@@ -79,6 +83,8 @@ def _embed(
         warnings.simplefilter("ignore", ManelaWarning)
     settings = check_all(parameters)
     target = None if output is None else check_output(output)
+    if page is not None:
+        check_page(page)
     if output is not None and output.exists() and Path(source).exists() and output.samefile(source):
         raise ParameterError(f"{output}: is the network itself and would be overwritten; name another output")
     graph = load_graph(source, **reading, progress=report_download(source))
@@ -111,3 +117,8 @@ def _embed(
         checkpoint.remove()
     if bar.is_shown:
         say_written(embedding, target.path)
+    if page is not None:
+        name = target.path.name if source == "-" else Path(source).name
+        write_page(embedding, page, quiet, edges=graph, title=f"Map of {name}")
+        if bar.is_shown:
+            print(f"wrote {page}, which opens in a browser", file=sys.stderr)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from manela.cli.options import default
 from manela.errors import ParameterError
+
+if TYPE_CHECKING:
+    from manela.embedding import Embedding
 
 _MANY = 20_000
 """Nodes above which progress is printed; larger prints it less often."""
@@ -42,23 +45,35 @@ def map_vectors(
 
     from manela.datasets.loading import load_graph, load_labels
     from manela.errors import ManelaWarning
-    from manela.files import check_writable
     from manela.formats.embeddings import read_embedding
     from manela.params import check
 
     if output is None:
         raise ParameterError("say where the page goes, as in -o map.html")
-    if output.suffix.lower() not in (".html", ".htm"):
-        raise ParameterError(f"{output}: a map is a page, so its name must end in .html")
     if quiet:
         warnings.simplefilter("ignore", ManelaWarning)
-    check_writable(output)
+    check_page(output)
     check("random_state", random_state)
     embedding = read_embedding(vectors)
     known_labels = None if labels is None else load_labels(labels)
     graph = None if edges is None else load_graph(edges)
+    write_page(
+        embedding, output, quiet, labels=known_labels, edges=graph, method=method, random_state=random_state,
+        title=title or f"Map of {vectors.name}",
+    )  # fmt: skip
 
-    # slow imports come after the checks
+
+def check_page(path: Path) -> None:
+    """Raise unless a page can be written there."""
+    from manela.files import check_writable
+
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ParameterError(f"{path}: a map is a page, so its name must end in .html")
+    check_writable(path)
+
+
+def write_page(embedding: Embedding, path: Path, quiet: bool, **options: Any) -> None:
+    """Write a map, and print its steps if there are many nodes; the options are those of `write_map`."""
     from manela.maps.page import write_map
 
     started = time.monotonic()
@@ -67,8 +82,5 @@ def map_vectors(
         if len(embedding) > _MANY and not quiet:
             print(f"{time.monotonic() - started:6.1f} s  {step}", file=sys.stderr, flush=True)
 
-    write_map(
-        embedding, output, known_labels, graph, method, random_state,
-        title=title or f"Map of {vectors.name}", report=report,
-    )  # fmt: skip
-    report(f"wrote {output}, {output.stat().st_size / 1e6:.1f} MB")
+    write_map(embedding, path, report=report, **options)
+    report(f"wrote {path}, {path.stat().st_size / 1e6:.1f} MB")
