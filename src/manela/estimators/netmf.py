@@ -67,10 +67,11 @@ class NetMF(Baseline):
     Examples
     --------
     >>> from manela import NetMF
-    >>> from manela.datasets.generators import stochastic_block_model
-    >>> graph, communities = stochastic_block_model(nodes=60, inside=0.5, between=0.02, seed=1)
-    >>> NetMF(dimensions=16).fit(graph).embedding_.shape
-    (60, 16)
+    >>> model = NetMF(dimensions=2, window=3).fit([("ann", "bob"), ("bob", "cat"), ("cat", "ann"), ("cat", "dan")])
+    >>> model.nodes_.tolist()
+    ['ann', 'bob', 'cat', 'dan']
+    >>> model.embedding_.shape
+    (4, 2)
     """
 
     method = "netmf"

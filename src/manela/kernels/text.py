@@ -44,10 +44,7 @@ def scan_edges(data, separator, first, second, weight, exact, lines):
             if quote_open:
                 error = QUOTE
             elif columns in (first, second):
-                if end == start:
-                    error = EMPTY
-                elif end - start > LONGEST:
-                    error = LONG
+                error = _check_id(start, end)
                 batch[waiting, 0], batch[waiting, 1] = start, end
                 waiting += 1
             elif columns == weight:
@@ -93,27 +90,20 @@ def scan_adjacency(data, separator, lines, fields):
     while at < size:
         line += 1
         at = _skip_to_fields(data, at, separator)
-        columns = 0
         while at < size and data[at] != _NEWLINE:
             start, end, at, quote_open = _next_field(data, at, separator)
-            if quote_open:
-                error = QUOTE
-            elif end == start:
-                error = EMPTY
-            elif end - start > LONGEST:
-                error = LONG
+            error = QUOTE if quote_open else _check_id(start, end)
             if error:
                 break
             batch[waiting, 0], batch[waiting, 1] = start, end
             waiting += 1
-            columns += 1
+            counts[line] += 1
             if waiting == _BATCH:
                 known = _look_up(data, batch, known, numbers[done:])
                 done += waiting
                 waiting = 0
         if error:
             break
-        counts[line] = columns
         at += 1
     if waiting and not error:
         known = _look_up(data, batch[:waiting], known, numbers[done:])
@@ -193,6 +183,14 @@ def _next_field(data, at, separator):
     if separator and at < size and data[at] == separator:
         at += 1
     return start, end, _skip_blank(data, at, separator), False
+
+
+@njit(nogil=True)
+def _check_id(start, end):
+    """Return the error code of an id from `start` to `end`, 0 if it is neither empty nor too long."""
+    if end == start:
+        return EMPTY
+    return LONG if end - start > LONGEST else 0
 
 
 @njit(nogil=True)
