@@ -16,6 +16,7 @@ import numpy.typing as npt
 from manela.agents.host import NOISE, SAMPLES, Committed, Compute, Exchange, Host, Instruction, Saved
 from manela.agents.judging import Judge
 from manela.agents.messages import ROUND, START, Integers, Pull, Shown, Step, Sums
+from manela.agents.moment_pool import MomentPool
 from manela.agents.publishing import Publications, Published
 from manela.agents.shown_rows import read_rows, write_rows
 from manela.agents.smoothing_phase import SmoothingPhase
@@ -81,9 +82,8 @@ class MessageHost(Host):
         self._shown_before: npt.NDArray[np.float32] | None = None
         self._means: npt.NDArray[Any] | None = None
         self._means_version = self._means_due = 0
-        self._moments: dict[str, list[Moments]] = {}
+        self._moments = MomentPool(self.trust)
         self.sums_of_peers: dict[str, Sums] = {}
-        self._measured: list[Moments] = []
         self._phase: StartPhase | SmoothingPhase | None = None
         self._starting = settings.starts_by_neighbours
         self.can_be_saved = not self._starting
@@ -139,7 +139,7 @@ class MessageHost(Host):
         joined, number = self.arcs.neighbours.joined[: self.own], self.round
         schedule = self._find_schedule()
         schedule = replace(schedule, iterations=np.where(joined, schedule.iterations, 0.0))
-        pooled = self._pool_moments()
+        pooled = self._moments.pool(self.find_sizes_of_peers(), self.distrusted, self.tables[0].shape[1])
         vectors_before, pairs = [table[: self.own].copy() for table in self.tables], [0]
 
         def advance() -> None:
@@ -225,9 +225,7 @@ class MessageHost(Host):
             refusals.append(BadVectorError(f"{bad:,} of {len(finite):,} vectors are not finite", times=bad))
         if reply.moments and request.step.phase == ROUND:
             try:
-                for moments in reply.moments:
-                    self.trust.check_moments(moments)
-                self._moments[peer] = reply.moments
+                self._moments.store(peer, reply.moments)
             except MalformedError as refusal:
                 refusals.append(refusal)
         rows = link.neighbours[reply.changed[finite]]
@@ -301,7 +299,7 @@ class MessageHost(Host):
         """In lock-step, publish the rows of one hop."""
         moments, sums = [], None
         if level == 0:
-            moments = self._measured = self._measure_moments()
+            moments = self._measure_moments()
             sums, self.sums_of_peers = self.sum_own_rows(), {}
         rows = to_half(self._read_shown(self.edge_rows, [level]))
         step = Step(ROUND, self.round, level)
@@ -310,7 +308,7 @@ class MessageHost(Host):
     def _show_locally(self) -> None:
         """Update what the host's own nodes show to each other."""
         self._rounds.show()
-        self._measured = self._measure_moments()
+        self._measure_moments()
 
     def _show(self) -> None:
         """Update what the host's own nodes show to each other, and publish it for peers."""
@@ -332,27 +330,14 @@ class MessageHost(Host):
         self.publish(
             Published(
                 Step(ROUND, self.round), self.version, self.find_strengths(), to_half(own[self.edge_rows]),
-                self._means, self._means_version, self._measured,
+                self._means, self._means_version, self._moments.own,
             )
         )  # fmt: skip
 
     def _measure_moments(self) -> list[Moments]:
-        """Return the moments of the host's own vectors, as peers see them, for each table."""
-        own = np.arange(self.own)
-        dimensions = self.terms.settings.dimensions
-        return [self.trust.measure(read_rows(shown, own, dimensions)) for shown in self._rounds.shown]
-
-    def _pool_moments(self) -> list[Moments]:
-        """Return, for each table, the moments of own and trusted peers' vectors, padded to the table's width."""
-        sizes, width = self.find_sizes_of_peers(), self.tables[0].shape[1]
-        pooled = []
-        for table, own in enumerate(self._measured):
-            others = {peer: theirs[table] for peer, theirs in self._moments.items() if peer not in self.distrusted}
-            moments = self.trust.pool_moments(own, others, sizes)
-            padding = width - len(moments.total)
-            products = np.pad(moments.products, ((0, padding), (0, padding)))
-            pooled.append(Moments(moments.size, np.pad(moments.total, (0, padding)), products))
-        return pooled
+        """Measure and return the moments of the host's own vectors, as peers see them, for each table."""
+        own, dimensions = np.arange(self.own), self.terms.settings.dimensions
+        return self._moments.measure(read_rows(shown, own, dimensions) for shown in self._rounds.shown)
 
     def read_vectors(self, rows: Integers, columns: int) -> npt.NDArray[np.float32]:
         """Return the first columns of the vectors that the given nodes show, also nodes of peers."""
@@ -473,7 +458,7 @@ class MessageHost(Host):
     def drop_peer(self, peer: str) -> None:
         """Stop using a peer's vectors and moments."""
         self.arcs.forget(self.rows_of(peer))
-        self._moments.pop(peer, None)
+        self._moments.forget(peer)
         self._shown_strengths = None  # the neighbours themselves are updated between two rounds
 
     def find_strengths(self) -> npt.NDArray[np.float64]:
