@@ -77,3 +77,25 @@ def test_what_was_taken_for_what_is_said():
 def test_of_many_columns_that_are_not_read_five_are_named():
     words = describe_choice(["a", "b", *"cdefghi"], Choice(0, 1, -1))
     assert words.endswith("; c, d, e, f, g and others are not read")
+
+
+@pytest.mark.parametrize(
+    ("header", "numbers", "choice"),
+    [
+        ("transaction_id,sender_name,receiver_name,amount_eur,comment", [0, 3], Choice(1, 2, 3)),
+        ("Timestamp,From Address,To Address,Value", [0, 3], Choice(1, 2, 3)),
+        ("order_id,customer_id,product_id,quantity", [0, 1, 2, 3], Choice(1, 2, 3)),
+        ("callId,toNumber,fromNumber,callDate", [0, 1, 2], Choice(2, 1, -1)),
+        ("date,ann,bob,amount paid,amount due", [3, 4], Choice(1, 2, -1)),  # which amount?
+        ("employee_id,manager_id,salary", [0, 1, 2], Choice(0, 1, 2)),
+        ("source_ip,target_ip,bytes,packets", [2, 3], Choice(0, 1, -1)),
+        ("year,name", [0], Choice(0, 1, -1)),
+    ],
+)
+def test_ends_are_neither_times_nor_numbers_of_rows(header, numbers, choice):
+    assert choose(header.split(","), numbers=numbers) == choice
+
+
+@pytest.mark.parametrize("header", [("user_1", "item_1"), ("u-ann", "v-ann"), ("from here", "to there"), ("to", "to")])
+def test_nodes_that_look_like_names_of_columns_are_no_pair(header):
+    assert find_pair(header) is None

@@ -109,7 +109,7 @@ def test_the_first_of_several_weights_can_be_kept():
 
 
 def test_what_adds_up_is_told_and_edges_that_all_stand_twice_are_not():
-    with pytest.warns(ManelaWarning, match=r"1 times more than once.*duplicates='first'"):
+    with pytest.warns(ManelaWarning, match=r"1 repeats.*duplicates='first'"):
         Graph.from_edges([0, 0, 1], [1, 1, 2])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

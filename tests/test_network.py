@@ -35,7 +35,7 @@ def test_self_loops_are_dropped_and_counted():
 
 
 def test_an_edge_and_its_reverse_are_one_unless_the_network_is_directed():
-    with pytest.warns(ManelaWarning, match=r"\(1 times more than once\) add up to weights"):
+    with pytest.warns(ManelaWarning, match=r"\(1 repeats\) add up to weights"):
         graph = Graph.from_edges([1, 2, 2], [2, 1, 3])
     assert (graph.number_of_edges, graph.duplicates) == (2, 1)
     assert graph.strengths.tolist() == [2.0, 3.0, 1.0]

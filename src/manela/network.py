@@ -227,8 +227,8 @@ class Network:
         if graph.duplicates and graph.is_weighted and duplicates == "sum":
             what = "add up to weights" if data is None else "add up their weights"
             warnings.warn(
-                f"edges that are given several times ({graph.duplicates:,} times more than once) {what}; "
-                "duplicates='first' counts each once",
+                f"edges that are given several times ({graph.duplicates:,} repeats) {what}; "
+                "duplicates='first' of read_graph and Graph.of counts each once",
                 ManelaWarning,
                 stacklevel=3,
             )

@@ -21,4 +21,4 @@ def test_the_command_speaks_of_flags(manela_here, tmp_path):
     (tmp_path / "edges.txt").write_text("a b 1 2\n")
     done = manela_here("info", tmp_path / "edges.txt")
     assert done.returncode == 2
-    assert "--unweighted ignores the rest, --columns chooses" in done.stderr
+    assert "--unweighted ignores the others, --columns chooses" in done.stderr

@@ -3,7 +3,7 @@
 import pytest
 
 from manela.errors import FormatError
-from manela.formats.columns import choose_columns, find_header, names_columns
+from manela.formats.columns import choose_columns, find_header, names_columns, stands_alone
 
 
 def lines(*texts):
@@ -66,7 +66,7 @@ def test_a_header_says_which_columns_are_read_and_a_note_what_was_taken():
     found = choose_columns(header, lines("1 a b 3", "2 b c 4"), None, False)
     assert (found.source, found.target, found.weight, found.is_exact) == (2, 1, 3, False)
     assert found.note.startswith("payer and payee are taken for the ends of edges, euros for the weight; id is not")
-    assert found.note.endswith(" (columns= says otherwise)")
+    assert found.note.endswith(" (columns= of read_graph chooses others)")
     assert choose_columns(header, lines("1 a b 3"), None, True).weight == -1
 
 
@@ -130,3 +130,30 @@ def test_a_first_line_is_a_header_if_it_has_the_names_that_are_wanted():
     assert not names_columns(["Ann", "Bob"], ["ann", "cem"])
     assert not names_columns(["Ann", "Bob"], ["1", "2"])
     assert not names_columns(["Ann", "Bob"], None)
+
+
+@pytest.mark.parametrize("rest", [["a b", "b c"], ["a b", "a c", "d c"], ["a b 1", "b c 2"]])
+def test_words_that_no_other_line_has_stand_alone_if_all_others_are_joined(rest):
+    assert stands_alone(["employee", "manager"], lines(*rest))
+
+
+@pytest.mark.parametrize(
+    ("first", "rest"),
+    [
+        ("a x", ["a b", "b c"]),
+        ("x y", ["a b"]),  # too few to tell
+        ("x y", ["a b", "b c", "d e"]),  # d e stands alone as well
+        ("x y", ["a a", "b c", "c b"]),  # a loop joins nothing
+        ("x1 y2", ["a b", "b c"]),
+        ("x nan", ["a b", "b c"]),
+        ("x y 1", ["a b 1", "b c 2"]),
+        ("x", ["a b", "b c"]),
+        ("x y", []),
+    ],
+)
+def test_a_first_line_that_may_well_be_an_edge_does_not_stand_alone(first, rest):
+    assert not stands_alone(first.split(), lines(*rest))
+
+
+def test_a_decimal_comma_is_a_number():
+    assert find_header(["Kunde", "Lieferant", "Betrag"], [["ann", "bob", "398,63"], ["bob", "cem", "7,5"]])

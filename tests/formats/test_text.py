@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manela.errors import FormatError, ManelaError
+from manela.errors import FormatError, ManelaError, ManelaWarning
 from manela.formats.graphs import read_graph
 
 
@@ -400,3 +400,60 @@ def test_a_weight_that_is_named_and_not_there_is_told(write):
 
 def test_tabs_separate_fields_with_blanks(write):
     assert read_graph(write("San Jose\tNew York\nNew York\tRome\n")).nodes.tolist() == ["San Jose", "New York", "Rome"]
+
+
+RING = [
+    f"{name} {other}" for name, other in zip("abcdefghijklmnopqrstuvwxyz", "bcdefghijklmnopqrstuvwxyza", strict=True)
+]
+
+
+def test_a_header_of_unknown_words_is_one_if_no_other_of_many_lines_is_like_it(write):
+    with pytest.warns(ManelaWarning) as caught:
+        graph = read_graph(write("\n".join(["employee manager", *RING])))
+    assert graph.number_of_nodes == 26
+    [alone, ends] = [str(warning.message) for warning in caught]
+    assert "the first line, 'employee manager', is read as a header" in alone
+    assert alone.endswith("if it is an edge, put a header above it")
+    assert "employee and manager are taken for the ends of edges" in ends
+
+
+def test_with_few_lines_it_is_an_edge_and_a_warning_says_how_it_becomes_a_header(write):
+    path = write("\n".join(["employee manager", *RING[:5]]))
+    with pytest.warns(ManelaWarning, match="an edge; if it is a header, name it by columns= of read_graph, as in empl"):
+        assert read_graph(path).number_of_nodes == 8
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ManelaWarning)
+        assert read_graph(path, columns=["employee", "manager"]).number_of_nodes == 6
+
+
+def test_an_edge_whose_node_comes_late_is_no_header(write):
+    middle = RING * 60
+    path = write("\n".join(["employee manager", *middle, "a employee"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ManelaWarning)
+        warnings.filterwarnings("ignore", "edges that are given several times", ManelaWarning)
+        assert read_graph(path).number_of_nodes == 28
+
+
+def test_where_semicolons_separate_a_weight_may_have_a_decimal_comma(write):
+    with pytest.warns(ManelaWarning, match="Betrag for the weight"):
+        graph = read_graph(write('Kunde;Lieferant;Betrag\na;b;398,63\nb;c;1\nc;d;2.5\nd;e;"7,25"\n', "g.csv"))
+    assert edges_of(graph) == {
+        frozenset("ab"): 398.63, frozenset("bc"): 1.0, frozenset("cd"): 2.5, frozenset("de"): 7.25
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("weight", ["1.000,50", "1,2,3", ","])
+def test_a_weight_with_two_points_or_none_is_an_error_with_semicolons_too(write, weight):
+    with pytest.raises(FormatError, match=f":2: a weight must be a number, got '{weight}'"):
+        read_graph(write(f"a;b;1\nb;c;{weight}\n", "g.csv"))
+
+
+def test_what_is_no_utf_8_and_no_text_at_all_is_named(write, tmp_path):
+    with pytest.raises(FormatError, match="must be UTF-8 text, got .*; save the file as UTF-8"):
+        read_graph(write("a,Jörg\n".encode("latin-1"), "g.csv"))
+    with zipfile.ZipFile(tmp_path / "book.xlsx", "w") as book:
+        book.writestr("[Content_Types].xml", "")
+        book.writestr("xl/workbook.xml", "")
+    with pytest.raises(FormatError, match="is an Excel workbook; save the sheet with the edges as CSV"):
+        read_graph(tmp_path / "book.xlsx")

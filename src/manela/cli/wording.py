@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _NAMES = "columns|directed|duplicates|matfile_variable|resume|size_limit|unweighted"
-_PARAMETER = re.compile(rf"\b({_NAMES})=(?:'([^']*)'|True\b|(?=[\s,;:)]|$))")
+_PARAMETER = re.compile(rf"\b({_NAMES})=(?:'([^']*)'|True\b|(?=[\s,;:)]|$))(?: of read_graph(?: and Graph\.of)?)?")
 
 
 def as_flags(message: str) -> str:
@@ -13,7 +13,7 @@ def as_flags(message: str) -> str:
 
     Examples
     --------
-    >>> as_flags("a column is left out (columns= chooses); duplicates='first' counts each once")
+    >>> as_flags("a column is left out (columns= chooses); duplicates='first' of read_graph counts each once")
     'a column is left out (--columns chooses); --duplicates first counts each once'
     """
     return _PARAMETER.sub(_as_flag, message)

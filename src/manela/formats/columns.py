@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,7 +16,7 @@ _SAMPLE = 1000
 
 _KINDS = (
     ("a whole number", re.compile(r"[+-]?\d+")),
-    ("a number", re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")),
+    ("a number", re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?")),
     ("a date", re.compile(r"\d{4}-\d\d-\d\d.*")),
     ("an address", re.compile(r"[^@\s]+@[^@\s]+")),
     (
@@ -66,10 +67,9 @@ def find_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
     """
     if any(_kind_of(cell) in _NUMBERS for cell in first):
         return False
-    names = [name.lower() for name in first]
     sample = rest[:_SAMPLE]
     later_cells = {cell for line in sample for cell in line}
-    pair = find_pair(names)
+    pair = find_pair(first)
     if pair is not None and not {first[place] for place in pair} & later_cells:
         return True
     if not rest or len(first) < 2:
@@ -88,6 +88,24 @@ def find_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
     return True
 
 
+def stands_alone(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
+    """Whether a first line consists of words that occur nowhere below, while every other line shares a node with one.
+
+    Examples
+    --------
+    >>> stands_alone(["employee", "manager"], [["ann", "bob"], ["bob", "cem"]])
+    True
+    >>> stands_alone(["ann", "bob"], [["cem", "dora"], ["emil", "dora"], ["fay", "gus"]])
+    False
+    """
+    sample = [line[:2] for line in rest[:_SAMPLE] if len(line) >= 2]
+    if len(first) < 2 or len(sample) < 2 or not all(_is_name(cell, 1) for cell in first):
+        return False
+    counts = Counter(cell for line in sample for cell in set(line))
+    is_joined = all(any(counts[cell] > 1 for cell in line) for line in sample)
+    return is_joined and not any(counts[cell] for cell in first[:2])
+
+
 def choose_columns(
     header: Sequence[str] | None, rest: Sequence[Sequence[str]], wanted: Sequence[str] | None, unweighted: bool
 ) -> Columns:
@@ -99,7 +117,7 @@ def choose_columns(
     choice = choose_by_names(header, lambda: _counts_up(rest), lambda place: _has_kind(rest[:_SAMPLE], place, _NUMBERS))
     note = describe_choice(header, choice, unweighted)
     weight = -1 if unweighted else choice.weight
-    note += " (columns= says otherwise)" if note else ""
+    note += " (columns= of read_graph chooses others)" if note else ""
     return Columns(choice.source, choice.target, weight, is_exact=False, note=note)
 
 

@@ -271,6 +271,8 @@ def _find_member(name: str, path: Path) -> str:
     """Return the name of the only file in a .zip."""
     with zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
+    if any(member.startswith("xl/") for member in names):
+        raise FormatError(f"{name}: is an Excel workbook; save the sheet with the edges as CSV")
     if len(names) != 1:
         raise FormatError(f"{name}: must hold one file, it holds {len(names)}; unpack the one that is meant")
     return names[0]

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import FormatError, ManelaWarning
-from manela.formats.columns import Columns, choose_columns, find_header, names_columns
+from manela.formats.columns import Columns, choose_columns, find_header, names_columns, stands_alone
 from manela.formats.numbers import read_pairs
 from manela.formats.sources import Bytes, Source
 from manela.graph import Graph
@@ -25,6 +25,8 @@ _QUOTED = re.compile(rb'(?:[^"]|"")*')
 _FIRST_BYTES = 1 << 16
 _LINES = 1000
 """Lines from which the header and the columns are recognised; more are more reliable and slower."""
+_ENOUGH = 20
+"""Lines from which on a first line that has no node of another is a header; with fewer, chance may be the reason."""
 _WIDEST_NUMBER = 32
 """Most bytes of a weight that is parsed with many others at once; longer ones are parsed one by one."""
 _LONGEST_NUMBER = 1024
@@ -178,6 +180,13 @@ def _find_layout(
     separator = _find_separator(source.kind, lines[0])
     fields = [_fields_of(line, separator) for line in lines]
     has_header = names_columns(fields[0], wanted) or find_header(fields[0], fields[1:])
+    if (
+        not has_header
+        and stands_alone(fields[0], fields[1:])
+        and not _occur_below(data, positions[0], lines[0], fields[0])
+    ):
+        has_header = len(fields) > _ENOUGH
+        _note_lone_line(source, lines[0], fields[0], has_header)
     try:
         chosen = choose_columns(fields[0] if has_header else None, fields[1:], wanted, unweighted)
     except FormatError as error:
@@ -188,6 +197,23 @@ def _find_layout(
         return separator, data, 0, chosen
     end = positions[0] + len(lines[0]) + 1
     return separator, data[end:], int(np.count_nonzero(data[:end] == ord("\n"))), chosen
+
+
+def _occur_below(data: Bytes, position: int, line: bytes, words: Sequence[str]) -> bool:
+    """Whether one of the first two words of the first line is anywhere in the data below it."""
+    below = data[position + len(line) :].data
+    return any(re.search(rb"(?<!\w)" + re.escape(word.encode()) + rb"(?!\w)", below) for word in words[:2])
+
+
+def _note_lone_line(source: Source, line: bytes, words: Sequence[str], is_header: bool) -> None:
+    """Warn how a first line was read that may be a header or an edge."""
+    text = line[:80].decode(errors="replace").strip()
+    reading = f"{source}: the first line, {text!r}, is read as "
+    if is_header:
+        reading += "a header, as it alone has no node of another line; if it is an edge, put a header above it"
+    else:
+        reading += f"an edge; if it is a header, name it by columns= of read_graph, as in {words[0]},{words[1]}"
+    warnings.warn(reading, ManelaWarning, stacklevel=6)
 
 
 def _first_lines(data: Bytes) -> tuple[list[bytes], list[int]]:
@@ -245,7 +271,7 @@ def _parse_remaining_weights(
         line = data[start : start + _LONGEST_NUMBER].tobytes().split(b"\n")[0]
         text = _first_field(line, separator, bool(_are_quoted(data, np.array([start]), separator)[0]))
         try:
-            weights[edge] = float(text.replace(b"_", b"?"))
+            weights[edge] = float(_with_point(text, separator).replace(b"_", b"?"))
         except ValueError:
             shown = text[:80].decode(errors="replace")
             number = _line_of_byte(data, start) + skipped
@@ -253,6 +279,11 @@ def _parse_remaining_weights(
         if not LEAST_WEIGHT <= weights[edge] <= MOST_WEIGHT:
             number = _line_of_byte(data, start) + skipped
             raise FormatError(f"{source}:{number}: a weight must be {WEIGHT_RULE}, got {weights[edge]:g}")
+
+
+def _with_point(number: bytes, separator: int) -> bytes:
+    """Return a number with a decimal point; where semicolons separate fields, it may have a comma."""
+    return number.replace(b",", b".") if separator == ord(";") else number
 
 
 def _first_field(line: bytes, separator: int, is_quoted: bool) -> bytes:
@@ -287,6 +318,8 @@ def _parse_batches(data: Bytes, weights: npt.NDArray[np.float64], separator: int
         is_plain = is_past_end[:, -1] & ~np.any((fields == ord("_")) & ~is_past_end, axis=1)  # NumPy would accept 1_000
         is_plain &= ~(is_quoted & np.any(is_mark[:, :-1] & is_mark[:, 1:], axis=1))  # "" does not end a field
         edges, fields, is_past_end = (array[is_plain] for array in (edges, fields, is_past_end))
+        if separator == ord(";"):  # a decimal comma
+            fields = np.where(fields == ord(","), ord("."), fields)
         texts = np.where(is_past_end, 0, fields).astype(np.uint8).view(f"S{_WIDEST_NUMBER}").ravel()
         try:
             numbers = texts.astype(np.float64)
@@ -315,7 +348,9 @@ def _read_ids(
             nodes[number] = text.decode().replace('""', '"') if separator else text.decode()
         except UnicodeDecodeError as error:
             line = _line_of_byte(data, start) + skipped
-            raise FormatError(f"{source}:{line}: an id must be UTF-8 text, got {text[:40]!r}") from error
+            raise FormatError(
+                f"{source}:{line}: an id must be UTF-8 text, got {text[:40]!r}; save the file as UTF-8"
+            ) from error
     return nodes, None
 
 
@@ -328,8 +363,8 @@ def _explain(source: Source, line: int, error: int, text: str, chosen: Columns |
         return FormatError(f"{source}:{line}: a line must have {most} columns or more, got {text!r}")
     rules = {
         kernels.TOO_FEW: "a line must have two columns, or three with a weight, but this has one",
-        kernels.TOO_MANY: "a line must have two columns, or three with a weight (unweighted=True ignores the "
-        "rest, columns= chooses)",
+        kernels.TOO_MANY: "a line must have two columns, or three with a weight (unweighted=True of "
+        "read_graph ignores the others, columns= chooses)",
         kernels.UNEVEN: "either every line or none must have a weight, unlike the lines before",
         kernels.EMPTY: "a field must not be empty",
         kernels.QUOTE: "a quotation mark must be closed on the same line",
