@@ -28,7 +28,7 @@ for town in range(10):
 print(f"{len(kinds)} nodes, {len(edges):,} edges")
 
 # %% [markdown]
-# We ask for the ten nearest of each shop, once by plain vectors and once with context vectors, and count how many are shops too.
+# We ask for the ten nearest nodes of each shop, by plain vectors and by context vectors, and count how many are shops too.
 
 
 # %%
@@ -40,13 +40,15 @@ def count_alike(model):
     return f"{same_kind:.0%} are shops, {same_town:.0%} are of the same town"
 
 
-plain = Manela(ratios=(1.0,), smooth=False, random_state=0).fit(edges)
+one_hop = Manela(ratios=(1.0,), smooth=False, random_state=0).fit(edges)
+two_hops = Manela(smooth=False, random_state=0).fit(edges)
 context = Manela(context=True, smooth=False, random_state=0).fit(edges)
-print("plain:  ", count_alike(plain))
-print("context:", count_alike(context))
+print("one hop: ", count_alike(one_hop))
+print("two hops:", count_alike(two_hops))
+print("context: ", count_alike(context))
 
 # %% [markdown]
-# Plain vectors that learn from one hop (`ratios=(1.0,)`) put a shop mostly beside its own customers and suppliers; with context vectors it lies beside the shops of its
-# town, with which it has no edge at all. By default, plain vectors look two hops away and lie in between. We switched smoothing off here, since it pulls joined nodes
-# together. For directed networks, such as citations, context vectors are learned by themselves: see
+# Plain vectors that learn from one hop (`ratios=(1.0,)`) put a shop mostly next to its own customers and suppliers. Those that learn from two hops, as by default,
+# find more shops. With context vectors a shop lies next to the other shops of its town, although it has no edge with them. We switched smoothing off here, since it
+# pulls joined nodes together. For directed networks, such as citations, context vectors are always learned: see
 # [Python](../python.md#directed-networks).

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Three hosts
 #
-# Three organisations have a part of a network each, and none may give its part away. `manela federate` tries this on one machine: it splits a network,
-# starts a real daemon for each part, with keys and mutual TLS between them, waits until they are done, and gathers the vectors. Only what neighbours may know travels.
+# Three organisations have one part of a network each, and none may give its part away. `manela federate` tries this on one machine: it splits a network,
+# starts a real daemon for each part, with keys and mutual TLS between them, waits until they are done, and gathers the vectors. Daemons tell each other only what
+# neighbours may know.
 
 # %%
 import subprocess
@@ -17,7 +18,7 @@ from manela.formats.embeddings import read_embedding
 graph, communities = stochastic_block_model(nodes=300)
 folder = Path(tempfile.mkdtemp())
 sources, targets = graph.to_scipy().nonzero()
-(folder / "network.csv").write_text("".join(f"{a},{b}\n" for a, b in zip(sources, targets, strict=True) if a < b))
+_ = (folder / "network.csv").write_text("".join(f"{a},{b}\n" for a, b in zip(sources, targets, strict=True) if a < b))
 
 # %% [markdown]
 # `--by random` is the hardest case: most neighbours of a node live on another host.
@@ -34,7 +35,7 @@ together = read_embedding(folder / "together.npz")
 print(f"{len(together):,} vectors from three daemons")
 
 # %% [markdown]
-# Beside one process that has all of the network in one place:
+# Compared with one process that has the whole network in one place:
 
 # %%
 alone = Manela(dimensions=32, random_state=0).fit(graph)

@@ -45,7 +45,9 @@ def read_arrays(path: Path, name: str) -> tuple[dict[str, npt.NDArray[Any]], dic
     except FileNotFoundError:
         raise FormatError(f"{path}: no such file") from None
     except Exception as error:
-        raise FormatError(f"{path}: is damaged or not a file of manela: {error or type(error).__name__}") from error
+        # NumPy takes what is no archive for a pickle, and gives advice that nobody should follow
+        reason = "it is no archive of arrays" if "pickle" in str(error) else error or type(error).__name__
+        raise FormatError(f"{path}: is damaged or not a file of manela: {reason}") from error
     return arrays, notes
 
 

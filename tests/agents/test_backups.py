@@ -1,6 +1,8 @@
 """Backups: whole, checked before they are used, and of the owner alone."""
 
+import errno
 import io
+import os
 import tarfile
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from manela.agents.locks import only_one
 from manela.agents.neighbourhood import Edge
 from manela.agents.store import BACKUP, NAME, Store
 from manela.agents.vectors_file import VectorsFile
-from manela.errors import AgentError
+from manela.errors import AgentError, OutputError
 
 
 @pytest.fixture
@@ -136,3 +138,29 @@ def test_a_running_host_is_not_restored(home, tmp_path):
     write_backup(home, tmp_path / "b.tar")
     with only_one(home), pytest.raises(AgentError, match="stop it first"):
         restore_backup(tmp_path / "b.tar", Path(home))
+
+
+def test_a_backup_of_another_host_is_refused(home, tmp_path):
+    init(tmp_path / "beta", Config("beta", "127.0.0.1:1", {}))
+    before = {file.name: file.read_bytes() for file in (tmp_path / "beta").iterdir()}
+    write_backup(home, tmp_path / "b.tar")
+    with pytest.raises(AgentError, match="holds the host 'beta', and .* is a backup of 'alpha'; name another folder"):
+        restore_backup(tmp_path / "b.tar", tmp_path / "beta")
+    assert {file.name: file.read_bytes() for file in (tmp_path / "beta").iterdir()} == before
+
+
+def test_a_host_whose_configuration_is_damaged_is_restored(home, tmp_path):
+    write_backup(home, tmp_path / "b.tar")
+    (home / "agent.toml").write_text("name = ")
+    restore_backup(tmp_path / "b.tar", home)
+    contents(home)
+
+
+def test_a_full_target_is_what_cannot_be_written(home, tmp_path, monkeypatch):
+    def fill_up(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tarfile.TarFile, "addfile", fill_up)
+    with pytest.raises(OutputError, match="b.tar: cannot be written: No space left on device"):
+        write_backup(home, tmp_path / "b.tar")
+    assert not (tmp_path / "b.tar").exists()

@@ -73,7 +73,7 @@ def test_a_host_by_messages_draws_from_moments_and_one_by_walks_has_the_settings
 
 
 def test_a_file_that_is_not_there_says_so(tmp_path):
-    with pytest.raises(AgentError, match="cannot be read"):
+    with pytest.raises(AgentError, match="holds no host; make one with"):
         read_config(tmp_path / "agent.toml")
 
 

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import socket
+import time
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from manela.agents.folder import export, init, read_status
 from manela.agents.identity import CERTIFICATE, KEY
 from manela.agents.neighbourhood import Edge
 from manela.agents.options import PeerOptions
+from manela.agents.round_requests import request_rounds
 from manela.agents.store import BACKUP, HOST, SECRET, Store
 from manela.agents.trace import read_facts
 from manela.agents.vectors_file import VectorsFile
@@ -255,3 +257,53 @@ def test_a_port_in_use_ends_the_daemon_with_a_word_and_a_status(folder):
         with daemon_of(folder) as daemon, pytest.raises(PeerError, match=f"{address}: cannot listen there"):
             run_until_done(daemon)
     assert read_status(folder)["state"] == "stopped"
+
+
+def test_requested_rounds_do_not_change_how_long_later_changes_are_learned(folder):
+    def count_rounds(change):
+        """The rounds that a host learns after a change."""
+        before = VectorsFile(folder).load().round
+        with Store(folder) as store:
+            change(store)
+        with daemon_of(folder) as daemon:
+            run_until_done(daemon)
+        return VectorsFile(folder).load().round - before
+
+    with daemon_of(folder) as daemon:
+        run_until_done(daemon)
+    usual = count_rounds(lambda store: store.add_edges([Edge("new", ("n0", "alpha"))]))
+    for rounds in (1, 40):
+        assert count_rounds(lambda store, rounds=rounds: request_rounds(store, rounds)) == rounds
+        assert (
+            count_rounds(lambda store, rounds=rounds: store.add_edges([Edge(f"new{rounds}", ("n0", "alpha"))])) == usual
+        )
+
+
+def test_a_status_that_cannot_be_written_is_trouble_in_metrics_and_log(folder):
+    seen = []
+    (folder / "status.json").mkdir()  # nothing can replace a folder
+
+    def look():
+        seen.append(daemon._read_status()["trouble"])
+        daemon.learner.end()
+
+    with daemon_of(folder) as daemon:
+        events = run_until_done(daemon, look)
+    assert "status.json: cannot be written" in seen[0]
+    assert [event for event, _ in events].count("not saved") == 1
+
+
+def test_a_missing_store_names_the_backup(folder, process):
+    with daemon_of(folder) as daemon:
+        run_until_done(daemon)
+    for file in folder.glob("store.db*"):
+        file.unlink()
+    with pytest.raises(AgentError, match=f"store.db: is missing; restore the last good one with .*{BACKUP}"):
+        run(folder)
+
+
+def test_a_certificate_that_ends_soon_is_logged_at_the_start(folder, monkeypatch):
+    monkeypatch.setattr("manela.agents.daemon.find_expiry", lambda certificates: time.time() + 86400 * 3.5)
+    with daemon_of(folder) as daemon:
+        events = run_until_done(daemon)
+    assert ("certificate", {"why": "this host's certificate ends in 3 days"}) in events

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from manela.agents.host import Saved
 from manela.agents.identity import CERTIFICATE, KEY, make_identity, read_certificate
 from manela.agents.locks import only_one
 from manela.agents.neighbourhood import Edge
-from manela.agents.store import NAME, Store
+from manela.agents.store import BACKUP, NAME, Store
 from manela.agents.transport.rpc import Peer, RpcServer, Traffic
 from manela.agents.vectors_file import VectorsFile
 
@@ -42,7 +43,7 @@ def find(folder):
 def test_a_host_that_is_well_has_nothing_but_good_findings(folder):
     found = find(folder)
     assert {level for level, _ in found.values()} == {GOOD}
-    assert list(found) == ["configuration", "permissions", "certificate", "clock", "store", "vectors", "port"]
+    assert list(found) == ["configuration", "permissions", "certificate", "clock", "store", "vectors", "disk", "port"]
     assert found["store"][1] == "2 nodes, 2 neighbours, 0 peers"
     assert found["vectors"][1] == "none yet"
     assert "the daemon does not run" in found["port"][1]
@@ -57,8 +58,9 @@ def test_without_a_configuration_there_is_nothing_else_to_look_at(folder):
     assert list(find(folder)) == ["configuration"]
 
 
-@pytest.mark.parametrize("file", [KEY, NAME])
+@pytest.mark.parametrize("file", [KEY, NAME, BACKUP, f"next-{KEY}"])
 def test_files_that_others_can_read_are_bad(folder, file):
+    (folder / file).touch()
     (folder / file).chmod(0o644)
     levels = [finding for finding in examine(folder) if finding.what == "permissions"]
     assert [finding.level for finding in levels] == [BAD]
@@ -79,7 +81,7 @@ def test_a_key_of_another_certificate_is_bad(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("days", "level", "words"), [(-3, BAD, "has ended 3 days ago"), (5, POOR, "ends in 5 days"), (3000, GOOD, "for 3")]
+    ("days", "level", "words"), [(-3, BAD, "ended on 20"), (5, POOR, "ends in 5 days"), (3000, GOOD, "for 3")]
 )
 def test_a_certificate_is_told_by_how_long_it_lasts(folder, monkeypatch, days, level, words):
     ends = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days, minutes=5)
@@ -176,11 +178,11 @@ def test_a_peer_that_answers_and_asks_is_good_and_one_that_was_silent_is_worth_a
     stopped, *running = asyncio.run(look())
     assert stopped["to b"] == (GOOD, "answers, and lets this host in")
     assert "from b" not in stopped
-    assert [one["from b"] for one in running] == [
-        (GOOD, "it asks this host"),
-        (POOR, "it has asked this host last: 60 minutes ago"),
-        (POOR, "it has asked this host last: not at all"),
-    ]
+    levels, words = zip(*(one["from b"] for one in running), strict=True)
+    assert levels == (GOOD, POOR, POOR)
+    assert words[0].startswith("it asked this host")
+    assert words[1].startswith("it has not asked for 3,6")
+    assert words[2] == "it has not asked this host yet; `manela agent audit` tells if it was refused"
 
 
 def test_a_peer_that_does_not_know_this_host_is_bad(folder, identities):
@@ -200,3 +202,13 @@ def test_a_host_without_its_key_or_certificate_is_examined_to_the_end(tmp_path, 
     (tmp_path / "a" / name).unlink()
     found = list(examine(tmp_path / "a"))
     assert found[-1] == Finding(BAD, "peers", "cannot be asked without a key and a certificate")
+
+
+def test_a_disk_with_too_little_room_to_save_is_worth_a_warning(folder, monkeypatch):
+    VectorsFile(folder).save(Saved(["x", "y"], np.zeros((2, 1, 4), np.float32), 12, 1, 1))
+    size = VectorsFile(folder).path.stat().st_size
+    for free, level in ((50e6 + 2 * size, GOOD), (50e6 + 2 * size - 1, POOR), (0, POOR)):
+        monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path, free=free: SimpleNamespace(free=free))
+        found = find(folder)["disk"]
+        assert found[0] == level
+        assert ("make room" in found[1]) == (level == POOR)

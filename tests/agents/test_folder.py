@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from manela.agents.config import FILE, Config, read_config
-from manela.agents.folder import STATUS, export, init, read_status
+from manela.agents.folder import STATUS, export, init, read_status, remove_node
 from manela.agents.host import Saved
 from manela.agents.identity import CERTIFICATE, KEY, check_key, name_of, read_certificate
 from manela.agents.locks import only_one
+from manela.agents.neighbourhood import Edge
 from manela.agents.store import HOST, NAME, SECRET, Store
 from manela.agents.vectors_file import VectorsFile
 from manela.errors import AgentError
@@ -108,3 +109,42 @@ def test_a_status_that_is_no_object_is_told(tmp_path):
     (tmp_path / "status.json").write_text("[]")
     with pytest.raises(AgentError, match="status.json: cannot be read: is no object"):
         read_status(tmp_path)
+
+
+@pytest.fixture
+def host(tmp_path):
+    """A host with three nodes and their vectors."""
+    init(tmp_path, CONFIG)
+    with Store(tmp_path) as store:
+        store.add_edges([Edge("x", ("y", "alpha")), Edge("z", None)])
+    save(tmp_path, smoothed=np.full((3, 4), 7, np.float32), whole=np.array([True, False, True]))
+    return tmp_path
+
+
+def test_a_removed_node_has_no_vector_left(host):
+    assert remove_node(host, "y") == 1
+    assert VectorsFile(host).load().names == ["x", "z"]
+    embedding = export(host)
+    assert embedding.nodes.tolist() == ["x", "z"]
+    assert embedding.vectors.shape == (2, 4)
+    assert embedding.provenance["smoothed_without_some_neighbours"] == []
+    for name in ("x", "z"):
+        remove_node(host, name)
+    with pytest.raises(AgentError, match="there are no vectors yet"):
+        export(host)
+    with pytest.raises(AgentError, match="no such node"):
+        remove_node(host, "x")
+
+
+def test_the_vector_of_a_node_that_is_removed_under_a_daemon_is_exported_no_more(host):
+    with only_one(host):  # as a daemon does, which saves later
+        remove_node(host, "y")
+        assert VectorsFile(host).load().names == ["x", "y", "z"]
+        assert export(host).nodes.tolist() == ["x", "z"]
+
+
+def test_no_host_is_made_where_a_restore_was_interrupted(tmp_path):
+    (tmp_path / "before-restore-20260101-000000").mkdir()
+    with pytest.raises(AgentError, match="a restore was interrupted there; run `manela agent restore FILE` again"):
+        init(tmp_path, CONFIG)
+    assert not (tmp_path / KEY).exists()

@@ -61,6 +61,6 @@ def test_a_lock_that_is_a_link_or_in_no_folder_is_refused(tmp_path):
         pass
     (tmp_path / "precious").write_text("text")
     (tmp_path / LOCK).symlink_to(tmp_path / "precious")
-    with pytest.raises(OutputError, match="cannot be written"), only_one(tmp_path):
+    with pytest.raises(AgentError, match="lock: is a symbolic link"), only_one(tmp_path):
         pass
     assert (tmp_path / "precious").read_text() == "text"

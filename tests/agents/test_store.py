@@ -2,12 +2,13 @@
 
 import sqlite3
 import threading
+from contextlib import closing
 
 import numpy as np
 import pytest
 
 from manela.agents.neighbourhood import Edge
-from manela.agents.store import HOST, NAME, SECRET, Store
+from manela.agents.store import BACKUP, HOST, NAME, SECRET, Store
 from manela.errors import AgentError
 
 
@@ -110,7 +111,7 @@ def test_another_version_or_no_store_is_refused(tmp_path, store):
     database = sqlite3.connect(store.file)
     database.execute("PRAGMA user_version = 9")
     database.close()
-    with pytest.raises(AgentError, match="must be of version 3, got 9"):
+    with pytest.raises(AgentError, match="is of version 9, and this program knows versions up to 3.*restore"):
         Store(tmp_path)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "store.db").write_bytes(b"no database at all, and long enough to be looked at" * 20)
@@ -254,3 +255,41 @@ def test_a_store_that_was_copied_or_restored_lets_others_read_while_one_writes(t
     store.copy_to(tmp_path / "copy" / NAME)
     with Store(tmp_path / "copy") as copy, copy._write(), Store(tmp_path / "copy") as reader:
         assert len(reader.peers()) == 40
+
+
+@pytest.mark.parametrize(
+    ("version", "words"), [(0, "it is empty, or no store"), (1, "tables of another"), (2, "tables of another")]
+)
+def test_a_version_that_does_not_fit_the_tables_is_damage_and_changes_nothing(tmp_path, store, version, words):
+    store.add_edges([Edge("a", ("b", "alpha"))])
+    store.close()
+    (tmp_path / "agent.toml").write_text('name = "alpha"\nlisten = "127.0.0.1:1"\n')
+    with closing(sqlite3.connect(store.file)) as database:
+        database.execute(f"PRAGMA user_version = {version}")
+    with pytest.raises(AgentError, match=f"is damaged: .*{words}.*restore"):
+        Store(tmp_path)
+    assert not (tmp_path / f"store-{version}.db").exists()
+
+
+def test_an_empty_or_missing_store_names_the_backup(tmp_path, store):
+    store.close()
+    (tmp_path / "agent.toml").write_text('name = "alpha"\nlisten = "127.0.0.1:1"\n')
+    (tmp_path / BACKUP).touch()
+    for file in tmp_path.glob("store.db*"):
+        file.unlink()
+    with pytest.raises(AgentError, match=f"is missing; restore the last good one with .*{BACKUP}"):
+        Store(tmp_path)
+    store.file.touch()
+    with pytest.raises(AgentError, match=f"is damaged: .*restore the last good one with .*{BACKUP}"):
+        Store(tmp_path)
+
+
+def test_address_and_size_of_a_known_peer_are_changed(store):
+    store.add_peer("beta", "b:1", "PEM", 5)
+    store.change_peer("beta", "c:2", None)
+    assert (store.peers()["beta"], store.sizes()) == (("c:2", ("PEM",)), {"beta": 5})
+    store.change_peer("beta", None, 7)
+    assert (store.peers()["beta"], store.sizes()) == (("c:2", ("PEM",)), {"beta": 7})
+    store.check()
+    with pytest.raises(AgentError, match="gamma: no such peer"):
+        store.change_peer("gamma", "c:2", None)

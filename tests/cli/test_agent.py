@@ -1,5 +1,6 @@
 """The commands of a host, as an operator types them."""
 
+import datetime
 import json
 import re
 import time
@@ -153,6 +154,7 @@ def test_vectors_on_stdout_are_nothing_but_a_table(made, manela):
     from manela.agents.host import Saved
     from manela.agents.vectors_file import VectorsFile
 
+    assert manela("agent", "edges", "add", "ann", "bob", "--home", made / "alpha").returncode == 0
     VectorsFile(made / "alpha").save(Saved(["ann"], np.ones((1, 1, 2), np.float32), 3, 3, 9))
     done = manela("agent", "export", "-", "--home", made / "alpha")
     assert (done.returncode, done.stdout) == (0, "node,d0,d1\nann,1,1\n")
@@ -198,3 +200,59 @@ def test_answers_need_a_host_and_an_address_to_be_asked_at(tmp_path, manela_here
     one_line(manela_here("agent", "serve", "--home", tmp_path / "nope"), "holds no host; make one with")
     assert manela_here("agent", "init", "alpha", "--home", tmp_path / "alpha").returncode == 0
     one_line(manela_here("agent", "serve", "--home", tmp_path / "alpha"), "set watch to an address of this machine")
+
+
+def test_a_new_certificate_is_used_only_with_its_key(made, manela_here):
+    home = made / "alpha"
+    before = [(home / name).read_bytes() for name in ("key.pem", "certificate.pem")]
+    assert manela_here("agent", "renew", "--home", home).returncode == 0
+    kept = (home / "next-key.pem").read_bytes()
+    (home / "next-key.pem").unlink()
+    one_line(manela_here("agent", "renew", "--use", "--home", home), "is not the key of the certificate")
+    assert [(home / name).read_bytes() for name in ("key.pem", "certificate.pem")] == before
+    assert not (home / "old-certificate.pem").exists()
+    (home / "next-key.pem").write_bytes(kept)
+    (home / "next-key.pem").chmod(0o644)
+    assert manela_here("agent", "renew", "--use", "--home", home).returncode == 0
+    assert (home / "key.pem").read_bytes() == kept
+    assert (home / "key.pem").stat().st_mode & 0o077 == 0
+    assert (home / "old-certificate.pem").read_bytes() == before[1]
+
+
+def test_address_and_size_of_a_peer_are_changed_without_its_certificate(made, manela_here):
+    home = ("--home", made / "alpha")
+    one_line(manela_here("agent", "peer", "add", "beta", "127.0.0.1:7449", *home), "beta: no such peer")
+    certificate = made / "beta" / "certificate.pem"
+    assert manela_here("agent", "peer", "add", "beta", "127.0.0.1:7447", certificate, *home).returncode == 0
+    assert manela_here("agent", "peer", "add", "beta", "127.0.0.1:7449", *home).stdout == "beta is changed\n"
+    assert manela_here("agent", "peer", "add", "beta", "--nodes", "12", *home).stdout == "beta is changed\n"
+    shown = manela_here("agent", "peer", "list", *home).stdout
+    assert shown.startswith("beta  127.0.0.1:7449, 12 nodes by the operator\n")
+    one_line(manela_here("agent", "peer", "add", "beta", *home), "a peer is added by the line")
+    one_line(manela_here("agent", "peer", "remove", "gamma", "--fingerprint", "A" * 14, *home), "gamma: no such peer")
+
+
+def test_a_certificate_that_has_ended_is_told_when_it_is_added_and_listed(made, manela_here, monkeypatch):
+    from manela.agents import identity
+
+    yesterday = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
+    monkeypatch.setattr(identity, "expiry_of", lambda certificate: yesterday)
+    home = ("--home", made / "alpha")
+    added = manela_here("agent", "peer", "add", "beta", "127.0.0.1:7447", made / "beta" / "certificate.pem", *home)
+    assert added.stdout.startswith(f"warning: this certificate ended on {yesterday:%Y-%m-%d}; beta must renew it")
+    assert f"    ended on {yesterday:%Y-%m-%d}  " in manela_here("agent", "peer", "list", *home).stdout
+
+
+@pytest.mark.parametrize(
+    "command", [["backup", "b.tar"], ["invite"], ["renew"], ["export", "v.csv"], ["edges", "list"]]
+)
+def test_a_folder_without_a_host_is_told_by_every_command(tmp_path, manela_here, command):
+    done = manela_here("agent", *command, "--home", tmp_path / "nowhere", cwd=tmp_path)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "holds no host" in done.stderr or "there are no vectors yet" in done.stderr
+
+
+def test_a_backup_does_not_go_to_standard_output(made, manela_here):
+    one_line(manela_here("agent", "backup", "-", "--home", made / "alpha", cwd=made), "a backup is a file")
+    assert not (made / "-").exists()

@@ -302,7 +302,7 @@ def test_an_operators_day(tmp_path, manela_here):
         wait(lambda found: found["alpha"]["peers"]["beta"]["asked"] is not None)
         checked = run("check", home="alpha")
         assert re.search(r"ok +to beta +answers, and lets this host in", checked)
-        assert re.search(r"ok +from beta +it asks this host", checked)
+        assert re.search(r"ok +from beta +it asked this host \d+ s ago", checked)
         run("backup", tmp_path / "b.tar", home="alpha")
         assert "stop it first" in manela_here("agent", "restore", tmp_path / "b.tar", "--home", homes["alpha"]).stderr
         done = manela_here("agent", "restore", tmp_path / "b.tar", "--home", tmp_path / "copy")
@@ -317,7 +317,7 @@ def test_an_operators_day(tmp_path, manela_here):
         assert "beta is forgotten, with 1 edges" in run("peer", "remove", "beta", home="alpha")
         wait(lambda found: found["alpha"]["peers"] == {})
         # by the connection that is still there, or by a new one
-        words = ("this certificate is not known here", "does it not know the certificate of this host?")
+        words = ("is not known here", "does it not know the certificate of this host?")
         wait(lambda found: any(some in found["beta"]["peers"]["alpha"]["trouble"] for some in words))
         # who is not who was pinned is told apart by what it shows
         make_identity("gamma", tmp_path / "gamma.key", tmp_path / "gamma.pem")

@@ -156,7 +156,7 @@ def _alpha_and_beta(folder, _):
     from manela.agents.folder import init
     from manela.agents.store import Store
 
-    addresses = {"alpha": "127.0.0.1:7446", "beta": "127.0.0.1:7448"}
+    addresses = {"alpha": "127.0.0.1:7446", "beta": "127.0.0.1:7449"}
     for name, address in addresses.items():
         init(folder / name, Config(name, address, {"dimensions": 4}))
     with Store(folder / "alpha") as store:

@@ -38,6 +38,7 @@ _PIECE = 1 << 20
 
 def write_backup(folder: Path, path: Path, vectors: bool = True) -> None:
     """Write a backup of a host, whose daemon may be running; only the owner can read it, as it holds the key."""
+    read_config(folder / FILE)
     with tempfile.TemporaryDirectory(dir=folder, prefix=_WORK[0]) as temporary, Store(folder) as store:
         store.check()
         copy = Path(temporary) / STORE
@@ -50,23 +51,28 @@ def write_backup(folder: Path, path: Path, vectors: bool = True) -> None:
         digests: dict[str, str] = {}
         with replace_file(path, private=True) as file, tarfile.open(fileobj=file, mode="w") as archive:
             for file_name, source in files.items():
-                try:
-                    with source.open("rb") as content:
-                        # if the file is replaced meanwhile, this handle still reads the whole old one
-                        size = content.seek(0, io.SEEK_END)
-                        content.seek(0)
-                        digests[file_name] = hashlib.file_digest(content, "sha256").hexdigest()
-                        content.seek(0)
-                        entry = tarfile.TarInfo(file_name)
-                        entry.size, entry.mode, entry.mtime = size, 0o600, int(time.time())
-                        archive.addfile(entry, content)
-                except OSError as error:
-                    raise AgentError(f"{source}: cannot be read: {error.strerror or error}") from error
+                # if the file is replaced meanwhile, this handle still reads the whole old one
+                with _open(source) as content:
+                    size = content.seek(0, io.SEEK_END)
+                    content.seek(0)
+                    digests[file_name] = hashlib.file_digest(content, "sha256").hexdigest()
+                    content.seek(0)
+                    entry = tarfile.TarInfo(file_name)
+                    entry.size, entry.mode, entry.mtime = size, 0o600, int(time.time())
+                    archive.addfile(entry, content)
             manifest = {"manela": _VERSION, "host": name, "time": time.time(), "files": digests, "store": store.digest}
             encoded = json.dumps(manifest).encode()
             entry = tarfile.TarInfo(_MANIFEST)
             entry.size, entry.mode = len(encoded), 0o600
             archive.addfile(entry, io.BytesIO(encoded))
+
+
+def _open(source: Path) -> io.BufferedReader:
+    """Open a file of the host for reading."""
+    try:
+        return source.open("rb")
+    except OSError as error:
+        raise AgentError(f"{source}: cannot be read: {error.strerror or error}") from error
 
 
 def keep_backup(folder: Path, digest: str) -> None:
@@ -105,6 +111,10 @@ def restore_backup(path: Path, folder: Path) -> list[str]:
     if is_running(folder):
         raise AgentError(f"{folder}: a daemon runs there; stop it first")
     manifest = _read_manifest(path)
+    if (folder / FILE).exists() and (present := _name_of(folder)) not in ("", manifest["host"]):
+        raise AgentError(
+            f"{folder}: holds the host {present!r}, and {path} is a backup of {manifest['host']!r}; name another folder"
+        )
     make_private_folder(folder)
     with only_one(folder), tempfile.TemporaryDirectory(dir=folder, prefix=_WORK[1]) as name:
         temporary = Path(name)
@@ -131,6 +141,14 @@ def restore_backup(path: Path, folder: Path) -> list[str]:
     return list(manifest["files"])
 
 
+def _name_of(folder: Path) -> str:
+    """Return the name of the host in a folder, empty if its configuration is damaged."""
+    try:
+        return read_config(folder / FILE).name
+    except AgentError:
+        return ""
+
+
 def _read_manifest(path: Path) -> dict[str, Any]:
     """Return the manifest of a backup, after checking that it is one of this version."""
     try:
@@ -138,7 +156,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
             entry = archive.getmember(_MANIFEST)
             content = archive.extractfile(entry) if entry.isreg() and entry.size <= _LARGEST_MANIFEST else None
             manifest: dict[str, Any] = json.loads(content.read()) if content is not None else {}
-        files = manifest["files"]
+        files, _ = manifest["files"], manifest["host"]
         known = {*_NEEDED, *_OTHERS}
         if manifest["manela"] != _VERSION or not isinstance(files, dict) or not set(files) <= known:
             raise AgentError(f"{path}: is a backup of another version: update manela")

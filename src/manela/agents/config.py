@@ -95,10 +95,25 @@ class Config:
         return write_line(name, shown, purpose, given)
 
 
+def is_half_restored(folder: Path) -> bool:
+    """Return whether a restore was interrupted in a folder: the configuration, which comes last, is missing."""
+    is_begun = any(folder.glob("before-restore-*")) or any(folder.glob(".restore.*"))
+    return is_begun and not (folder / FILE).exists()
+
+
+def describe_missing(folder: Path) -> str:
+    """Return what to say of a folder without a configuration."""
+    if is_half_restored(folder):
+        return f"{folder}: a restore was interrupted there; run `manela agent restore FILE` again"
+    return f"{folder}: holds no host; make one with `manela agent init`"
+
+
 def read_config(path: Path) -> Config:
     """Read and validate the configuration in a file."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise AgentError(describe_missing(path.parent)) from None
     except OSError as error:
         raise AgentError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

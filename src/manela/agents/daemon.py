@@ -15,7 +15,7 @@ from typing import Any
 from manela import __version__
 from manela.agents.answering import ANSWERS, ON, Answering
 from manela.agents.backups import keep_backup, remove_leftovers
-from manela.agents.config import FILE, read_config
+from manela.agents.config import FILE, describe_missing, read_config
 from manela.agents.descriptors import Reserve, allow_many_files
 from manela.agents.edge_files import read_numbers
 from manela.agents.exchanges import make_host
@@ -31,7 +31,7 @@ from manela.agents.neighbourhood import Neighbourhood
 from manela.agents.reopening import Reopening
 from manela.agents.saving import Saver
 from manela.agents.service import Service
-from manela.agents.status import Speed, count_refusals, describe_peers, find_expiry, write_status
+from manela.agents.status import Speed, count_refusals, describe_peers, find_expiry, warn_of_expiry, write_status
 from manela.agents.store import HOST, NAME, SECRET, Store, name_backup
 from manela.agents.tracing import Tracer
 from manela.agents.warming import warm_up
@@ -53,7 +53,9 @@ def run(folder: Path, trace: bool = False, while_stdin: bool = False) -> None:
     keep_memory_small()
     begin_log()
     if not (folder / FILE).exists():
-        raise AgentError(f"{folder}: holds no host; make one with `manela agent init`")
+        raise AgentError(describe_missing(folder))
+    if not (folder / NAME).exists():
+        raise AgentError(f"{folder / NAME}: is missing; {name_backup(folder)}")
     for secret_file in (KEY, NAME):
         check_private(folder / secret_file)
     allow_many_files()
@@ -102,7 +104,7 @@ class Daemon:
             host.restore(saved)
         warm_up(self._terms)
         drop_code()
-        self.state, self._failure = "meeting", ""
+        self.state, self._failure, self._status_trouble = "meeting", "", ""
         self._tracer = Tracer(folder / TRACE) if trace else None
         if self._tracer is not None:
             host.on_disclosure = self._tracer.add
@@ -146,6 +148,9 @@ class Daemon:
             await server.start()
             self.port = server.port
             log("listening", host=self.config.name, address=self.config.listen, port=server.port, peers=len(peers))
+            self._write_status()
+            for line in warn_of_expiry(self._status):
+                log("certificate", why=line)
             if self.config.watch:
                 from manela.agents.status_server import StatusServer
 
@@ -358,7 +363,11 @@ class Daemon:
         """Write the current status to its file."""
         self._speed.look(self.service.host.pairs)
         self._status = self._describe()
-        write_status(self.folder / STATUS, self._status)
+        trouble = write_status(self.folder / STATUS, self._status)
+        if trouble and not self._status_trouble:
+            log("not saved", why=trouble)
+        self._status_trouble = trouble
+        self._status["trouble"] = self._status["trouble"] or trouble  # for the page and the metrics
 
     def _describe(self) -> dict[str, Any]:
         """Return the current status."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import shutil
 import socket
 import stat
 import time
@@ -17,15 +18,19 @@ from manela.agents.identity import CERTIFICATE, KEY, check_key, expiry_of, read_
 from manela.agents.locks import is_running
 from manela.agents.neighbourhood import Neighbourhood
 from manela.agents.status import WARN_DAYS
-from manela.agents.store import NAME, Store
+from manela.agents.store import BACKUP, NAME, Store
+from manela.agents.vectors_file import NAME as VECTORS
 from manela.agents.vectors_file import VectorsFile
 from manela.errors import ManelaError
 from manela.private import check_private
 
 GOOD, POOR, BAD = "ok", "warning", "error"
 _PATIENCE = 5.0
-_LATE = 600.0
+"""Seconds to wait for a peer's answer."""
+_LATE = 60.0
 """Seconds without a request after which a peer is reported; if larger, silent peers are reported later."""
+_LEAST_FREE = 50e6
+"""Free bytes on the disk, beyond twice the vectors, below which a warning is given; larger values warn earlier."""
 
 
 class Finding(NamedTuple):
@@ -67,6 +72,7 @@ def examine(folder: Path) -> Iterator[Finding]:
         yield Finding(GOOD, "vectors", words)
     except ManelaError as error:
         yield Finding(BAD, "vectors", str(error))
+    yield from _examine_disk(folder)
     yield from _examine_port(folder, config)
     yield from _examine_peers(folder, config, peers)
 
@@ -74,7 +80,8 @@ def examine(folder: Path) -> Iterator[Finding]:
 def _examine_permissions(folder: Path) -> Iterator[Finding]:
     """Find out whether other users can read secrets."""
     bad = False
-    for name in (KEY, NAME):
+    secrets = [KEY, NAME, *(name for name in (BACKUP, f"next-{KEY}") if (folder / name).exists())]
+    for name in secrets:
         try:
             check_private(folder / name)
         except ManelaError as error:
@@ -95,9 +102,10 @@ def _examine_certificate(folder: Path) -> Iterator[Finding]:
     except ManelaError as error:
         yield Finding(BAD, "certificate", str(error))
         return
-    remaining = expiry_of(certificate) - datetime.datetime.now(datetime.UTC)
+    expiry = expiry_of(certificate)
+    remaining = expiry - datetime.datetime.now(datetime.UTC)
     if remaining.days < 0:
-        yield Finding(BAD, "certificate", f"has ended {-remaining.days} days ago: renew it, or set the clock")
+        yield Finding(BAD, "certificate", f"ended on {expiry:%Y-%m-%d %H:%M} UTC: renew it, or set the clock")
     elif remaining.days < WARN_DAYS:
         yield Finding(POOR, "certificate", f"ends in {remaining.days} days: renew it with `manela agent renew`")
     else:
@@ -107,6 +115,18 @@ def _examine_certificate(folder: Path) -> Iterator[Finding]:
         yield Finding(BAD, "clock", "says a time before the certificate was made: set it")
     else:
         yield Finding(GOOD, "clock", time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()))
+
+
+def _examine_disk(folder: Path) -> Iterator[Finding]:
+    """Find out whether the state can be saved: a new file is written before the old one is replaced."""
+    free = shutil.disk_usage(folder).free
+    vectors = folder / VECTORS
+    needed = 2 * (vectors.stat().st_size if vectors.exists() else 0) + _LEAST_FREE
+    words = f"{free / 1e6:,.0f} MB are free"
+    if free < needed:
+        yield Finding(POOR, "disk", f"{words}; make room, so that there are {needed / 1e6:,.0f}")
+    else:
+        yield Finding(GOOD, "disk", words)
 
 
 def _examine_port(folder: Path, config: Config) -> Iterator[Finding]:
@@ -141,10 +161,10 @@ def _examine_peers(folder: Path, config: Config, peers: dict[str, Any]) -> Itera
         if status:
             asked = status.get("peers", {}).get(name, {}).get("asked")
             if asked is None or time.time() - asked > _LATE:
-                when = "not at all" if asked is None else f"{(time.time() - asked) / 60:.0f} minutes ago"
-                yield Finding(POOR, f"from {name}", f"it has asked this host last: {when}")
+                when = "not asked this host yet" if asked is None else f"not asked for {time.time() - asked:,.0f} s"
+                yield Finding(POOR, f"from {name}", f"it has {when}; `manela agent audit` tells if it was refused")
             else:
-                yield Finding(GOOD, f"from {name}", "it asks this host")
+                yield Finding(GOOD, f"from {name}", f"it asked this host {time.time() - asked:,.0f} s ago")
 
 
 async def _ping_all(folder: Path, config: Config, peers: dict[str, Any]) -> dict[str, str]:

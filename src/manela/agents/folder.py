@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import secrets
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from manela.agents.config import FILE, Config
+from manela.agents.config import FILE, Config, describe_missing, is_half_restored
 from manela.agents.identity import CERTIFICATE, KEY, make_identity
-from manela.agents.locks import is_running
+from manela.agents.locks import is_running, only_one
 from manela.agents.names import check_host_name
 from manela.agents.store import SECRET, Store
 from manela.agents.vectors_file import VectorsFile
@@ -27,6 +28,8 @@ def init(folder: Path, config: Config) -> None:
     """Create a host's folder with a configuration, key, certificate and empty store."""
     if (folder / FILE).exists():
         raise AgentError(f"{folder}: holds a host already")
+    if is_half_restored(folder):
+        raise AgentError(describe_missing(folder))
     check_host_name(config.name)  # before the store is made, which would keep it
     make_private_folder(folder)
     with Store(folder, create=config.name) as store:
@@ -53,11 +56,29 @@ def read_status(folder: Path) -> dict[str, Any]:
     return {**status, "running": is_running(folder)}
 
 
+def remove_node(folder: Path, name: str) -> int:
+    """Remove a node with its edges and its vector; return how many edges there were.
+
+    A running daemon drops the vector itself, after its current round.
+    """
+    with Store(folder) as store:
+        edges = store.remove_node(name)
+    if not is_running(folder):
+        with only_one(folder):
+            file = VectorsFile(folder)
+            saved = file.load()
+            if saved is not None and name in saved.names:
+                file.save(saved.keep({*saved.names} - {name}))
+    return edges
+
+
 def export(folder: Path) -> Embedding:
     """Return the vectors of a host's own nodes."""
     saved = VectorsFile(folder).load()
     if saved is None:
         raise AgentError(f"{folder}: there are no vectors yet")
+    with suppress(AgentError), Store(folder) as store:  # vectors can be exported without a store
+        saved = saved.keep(store.nodes())  # without those that were removed since the last save
     nodes = np.empty(len(saved.names), dtype=object)
     nodes[:] = saved.names
     context = saved.vectors[:, 1] if saved.vectors.shape[1] > 1 else None

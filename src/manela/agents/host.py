@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -102,6 +102,17 @@ class Saved:
     edges: str = ""
     smoothed: npt.NDArray[np.float32] | None = None
     whole: npt.NDArray[np.bool_] | None = None
+
+    def keep(self, names: Collection[str]) -> Saved:
+        """Return the same state of these nodes only."""
+        rows = [row for row, name in enumerate(self.names) if name in names]
+        return replace(
+            self,
+            names=[self.names[row] for row in rows],
+            vectors=self.vectors[rows],
+            smoothed=None if self.smoothed is None else self.smoothed[rows],
+            whole=None if self.whole is None else self.whole[rows],
+        )
 
 
 class Host:

@@ -33,6 +33,8 @@ def only_one(folder: Path) -> Iterator[None]:
     try:
         handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
+        if (folder / LOCK).is_symlink():
+            raise AgentError(f"{folder / LOCK}: is a symbolic link, which is not followed; remove it") from error
         raise OutputError(f"{folder}: cannot be written: {error.strerror or error}") from error
     try:
         for attempt in range(_ATTEMPTS):

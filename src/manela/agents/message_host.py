@@ -374,10 +374,11 @@ class MessageHost(Host):
     def reopen(self, rounds: int | None = None) -> None:
         """Continue learning: the learning rate starts at its full value and falls over the added rounds.
 
-        By default as many rounds are added as the learning rate took to fall before.
+        By default as many rounds are added as the learning rate takes to fall in a first run, whatever was requested
+        in between.
         """
-        schedule = self._find_schedule()
-        self._extra_rounds = rounds or schedule.falling or max(1, schedule.rounds - schedule.falls_at)
+        first = self._plan()
+        self._extra_rounds = rounds or first.falling or max(1, first.rounds - first.falls_at)
         self._falls_at, self._schedule = self.round, None
         self.has_new_edges, self._learned_edges = False, self.neighbourhood.digest
 
@@ -388,20 +389,24 @@ class MessageHost(Host):
     def _find_schedule(self) -> Schedule:
         """Return the schedule, planned anew if something that it depends on has changed."""
         if self._schedule is None:
-            settings = self.terms.settings
-            weights = weigh(self.strengths, settings)
-            nodes, total = self.own, float(np.sum(weights))
-            if self.terms.lock_step:
-                totals = self.total_of_all()
-                nodes += sum(hello.nodes for hello in self.sessions.greetings.values())
-                total = totals.frequencies[0]
-            basis = Basis(weights, self.numbers, total, nodes, self.find_degree())
-            schedule = plan_nodes(basis, settings, choose_pairs(settings, nodes))
+            schedule = self._plan()
             if self._extra_rounds is not None:
                 rounds = schedule.spread_over or schedule.rounds
                 schedule = replace(schedule, falling=self._extra_rounds, spread_over=rounds)
             self._schedule = schedule if self._falls_at is None else schedule.fall(self._falls_at)
         return self._schedule
+
+    def _plan(self) -> Schedule:
+        """Return the schedule of a first run with the nodes and edges that there are now."""
+        settings = self.terms.settings
+        weights = weigh(self.strengths, settings)
+        nodes, total = self.own, float(np.sum(weights))
+        if self.terms.lock_step:
+            totals = self.total_of_all()
+            nodes += sum(hello.nodes for hello in self.sessions.greetings.values())
+            total = totals.frequencies[0]
+        basis = Basis(weights, self.numbers, total, nodes, self.find_degree())
+        return plan_nodes(basis, settings, choose_pairs(settings, nodes))
 
     def find_degree(self) -> float:
         """Return the mean degree of nodes with neighbours: of all hosts in lock-step, otherwise of this host."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import time
@@ -110,13 +109,19 @@ def warn_of_expiry(status: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def write_status(path: Path, status: Mapping[str, Any]) -> None:
-    """Replace the file that `manela agent status` reads; on failure the old file stays, which holds its time."""
+def write_status(path: Path, status: Mapping[str, Any]) -> str:
+    """Replace the file that `manela agent status` reads; on failure the old file stays, which holds its time.
+
+    Returns what went wrong, or an empty text.
+    """
     part = path.with_suffix(".part")
-    with contextlib.suppress(OSError):
+    try:
         if part.is_symlink():
             part.unlink()
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             json.dump(status, file)
         part.replace(path)
+    except OSError as error:
+        return f"{path}: cannot be written: {error.strerror or error}"
+    return ""

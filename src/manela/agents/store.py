@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from manela.agents.config import FILE, read_config
+from manela.agents.config import FILE, describe_missing, read_config
 from manela.agents.names import check_host_name
 from manela.agents.neighbourhood import Edge
 from manela.closable import Closable
@@ -83,7 +83,9 @@ class Store(Closable):
     def __init__(self, folder: Path, create: str | None = None) -> None:
         self.folder, self.file = folder, folder / NAME
         if create is None and not self.file.exists():
-            raise AgentError(f"{folder}: holds no host; make one with `manela agent init`")
+            if (folder / FILE).exists():
+                raise AgentError(f"{self.file}: is missing; {name_backup(folder)}")
+            raise AgentError(describe_missing(folder))
         create_private(self.file)
         if create is not None:
             self.file.chmod(0o600)
@@ -113,8 +115,13 @@ class Store(Closable):
         elif version in _UPGRADES:
             self._upgrade(version)
             version = VERSION
+        if version > VERSION:
+            raise AgentError(
+                f"{self.file}: is of version {version}, and this program knows versions up to {VERSION}: update "
+                f"manela, or, if the file is damaged, {name_backup(self.folder)}"
+            )
         if version != VERSION:
-            raise AgentError(f"{self.file}: must be of version {VERSION}, got {version}: update manela, or this folder")
+            raise AgentError(f"{self.file}: is damaged: it is empty, or no store; {name_backup(self.folder)}")
         self._watch_rows()
         if create is not None and self.get(HOST) is None:
             self.put(HOST, create)
@@ -144,6 +151,13 @@ class Store(Closable):
 
     def _upgrade(self, version: int) -> None:
         """Upgrade a store of an older version; a copy of the old one is kept beside it."""
+        tables = {name for (name,) in self._database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        columns = {row[1] for row in self._database.execute("PRAGMA table_info(peers)")}
+        if "nodes" in tables or ("nodes" in columns) != (version > 1):
+            raise AgentError(
+                f"{self.file}: is damaged: it says that it is of version {version}, but has tables of another; "
+                f"{name_backup(self.folder)}"
+            )
         host = read_config(self.folder / FILE).name
         path = self.folder / f"store-{version}.db"
         create_private(path)
@@ -241,6 +255,19 @@ class Store(Closable):
             )
             database.execute("INSERT OR IGNORE INTO certificates VALUES (?, ?)", (name, certificate))
 
+    def change_peer(self, name: str, address: str | None, nodes: int | None) -> None:
+        """Change the address of a known peer, or for how many nodes it counts; None leaves either unchanged."""
+        with self._write() as database:
+            changed = database.execute(
+                "UPDATE peers SET address = coalesce(?, address), nodes = coalesce(?, nodes) WHERE name = ?",
+                (address, nodes, name),
+            )
+            if changed.rowcount == 0:
+                raise AgentError(
+                    f"{name}: no such peer; a new one is added by the line that `manela agent invite` printed there, "
+                    "or by NAME ADDRESS CERT"
+                )
+
     def remove_peer(self, name: str) -> tuple[int, int]:
         """Delete a peer with its certificates, edges and refusals; return how many edges and refusals there were."""
         with self._write() as database:
@@ -311,6 +338,10 @@ class Store(Closable):
             "DELETE FROM edges WHERE own = ? OR (other = ? AND host = ?)", (name, name, self.get(HOST))
         )
         return cursor.rowcount
+
+    def nodes(self) -> set[str]:
+        """Return the names of all own nodes."""
+        return {name for (name,) in self._read("SELECT name FROM nodes")}
 
     def has_node(self, name: str) -> bool:
         """Return whether the host has this node."""

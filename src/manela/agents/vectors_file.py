@@ -27,7 +27,10 @@ class VectorsFile:
         self._lines = np.zeros(0, np.uint8)
 
     def save(self, saved: Saved) -> None:
-        """Save the state; the old file stays until the new one is complete."""
+        """Save the state; the old file stays until the new one is complete. Of no nodes there is no file."""
+        if not saved.names:
+            self.path.unlink(missing_ok=True)
+            return
         notes = {
             "format": _VERSION, "round": saved.round, "version": saved.version, "pairs": saved.pairs,
             "falls_at": saved.falls_at, "more": saved.more, "exchange": saved.exchange, "taught": saved.taught,

@@ -86,13 +86,13 @@ def status(
     ] = False,
 ) -> None:
     """Show what the daemon does: round, update pairs, peers, refusals, traffic."""
-    from manela.agents.config import FILE
+    from manela.agents.config import FILE, describe_missing
     from manela.agents.folder import read_status
     from manela.agents.status import warn_of_expiry
     from manela.cli.display import print_facts
 
     if not (home / FILE).exists():
-        raise AgentError(f"{home}: holds no host; make one with `manela agent init`")
+        raise AgentError(describe_missing(home))
     report = read_status(home)
     if strict and not (report["running"] and time.time() - report.get("updated", 0) < _LATE and not report["trouble"]):
         raise AgentError(f"{home}: the daemon does not run, does not move, or cannot save")
@@ -126,10 +126,11 @@ def status(
     for line in warn_of_expiry(report):
         print(f"warning: {line}")
     for name, known in report["peers"].items():
-        words = f"{known['state']}, {known['sent'] / 1e6:.2f} MB sent, {known['received'] / 1e6:.2f} MB received"
+        state = known["state"] if report["running"] else "was " + known["state"]
+        words = f"{state}, {known['sent'] / 1e6:.2f} MB sent, {known['received'] / 1e6:.2f} MB received"
         print(f"peer {name:<22}{words}{', ' + known['trouble'] if known['trouble'] else ''}")
         for kind, times in known.get("alarms", {}).items():
-            print(f"alarm {name:<21}its vectors are {kind}: {times:,} times")
+            print(f"alarm {name:<21}its vectors are {kind}: {'once' if times == 1 else f'{times:,} times'}")
     for name, reasons in report["refusals"].items():
         for reason, times in reasons.items():
             print(f"refused {name:<19}{reason}: {times:,}")
@@ -250,8 +251,6 @@ def serve(
     from manela.agents.store import Store
     from manela.answers.questions import PAGE
 
-    if not (home / FILE).exists():
-        raise AgentError(f"{home}: holds no host; make one with `manela agent init`")
     if not read_config(home / FILE).watch:
         raise AgentError(f'{home / FILE}: set watch to an address of this machine, as in "127.0.0.1:7447", and restart')
     with Store(home) as store:
@@ -300,6 +299,8 @@ def backup(
     from manela.agents.backups import write_backup
     from manela.files import check_writable
 
+    if str(output) == "-":
+        raise AgentError("a backup is a file that only you can read; name one, as in backup.tar")
     check_writable(output)
     write_backup(home, output)
     print(f"{output}: {output.stat().st_size / 1e6:.1f} MB; the key is in it, so keep it as safe")
@@ -340,7 +341,7 @@ def renew(
     SIGHUP to the daemon; the previous certificate is kept as old-certificate.pem, for peers to remove.
     """
     from manela.agents.config import FILE, read_config
-    from manela.agents.identity import CERTIFICATE, KEY, make_identity
+    from manela.agents.identity import CERTIFICATE, KEY, check_key, make_identity, read_certificate
     from manela.files import replace_file
 
     config = read_config(home / FILE)
@@ -348,7 +349,9 @@ def renew(
     if use:
         if not certificate.exists():
             raise AgentError(f"{certificate}: is not there; make it with `manela agent renew` first")
+        check_key(key if key.exists() else home / KEY, read_certificate(certificate))
         if key.exists():  # otherwise an interrupted run has already moved it
+            key.chmod(0o600)
             with replace_file(home / f"old-{CERTIFICATE}", private=True) as file:
                 file.write((home / CERTIFICATE).read_bytes())
             key.replace(home / KEY)

@@ -168,7 +168,6 @@ def remove_node(
 
     Peers have seen its vector; what they learned from it remains in their vectors until they learn again.
     """
-    from manela.agents.store import Store
+    from manela.agents import folder
 
-    with Store(home) as store:
-        print(f"{name} is removed, with {store.remove_node(name):,} edges")
+    print(f"{name} is removed, with {folder.remove_node(home, name):,} edges")

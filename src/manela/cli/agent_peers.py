@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import time
 from pathlib import Path
 from typing import Annotated
@@ -39,12 +40,18 @@ def add_peer(
     \b
     manela agent peer add manela:beta@beta.example.org:7446#9F86D081…
     manela agent peer add beta beta.example.org:7446 beta-certificate.pem
+    manela agent peer add beta other.example.org:7446
     """
     from manela.agents.config import FILE, check_address, read_config
-    from manela.agents.identity import fingerprint, name_of, read_certificate
+    from manela.agents.identity import expiry_of, fingerprint, name_of, read_certificate
     from manela.agents.invitations import accept_invitation, read_invitation
     from manela.agents.store import Store
 
+    if certificate is None and ":" not in name and (address or nodes is not None):
+        with Store(home) as store:
+            store.change_peer(name, check_address(address) if address else None, nodes)
+        print(f"{name} is changed")
+        return
     if certificate is None:
         if address or ":" not in name:
             raise AgentError(
@@ -58,6 +65,8 @@ def add_peer(
             raise AgentError(f"{certificate}: is the certificate of {name_of(peer_certificate)!r}, not of {name!r}")
     if name == read_config(home / FILE).name:
         raise AgentError(f"{name} is this host itself")
+    if expiry_of(peer_certificate) < datetime.datetime.now(datetime.UTC):
+        print(f"warning: this certificate ended on {expiry_of(peer_certificate):%Y-%m-%d}; {name} must renew it")
     with Store(home) as store:
         store.add_peer(name, check_address(address), peer_certificate, nodes)
     if certificate is None:
@@ -75,18 +84,22 @@ def list_peers(home: Home = HOME) -> None:
     from manela.agents.store import Store
 
     status = read_status(home)
+    now = datetime.datetime.now(datetime.UTC)
     with Store(home) as store:
         sizes = store.sizes()
         for name, (address, certificates) in store.peers().items():
             size = f", {sizes[name]:,} nodes by the operator" if name in sizes else ""
             print(f"{name}  {address}{size}")
             for certificate in certificates:
-                print(f"    until {expiry_of(certificate):%Y-%m-%d}  {fingerprint(certificate)}")
+                expiry = expiry_of(certificate)
+                words = "ended on" if expiry < now else "until"
+                print(f"    {words} {expiry:%Y-%m-%d}  {fingerprint(certificate)}")
             known = status.get("peers", {}).get(name)
             if known:
                 seen = "never" if known.get("seen") is None else f"{say_seconds(time.time() - known['seen'])} ago"
                 program = f", manela {known['program']}" if known.get("program") else ""
-                print(f"    {known['state']}, seen {seen}{program}")
+                state = known["state"] if status["running"] else "the daemon here is not running"
+                print(f"    {state}, seen {seen}{program}")
                 agreed, disagreed = known.get("edges_agreed", 0), known.get("edges_disagreed", 0)
                 print(f"    edges that both hosts have: {agreed:,}, that only one has: {disagreed:,}")
 
@@ -117,7 +130,9 @@ def remove_peer(
         if certificate is not None:
             removed = read_certificate(certificate)
         else:
-            removed = find_certificate(store.peers().get(name, ("", ()))[1], fingerprint)
+            if name not in store.peers():
+                raise AgentError(f"{name}: no such peer; there are {', '.join(store.peers()) or 'none'}")
+            removed = find_certificate(store.peers()[name][1], fingerprint)
         store.remove_certificate(name, removed)
         if not store.peers()[name][1]:
             print(f"{name} has no certificate left: it is refused until you add one")

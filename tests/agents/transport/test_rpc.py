@@ -273,7 +273,7 @@ def test_one_that_was_a_peer_is_refused_at_once_on_the_connection_that_it_has(id
             assert await transport.call("a", SHOW, b"x") == b"x"
             await transport.ping("a")
             listener.server.change(identities["a"], {"c": listener.known["c"]})
-            with pytest.raises(UnknownPeerError, match="this certificate is not known here"):
+            with pytest.raises(UnknownPeerError, match="the certificate of 'b', [0-9A-F:]{23}…, is not known here"):
                 await transport.call("a", SHOW, b"x")
             with pytest.raises(PeerError, match="a cannot be reached"):
                 await transport.ping("a")

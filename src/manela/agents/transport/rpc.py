@@ -14,7 +14,7 @@ from typing import Any
 
 from manela.agents.exchanges import GREET, INTRODUCE, SHOW, WALK
 from manela.agents.frames import LARGEST, PIECE, Joiner, cut
-from manela.agents.identity import expiry_of, fetch_certificate, fingerprint
+from manela.agents.identity import expiry_of, fetch_certificate, fingerprint, name_of
 from manela.agents.transport.connections import Connections
 from manela.errors import (
     REFUSALS,
@@ -357,11 +357,19 @@ class RpcServer:
         shown = context.auth_context().get("x509_pem_cert", [b""])[0].decode("ascii", "replace")
         name = self._names.get(shown)
         if name is None:
-            raise self._report(_UNKNOWN, UnknownPeerError("this certificate is not known here"))
+            raise self._report(_UNKNOWN, UnknownPeerError(f"the certificate {_describe(shown)} is not known here"))
         self.shown[name] = shown
         if self._connections.identify(context.peer(), name) and self._opened:
             self._opened.popleft()
         return name
+
+
+def _describe(certificate: str) -> str:
+    """Return whose certificate it is by its own account, and the beginning of its fingerprint."""
+    try:
+        return f"of {name_of(certificate)!r}, {fingerprint(certificate)[:23]}…,"
+    except ValueError:
+        return "that was shown"
 
 
 _HUNG_UP = ("Socket closed", "Connection reset", "Broken pipe", "recvmsg:", "handshake")
