@@ -16,7 +16,7 @@ def test_a_single_value_has_no_deviation():
     assert format_scores([0.25]) == "0.250"
     assert format_scores([0.25, 0.25]) == "0.250"
     assert format_scores([0.2, 0.3]) == "0.250 ± 0.071"
-    assert format_scores([0.25, 0.2502]) == "0.250 ± 1e-04"
+    assert format_scores([0.25, 0.2502]) == "0.250 ± <0.001"
 
 
 def test_things_are_counted_in_english():

@@ -169,10 +169,12 @@ def links(
 
 
 def _mean(values: list[float]) -> str:
-    """Return mean and deviation as text."""
+    """Return mean and deviation as text; a single value has no deviation."""
     from manela.evaluation.classification import summarise
 
-    return "{:.4f} ± {:.4f}".format(*summarise(values)) if values else "-"
+    if len(values) < 2:
+        return f"{values[0]:.4f}" if values else "-"
+    return "{:.4f} ± {:.4f}".format(*summarise(values))
 
 
 def _print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

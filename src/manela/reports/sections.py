@@ -14,7 +14,9 @@ from manela.reports.drawing import INK
 
 NAMES = {
     "manela": "MANELA", "deepwalk": "DeepWalk", "node2vec": "node2vec", "relational-neighbors": "Relational Neighbors",
-    "most-frequent": "most frequent labels", "blogcatalog": "BlogCatalog", "ppi": "PPI", "wikipedia": "Wikipedia",
+    "most-frequent": "most frequent labels", "common-neighbours": "common neighbours", "adamic-adar": "Adamic-Adar",
+    "preferential-attachment": "preferential attachment", "prone": "ProNE", "netmf": "NetMF",
+    "blogcatalog": "BlogCatalog", "ppi": "PPI", "wikipedia": "Wikipedia",
 }  # fmt: skip
 NEAR = 0.01
 """Largest difference from the paper's value that counts as reproduced."""
@@ -78,7 +80,7 @@ def format_scores(scores: Sequence[float], digits: int = 3) -> str:
     text, rounded = f"{mean:.{digits}f}", f"{deviation:.{digits}f}"
     if deviation == 0:
         return text
-    return f"{text} ± {rounded}" if float(rounded) > 0 else f"{text} ± {deviation:.0e}"
+    return f"{text} ± {rounded}" if float(rounded) > 0 else f"{text} ± <{10.0**-digits:.{digits}f}"
 
 
 def count(number: int, thing: str) -> str:

@@ -13,7 +13,7 @@ from manela.evaluation.links import Split, hide_edges, rank_links, sample_nodes,
 from manela.evaluation.methods import make_scorer
 from manela.reports.laboratory import Laboratory, Results, fit, load_plain
 from manela.reports.paper import MEAN_AVERAGE_PRECISION, Reasons
-from manela.reports.plan import Plan
+from manela.reports.plan import LINK_RUNS, Plan
 from manela.reports.plots import plot_precision
 from manela.reports.sections import NAMES, Comparison, Section, Table, compare, count, draw, format_scores
 
@@ -62,20 +62,24 @@ def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
     columns = (("sampled", "over_all"), ("all", "mean_average_precision"), ("all", "over_all"), ("sampled", "auc"))
     for method, runs in found.items():
         scores = [run["sampled"]["mean_average_precision"] for run in runs]
-        printed = MEAN_AVERAGE_PRECISION.get(method) if plan.compares(method) else None
-        name = NAMES.get(method, method.replace("-", " "))
+        printed = MEAN_AVERAGE_PRECISION.get(method) if plan.compares(method) and plan.compares_links else None
+        name = NAMES[method]
         cells, compared = compare(f"{name}, PPI", scores, printed)
         others = [format_scores([run[where][what] for run in runs]) for where, what in columns]
         rows.append([name, *cells, *others])
         comparisons += compared
         reasons.add(method, name, compared)
     runs_done = len(next(iter(found.values())))
+    few_runs = (
+        f"The paper's values are means of {LINK_RUNS} runs, and this is {count(runs_done, 'run')}: scores are shown, "
+        "but not compared with the paper."
+    )
     table = Table(
         f"Link prediction on PPI, {count(runs_done, 'run')} (the paper's Table V)",
         ["method", "paper", "MAP", "difference", "MAP, nothing to find as 0", "MAP, all nodes",
          "all nodes, nothing to find as 0", "AUC"],
         rows,
-        reasons.notes + plan.notes,
+        reasons.notes + (plan.notes if plan.compares_links else [few_runs]),
     )  # fmt: skip
     return Section(
         "links", "Link prediction",
@@ -89,19 +93,18 @@ def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
             "The last three methods learn nothing: they look at the neighbours of two nodes.",
         ],
         [table],
-        [draw("links", "Precision@k among 1,024 nodes; shades are deviations.", folder,
+        [draw("links", f"Precision@k among 1,024 nodes{'; shades are deviations' if runs_done > 1 else ''}.", folder,
               lambda path: plot(found, "sampled", path)),
          draw("links-all", "Precision@k among all nodes.", folder, lambda path: plot(found, "all", path))],
         comparisons,
+        remark="" if comparisons else few_runs,
     )  # fmt: skip
 
 
 def plot(found: Mapping[str, Any], where: str, path: Path) -> None:
     """Draw precision@k against k, one line per method."""
     precision = {
-        NAMES.get(method, method.replace("-", " ")): [
-            {int(k): value for k, value in run[where]["precision"].items()} for run in runs
-        ]
+        NAMES[method]: [{int(k): value for k, value in run[where]["precision"].items()} for run in runs]
         for method, runs in found.items()
     }
     plot_precision(precision, path)

@@ -67,7 +67,7 @@ def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  # 
     header = ["network", "ratios", "context vectors", "paper's MANELA", "ours", "difference", "each seed", "trials"]
     return Section(
         "tuned", "Tuned",
-        ["Ratios, hops and context vectors as `manela tune` finds them, edge weights used; mean over the shuffles of "
+        ["Ratios, hops and context vectors as manela tune finds them, edge weights used; mean over the shuffles of "
          "every seed. They are chosen with the first seed by the labels of the same nodes, on other splits than those "
          "of the score: some of the gain is the choice itself."],
         [Table("Micro-F1 at 50 % with the best of what was tried", header, rows)],
