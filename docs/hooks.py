@@ -68,7 +68,7 @@ def describe_commands() -> str:
 
 def _describe(command: Any, path: str, parent: Any) -> list[str]:
     context = type(command).context_class(command, info_name=path.split()[-1], parent=parent)
-    context.max_content_width = context.terminal_width = 100
+    context.max_content_width = context.terminal_width = 80
     text = command.get_help(context)
     parts = [f"## {path}", f"```text\n{text}\n```"]
     for name, inner in getattr(command, "commands", {}).items():

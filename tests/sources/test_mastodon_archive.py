@@ -57,7 +57,7 @@ def test_the_owner_is_the_actor_of_the_outbox_where_there_is_no_actor_file(folde
 def test_whose_archive_it_is_must_be_known(folder):
     (folder / "actor.json").unlink()
     (folder / "outbox.json").unlink()
-    with pytest.raises(SourceError, match="--owner"):
+    with pytest.raises(SourceError, match="owner='name@host'"):
         edges(folder)
     with pytest.raises(SourceError, match="name@host, got 'ann'"):
         edges(folder, "ann")

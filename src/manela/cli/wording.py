@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_NAMES = "columns|directed|duplicates|matfile_variable|resume|size_limit|unweighted"
+_NAMES = "columns|deadline|directed|duplicates|homedir|matfile_variable|owner|resume|secret_file|size_limit|unweighted"
 _PARAMETER = re.compile(rf"\b({_NAMES})=(?:'([^']*)'|True\b|(?=[\s,;:)]|$))(?: of read_graph(?: and Graph\.of)?)?")
 
 

@@ -122,7 +122,7 @@ class MastodonArchiveSource(Source):
                 first = next(items, None)
                 owner = account_of_url(first.get("actor")) if isinstance(first, dict) else None
         if owner is None:
-            raise SourceError(f"{self.path}: does not say whose it is: give --owner name@host")
+            raise SourceError(f"{self.path}: does not say whose it is: give owner='name@host'")
         return owner
 
 

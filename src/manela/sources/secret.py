@@ -70,7 +70,7 @@ def refuse_password(url: str) -> None:
     if has_password or names & _PASSWORD_NAMES:
         raise SourceError(
             "a URL must not hold a password, which others could see in the list of processes: leave it out, and put "
-            f"it into the environment variable {SECRET_VARIABLE}, or into a file of mode 0600 that --secret-file names"
+            f"it into the environment variable {SECRET_VARIABLE}, or into a file of mode 0600 that secret_file= names"
         )
 
 
