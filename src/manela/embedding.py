@@ -359,10 +359,10 @@ class _Query:
 
 
 _OPERATORS: dict[str, Callable[[Vectors, Vectors], Vectors]] = {
-    "hadamard": lambda one, other: one * other,
-    "average": lambda one, other: (one + other) * np.float32(0.5),
-    "l1": lambda one, other: np.abs(one - other),
-    "l2": lambda one, other: (one - other) ** 2,
+    "hadamard": lambda first, second: first * second,
+    "average": lambda first, second: (first + second) * np.float32(0.5),
+    "l1": lambda first, second: np.abs(first - second),
+    "l2": lambda first, second: (first - second) ** 2,
 }
 """Combine the vectors of the two ends of an edge."""
 

@@ -203,14 +203,14 @@ class Host:
         return mine
 
     def admit_edges(
-        self, peer: str, introduction: Introduction, found: tuple[Admitted, list[RefusedError]] | None = None
+        self, peer: str, introduction: Introduction, admitted: tuple[Admitted, list[RefusedError]] | None = None
     ) -> tuple[Acceptance, list[RefusedError]]:
         """Open a session for those of a peer's edges that this host has too, and refuse the others.
 
-        `found` is the result of `neighbourhood.admit_edges`, if the caller has it already.
+        `admitted` is the result of `neighbourhood.admit_edges`, if the caller has it already.
         """
-        found = found or self.neighbourhood.admit_edges(peer, introduction.askers, introduction.others)
-        acceptance, refusals = self.sessions.open(peer, *found)
+        admitted = admitted or self.neighbourhood.admit_edges(peer, introduction.askers, introduction.others)
+        acceptance, refusals = self.sessions.open(peer, *admitted)
         if self.on_disclosure:
             for arc in self.sessions.find(peer, acceptance.session).arcs.tolist():
                 own, other_node = self.neighbourhood.name_arc(arc)

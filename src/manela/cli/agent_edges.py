@@ -149,13 +149,13 @@ def export_edges(
     from manela.files import replace_file
 
     with Store(home) as store:
-        found, host = _find_edges(store, peer), store.get(HOST) or ""
+        edges, host = _find_edges(store, peer), store.get(HOST) or ""
         if str(output) == "-":
-            write_edges(found, host, sys.stdout)
+            write_edges(edges, host, sys.stdout)
             return
         with replace_file(output) as file:
             text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-            lines = write_edges(found, host, text)
+            lines = write_edges(edges, host, text)
             text.detach()
     print(f"{output}: {lines:,} lines")
 

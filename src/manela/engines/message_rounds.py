@@ -104,8 +104,10 @@ class MessageRounds:
         """Move the own nodes through a round, after `show`, and return the update pairs made."""
         negatives, pairs = self.draw_negatives(number, schedule, measured), 0
         for first in range(self.own.start, self.own.stop, _NODES_AT_ONCE):
-            some = slice(first, min(self.own.stop, first + _NODES_AT_ONCE))
-            nodes, made = self.move(some, schedule.counts(number, some), number, schedule.rate(number), negatives)
+            nodes_now = slice(first, min(self.own.stop, first + _NODES_AT_ONCE))
+            nodes, made = self.move(
+                nodes_now, schedule.counts(number, nodes_now), number, schedule.rate(number), negatives
+            )
             if self.is_abandoned:
                 return 0
             self.updates[nodes] += made
@@ -145,13 +147,13 @@ class MessageRounds:
         return drawn
 
     def move(
-        self, some: slice, counts: Integers, number: int, rate: float, negatives: list[tuple[Table, Table]]
+        self, among: slice, counts: Integers, number: int, rate: float, negatives: list[tuple[Table, Table]]
     ) -> tuple[Integers, Integers]:
         """Move the nodes of a slice that have iterations; return these nodes and their update pairs."""
         nodes = np.flatnonzero(counts)
         # most iterations first: nodes of a tile then have about as many, and long ones do not come last
         nodes = nodes[np.argsort(_narrow(-counts[nodes]), kind="stable")]
-        counts, nodes = counts[nodes], nodes + some.start
+        counts, nodes = counts[nodes], nodes + among.start
         made = np.zeros(len(nodes), dtype=np.int64)
         key = np.uint64(derive(self._keys[0], number))
         neighbours = self._neighbours
@@ -185,9 +187,9 @@ class MessageRounds:
         pairs, first = 0, begin
         started, elapsed = time.perf_counter(), 0.0
         while elapsed < seconds and not self.is_abandoned:
-            some = slice(first, min(end, first + step))
-            counts = schedule.counts(0, some)
-            self.move(some, counts, 0, 0.0, negatives)
+            nodes_now = slice(first, min(end, first + step))
+            counts = schedule.counts(0, nodes_now)
+            self.move(nodes_now, counts, 0, 0.0, negatives)
             pairs += int(counts.sum()) * len(self.targets)
             first = first + step if first + step < end else begin
             elapsed = time.perf_counter() - started

@@ -161,13 +161,13 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     @classmethod
-    def _provenance(cls, graph: Graph, parameters: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    def _provenance(cls, graph: Graph, parameters: Mapping[str, Any], **entries: Any) -> dict[str, Any]:
         """Return the provenance of vectors that this method learned from a network."""
-        return describe_run(cls.method, graph, parameters, **more)
+        return describe_run(cls.method, graph, parameters, **entries)
 
 
-def describe_run(method: str, graph: Graph, parameters: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """Return the provenance of vectors that a method learned from a network, with `more` entries at the end."""
+def describe_run(method: str, graph: Graph, parameters: Mapping[str, Any], **entries: Any) -> dict[str, Any]:
+    """Return the provenance of vectors that a method learned from a network, with further `entries` at the end."""
     return {
         "method": method,
         "version": __version__,
@@ -180,7 +180,7 @@ def describe_run(method: str, graph: Graph, parameters: Mapping[str, Any], **mor
             "sha256": graph.digest,
             **({} if graph.rows is None else {"rows": graph.rows}),
         },
-        **more,
+        **entries,
     }
 
 

@@ -53,7 +53,7 @@ class Columns:
     note: str = ""
 
 
-def find_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
+def find_header(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Whether a first line is a header, judged by its names and by the lines below it.
 
     Examples
@@ -67,12 +67,12 @@ def find_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
     """
     if any(_kind_of(cell) in _NUMBERS for cell in first):
         return False
-    sample = rest[:_SAMPLE]
+    sample = below[:_SAMPLE]
     later_cells = {cell for line in sample for cell in line}
     pair = find_pair(first)
     if pair is not None and not {first[place] for place in pair} & later_cells:
         return True
-    if not rest or len(first) < 2:
+    if not below or len(first) < 2:
         return False
     if set(first[:2]) & {cell for line in sample for cell in line[:2] if cell}:  # nodes of other edges
         return False
@@ -88,7 +88,7 @@ def find_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
     return True
 
 
-def stands_alone(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
+def stands_alone(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Whether a first line consists of words that occur nowhere below, while every other line shares a node with one.
 
     Examples
@@ -98,7 +98,7 @@ def stands_alone(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
     >>> stands_alone(["ann", "bob"], [["cem", "dora"], ["emil", "dora"], ["fay", "gus"]])
     False
     """
-    sample = [line[:2] for line in rest[:_SAMPLE] if len(line) >= 2]
+    sample = [line[:2] for line in below[:_SAMPLE] if len(line) >= 2]
     if len(first) < 2 or len(sample) < 2 or not all(_is_name(cell, 1) for cell in first):
         return False
     counts = Counter(cell for line in sample for cell in set(line))
@@ -107,14 +107,16 @@ def stands_alone(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
 
 
 def choose_columns(
-    header: Sequence[str] | None, rest: Sequence[Sequence[str]], wanted: Sequence[str] | None, unweighted: bool
+    header: Sequence[str] | None, below: Sequence[Sequence[str]], wanted: Sequence[str] | None, unweighted: bool
 ) -> Columns:
     """Choose the columns to read: by `wanted` (names, or numbers from 1), by the header, or else the first ones."""
     if wanted is not None:
         return _choose_wanted(header, wanted, unweighted)
     if header is None:
         return Columns(0, 1, -1 if unweighted else 2, is_exact=True)
-    choice = choose_by_names(header, lambda: _counts_up(rest), lambda place: _has_kind(rest[:_SAMPLE], place, _NUMBERS))
+    choice = choose_by_names(
+        header, lambda: _counts_up(below), lambda place: _has_kind(below[:_SAMPLE], place, _NUMBERS)
+    )
     note = describe_choice(header, choice, unweighted)
     weight = -1 if unweighted else choice.weight
     note += " (columns= of read_graph chooses others)" if note else ""

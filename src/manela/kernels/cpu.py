@@ -211,8 +211,8 @@ def _step(hop, walking, negatives, indptr, indices, thresholds, aliases, draws, 
         if places[j] < 0:
             continue
         first = indptr[places[j]]
-        rest = derive(draws[j * (1 + negatives)], hop) * np.uint64(indptr[places[j] + 1] - first)
-        places[j] = indices[follow_alias(thresholds, aliases, chosen[j], first, rest)]
+        remainder = derive(draws[j * (1 + negatives)], hop) * np.uint64(indptr[places[j] + 1] - first)
+        places[j] = indices[follow_alias(thresholds, aliases, chosen[j], first, remainder)]
         prefetch_item(indptr, places[j])
 
 

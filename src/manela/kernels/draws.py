@@ -27,9 +27,9 @@ def derive(key, number):
 
 
 @njit(nogil=True)
-def follow_alias(thresholds, aliases, arc, first, rest):
-    """Return `arc` or its alias; the node's arcs begin at `first`, and `rest` is the low half of the draw's product."""
+def follow_alias(thresholds, aliases, arc, first, remainder):
+    """Return `arc` or its alias; a node's arcs begin at `first`, `remainder` is the low half of the draw's product."""
     if thresholds is not None:  # noqa: SIM102, Numba removes a separate branch on None
-        if np.uint32(rest >> np.uint64(32)) >= thresholds[arc]:
+        if np.uint32(remainder >> np.uint64(32)) >= thresholds[arc]:
             arc = first + np.int64(aliases[arc])
     return arc

@@ -26,8 +26,8 @@ def choose(first, degree, drawn, thresholds, aliases, goes, WEIGHTED: tl.constex
     """Return the arc that a draw selects from `degree` arcs from `first` on, for lanes where `goes` is True."""
     place = tl.umulhi(drawn, degree.to(tl.uint64)).to(tl.int64)
     if WEIGHTED:
-        rest = ((drawn * degree.to(tl.uint64)) >> 32).to(tl.uint32)
+        remainder = ((drawn * degree.to(tl.uint64)) >> 32).to(tl.uint32)
         limit = tl.load(thresholds + first + place, mask=goes, other=0).to(tl.uint32, bitcast=True)
         alias = tl.load(aliases + first + place, mask=goes, other=0).to(tl.int64)
-        place = tl.where(rest >= limit, alias, place)
+        place = tl.where(remainder >= limit, alias, place)
     return first + place

@@ -111,7 +111,7 @@ def pull(
     u = fetch_rows(shown, row, columns, COLUMNS, EVEN)
     x = tl.load(table + node * columns + column, mask=inside, other=0.0)
     change = tl.zeros([ROWS, COLUMNS], tl.float32)
-    found = tl.zeros([ROWS], tl.int32)
+    used = tl.zeros([ROWS], tl.int32)
     if HOPS > 1:
         own = tl.load(shown + node * columns + column, mask=inside, other=0.0).to(tl.float32)
         own_product = tl.sum(x * own, axis=0)
@@ -127,19 +127,19 @@ def pull(
         v = u.to(tl.float32)
         z = tl.sum(v * x[None, :], axis=1)
         if HOPS > 1:
-            rest = 1.0 / (1.0 - share)
-            gradient = tl.where(here, (1.0 - _sigmoid((z - share * own_product) * rest)) * rest, 0.0)
+            inverse = 1.0 / (1.0 - share)
+            gradient = tl.where(here, (1.0 - _sigmoid((z - share * own_product) * inverse)) * inverse, 0.0)
             back += gradient * share
         else:
             gradient = tl.where(here, 1.0 - _sigmoid(z), 0.0)
         change += gradient[:, None] * v
-        found += here.to(tl.int32)
+        used += here.to(tl.int32)
         u = u_ahead
     total = tl.sum(change, axis=0)
     if HOPS > 1:
         total -= tl.sum(back, axis=0) * own
     tl.store(changes + place * columns + column, total, mask=inside)
-    tl.store(kept + place, tl.sum(found, axis=0))
+    tl.store(kept + place, tl.sum(used, axis=0))
 
 
 @triton.jit(do_not_specialize=["first_place", "active", "amount", "targets"])
@@ -176,17 +176,17 @@ def push(
     away = tl.zeros([TILE, COLUMNS], tl.float32)
     for begin in range(0, amount, NEGATIVES):
         row = begin + tl.arange(0, NEGATIVES)
-        some = tl.load(
+        negative = tl.load(
             negatives + row[:, None] * columns + column[None, :], mask=(column < columns)[None, :], other=0.0
         )
-        z = tl.dot(x, tl.trans(some), input_precision=PRECISION)
-        away = tl.dot(_sigmoid(z).to(some.dtype), some, away, input_precision=PRECISION)
-    found = tl.load(kept + place, mask=here, other=0)
+        z = tl.dot(x, tl.trans(negative), input_precision=PRECISION)
+        away = tl.dot(_sigmoid(z).to(negative.dtype), negative, away, input_precision=PRECISION)
+    used = tl.load(kept + place, mask=here, other=0)
     change = tl.load(changes + place[:, None] * columns + column[None, :], mask=mask, other=0.0)
-    change -= (found.to(tl.float32) / targets.to(tl.float32))[:, None] * away
+    change -= (used.to(tl.float32) / targets.to(tl.float32))[:, None] * away
     tl.store(table + at, tl.load(table + at, mask=mask, other=0.0) + rate * change, mask=mask)
     if COUNT:
-        tl.store(updates + node, tl.load(updates + node, mask=here, other=0) + found, mask=here)
+        tl.store(updates + node, tl.load(updates + node, mask=here, other=0) + used, mask=here)
 
 
 @triton.jit

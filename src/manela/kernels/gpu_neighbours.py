@@ -40,10 +40,10 @@ def sum_pieces(
         here = arc < last
         other = tl.load(indices + arc, mask=here, other=0).to(tl.int64)
         rows = source + other[:, None] * columns + column[None, :]
-        found = tl.load(rows, mask=here[:, None] & inside, other=0.0).to(tl.float32)
+        vectors = tl.load(rows, mask=here[:, None] & inside, other=0.0).to(tl.float32)
         if WEIGHTED:
-            found *= _share(weights, arc, here, scale)[:, None]
-        total += found
+            vectors *= _share(weights, arc, here, scale)[:, None]
+        total += vectors
     tl.store(partial + piece * columns + column, tl.sum(total, axis=0), mask=column < columns)
 
 
@@ -78,10 +78,10 @@ def _sum_neighbours(
             here = arc < last
             other = arc if PARTIAL else tl.load(indices + arc, mask=here, other=0).to(tl.int64)
             rows = source + other[:, None] * columns + column[None, :]
-            found = tl.load(rows, mask=here[:, None] & inside, other=0.0).to(tl.float32)
+            vectors = tl.load(rows, mask=here[:, None] & inside, other=0.0).to(tl.float32)
             if WEIGHTED and not PARTIAL:
-                found *= _share(weights, arc, here, scale)[:, None]
-            summed += found
+                vectors *= _share(weights, arc, here, scale)[:, None]
+            summed += vectors
     if not WEIGHTED:
         summed *= scale.to(tl.float32)[:, None]
     return summed
@@ -166,16 +166,16 @@ def filter_rows(
     column = tl.arange(0, COLUMNS)
     mask = here[:, None] & (column < columns)[None, :]
     at = node[:, None] * columns + column[None, :]
-    found = tl.load(kept + node, mask=here, other=0.0)[:, None] * tl.load(source + at, mask=mask, other=0.0)
+    result = tl.load(kept + node, mask=here, other=0.0)[:, None] * tl.load(source + at, mask=mask, other=0.0)
     if STEP:
-        found = a * (found - summed)
-        found += b * tl.load(now + at, mask=mask, other=0.0)
-        found += c * tl.load(before + at, mask=mask, other=0.0)
-        grown = tl.load(filtered + at, mask=mask, other=0.0) + weight * found
+        result = a * (result - summed)
+        result += b * tl.load(now + at, mask=mask, other=0.0)
+        result += c * tl.load(before + at, mask=mask, other=0.0)
+        grown = tl.load(filtered + at, mask=mask, other=0.0) + weight * result
         tl.store(filtered + at, grown, mask=mask)
     else:
-        found += a * summed
-    tl.store(target + at, found, mask=mask)
+        result += a * summed
+    tl.store(target + at, result, mask=mask)
 
 
 @triton.jit(do_not_specialize=["size"])

@@ -32,12 +32,12 @@ def to_half(values: Any) -> Any:
     if not _CAN:
         with np.errstate(over="ignore"):
             return flat.astype(np.float16).reshape(np.shape(values))
-    found = np.empty(len(flat), np.uint16)
-    _convert(flat, found)
+    converted = np.empty(len(flat), np.uint16)
+    _convert(flat, converted)
     whole = len(flat) // _LANES * _LANES
     with np.errstate(over="ignore"):
-        found[whole:] = flat[whole:].astype(np.float16).view(np.uint16)
-    return found.view(np.float16).reshape(np.shape(values))
+        converted[whole:] = flat[whole:].astype(np.float16).view(np.uint16)
+    return converted.view(np.float16).reshape(np.shape(values))
 
 
 def from_half(values: Any) -> Any:
@@ -45,25 +45,25 @@ def from_half(values: Any) -> Any:
     flat = np.ascontiguousarray(values, dtype=np.float16).reshape(-1)
     if not _CAN:
         return flat.astype(np.float32).reshape(np.shape(values))
-    found, bits = np.empty(len(flat), np.float32), flat.view(np.uint16)
+    converted, bits = np.empty(len(flat), np.float32), flat.view(np.uint16)
     bits.flags.writeable = False  # like the bytes of a message, so that one compiled kernel serves both
-    _convert(bits, found)
+    _convert(bits, converted)
     whole = len(flat) // _LANES * _LANES
-    found[whole:] = flat[whole:].astype(np.float32)
-    return found.reshape(np.shape(values))
+    converted[whole:] = flat[whole:].astype(np.float32)
+    return converted.reshape(np.shape(values))
 
 
 @njit(cache=True, nogil=True)
-def _convert(values, found):
-    """found ← values, in the precision of either; numbers after the last whole vector are left out."""
+def _convert(values, converted):
+    """converted ← values, in the precision of either; numbers after the last whole vector are left out."""
     for first in range(0, len(values) - _LANES + 1, _LANES):
-        _convert_vector(values, found, first)
+        _convert_vector(values, converted, first)
 
 
 @intrinsic
-def _convert_vector(typing_context, values, found, first):
-    """found[first + i] ← values[first + i], i = 0 … _LANES − 1, from float32 to the bits of float16 or back."""
-    (source_vector, source_align), (target_vector, target_align) = _LAYOUTS[values.dtype], _LAYOUTS[found.dtype]
+def _convert_vector(typing_context, values, converted, first):
+    """converted[first + i] ← values[first + i], i = 0 … _LANES − 1, from float32 to the bits of float16 or back."""
+    (source_vector, source_align), (target_vector, target_align) = _LAYOUTS[values.dtype], _LAYOUTS[converted.dtype]
 
     def generate(context, builder, signature, arguments):
         source = _at(context, builder, signature.args[0], arguments[0], arguments[2], source_vector)
@@ -72,7 +72,7 @@ def _convert_vector(typing_context, values, found, first):
         builder.store(convert(builder.load(source, align=source_align), target_vector), target, align=target_align)
         return context.get_dummy_value()
 
-    return types.void(values, found, first), generate
+    return types.void(values, converted, first), generate
 
 
 def _at(context, builder, kind, array, place, vector):

@@ -195,8 +195,8 @@ def choose(first, degree, drawn, thresholds, aliases):
     """Return the arc that a draw selects from `degree` arcs from `first` on, with alias tables if arcs have weights."""
     arc = first + np.int64(scale_to(drawn, degree))
     if thresholds is not None:
-        rest = drawn * degree
-        if np.uint32(rest >> np.uint64(32)) >= thresholds[arc]:
+        remainder = drawn * degree
+        if np.uint32(remainder >> np.uint64(32)) >= thresholds[arc]:
             arc = first + np.int64(aliases[arc])
     return arc
 
@@ -220,10 +220,10 @@ def show(own, shown, first, last):
 @njit(cache=True, nogil=True)
 def add_shown(shown, table, first, last):
     """table[v] += shown[v] for v = first … last − 1."""
-    one, row = np.ones(1, np.float32), np.empty(1, np.int64)
+    weight, row = np.ones(1, np.float32), np.empty(1, np.int64)
     for node in range(first, last):
         row[0] = node
-        add_rows(one, shown, row, 1, table, node)
+        add_rows(weight, shown, row, 1, table, node)
 
 
 @njit(cache=True, nogil=True)

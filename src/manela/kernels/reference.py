@@ -109,8 +109,8 @@ def walk(node: int, key: int, steps: int, arcs: Arcs) -> int:
 
 def choose(first: int, last: int, drawn: int, arcs: Arcs) -> int:
     """Return the arc that a draw selects from `first` … `last` − 1, uniformly or by weight."""
-    place, rest = divmod(drawn * (last - first), 2**64)
-    if arcs.thresholds is not None and arcs.aliases is not None and rest >> 32 >= arcs.thresholds[first + place]:
+    place, remainder = divmod(drawn * (last - first), 2**64)
+    if arcs.thresholds is not None and arcs.aliases is not None and remainder >> 32 >= arcs.thresholds[first + place]:
         place = int(arcs.aliases[first + place])
     return first + place
 

@@ -167,10 +167,10 @@ def sigmoid(builder, z):
     shifter = constant(1.5 * 2.0**23)
     shifted = fma(builder, z, constant(-1 / np.log(2)), shifter)
     whole = builder.fsub(shifted, shifter)
-    rest = builder.fsub(builder.fmul(whole, constant(-np.log(2))), z)
+    remainder = builder.fsub(builder.fmul(whole, constant(-np.log(2))), z)
     series = constant(1 / 5040)
     for term in (1 / 720, 1 / 120, 1 / 24, 1 / 6, 1 / 2, 1.0, 1.0):
-        series = fma(builder, series, rest, constant(term))
+        series = fma(builder, series, remainder, constant(term))
     integers = ir.VectorType(_INT, count)
     exponent = builder.add(builder.bitcast(shifted, integers), ir.Constant(integers, [127] * count))
     power = builder.bitcast(builder.shl(exponent, ir.Constant(integers, [23] * count)), z.type)

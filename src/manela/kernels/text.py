@@ -240,17 +240,17 @@ def _look_up(data, batch, known, out):
 
 
 @njit(nogil=True)
-def _make_room(known, more):
-    """Return the table with room for this many more ids, its slots at most half full."""
+def _make_room(known, added):
+    """Return the table with room for `added` more ids, its slots at most half full."""
     slots, ids, count = known
-    if count + more > len(ids):
-        larger = np.empty((2 * (count + more), 2), np.int64)
+    if count + added > len(ids):
+        larger = np.empty((2 * (count + added), 2), np.int64)
         for i in range(count):
             larger[i, 0], larger[i, 1] = ids[i, 0], ids[i, 1]
         ids = larger
-    if 2 * (count + more) > len(slots):
+    if 2 * (count + added) > len(slots):
         size = len(slots)
-        while 2 * (count + more) > size:
+        while 2 * (count + added) > size:
             size *= 4
         old, slots = slots, np.zeros((size, 2), np.uint64)
         mask = np.uint64(size - 1)
@@ -273,10 +273,10 @@ def _hash(data, start, end):
 
 
 @njit(nogil=True)
-def _equal(data, one, other, length):
+def _equal(data, first, second, length):
     """Return whether the bytes at two places are the same."""
     for i in range(length):  # noqa: SIM110, Numba has no generators
-        if data[one + i] != data[other + i]:
+        if data[first + i] != data[second + i]:
             return False
     return True
 

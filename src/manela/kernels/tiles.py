@@ -154,13 +154,13 @@ def dot_rows(typing_context, x, node, table, rows, first, products):
         wide = ir.VectorType(_FLOAT, LANES)
         sums = []
         for few in range(0, GROUP, GROUP if has_wide_registers() else 4):
-            some = starts[few : few + (GROUP if has_wide_registers() else 4)]
-            totals = [cgutils.alloca_once(builder, wide) for _ in some]
+            chosen = starts[few : few + (GROUP if has_wide_registers() else 4)]
+            totals = [cgutils.alloca_once(builder, wide) for _ in chosen]
             for total in totals:
                 builder.store(ir.Constant(wide, [0.0] * LANES), total)
             with cgutils.for_range_slice(builder, _WORD(0), m, _WORD(LANES), _WORD) as (k, _):
                 part = _load(builder, xs, k, LANES)
-                for total, start in zip(totals, some, strict=True):
+                for total, start in zip(totals, chosen, strict=True):
                     builder.store(fma(builder, part, _widen(builder, start, k, LANES), builder.load(total)), total)
             sums += [builder.load(total) for total in totals]
         out = get_data(context, builder, signature.args[5], arguments[5])
@@ -286,8 +286,8 @@ def average_row(typing_context, table, offset, neighbours, weights, first, last,
                     # scaled in double precision: weights may be far outside the range of single precision
                     weight = builder.fmul(builder.load(builder.gep(data, [arc])), arguments[6])
                     # clip to 1: only an arc to a dead end, whose row is zero, can have more, next to a lighter arc
-                    one = ir.Constant(ir.DoubleType(), 1.0)
-                    weight = builder.select(builder.fcmp_ordered("<", weight, one), weight, one)
+                    largest = ir.Constant(ir.DoubleType(), 1.0)
+                    weight = builder.select(builder.fcmp_ordered("<", weight, largest), weight, largest)
                     weight = splat(builder, builder.fptrunc(weight, _FLOAT), _VECTOR)
                 for register, total in enumerate(totals):
                     part, sum_ = _widen(builder, start, _WORD(register * _WIDTH), _WIDTH), builder.load(total)
@@ -343,9 +343,9 @@ def _in_chunks(builder, length, most, work):
     whole = builder.mul(builder.sdiv(length, step), step)
     with cgutils.for_range_slice(builder, _WORD(0), whole, step, _WORD) as (first, _):
         work(first, most)
-    rest = builder.sdiv(builder.sub(length, whole), _WORD(_WIDTH))
+    remainder = builder.sdiv(builder.sub(length, whole), _WORD(_WIDTH))
     for registers in range(1, most):
-        with builder.if_then(builder.icmp_signed("==", rest, _WORD(registers))):
+        with builder.if_then(builder.icmp_signed("==", remainder, _WORD(registers))):
             work(whole, registers)
 
 

@@ -83,9 +83,9 @@ def format_scores(scores: Sequence[float], digits: int = 3) -> str:
     return f"{text} ± {rounded}" if float(rounded) > 0 else f"{text} ± <{10.0**-digits:.{digits}f}"
 
 
-def count(number: int, thing: str) -> str:
+def count(number: int, noun: str) -> str:
     """Format a number of things: "1 run", "10 runs"."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def compare(what: str, scores: Sequence[float], printed: float | None) -> tuple[list[str], list[Comparison]]:

@@ -189,14 +189,14 @@ def _as_text(value: bytes) -> str:
 
 def _find_day(text: bytes, kept: dict[bytes, int] = {}) -> int:  # noqa: B006 - a cache across calls
     """Return the day of a date, in days since 1970; 0 if there is none."""
-    found = _DATE.search(text, 0, _LONGEST_DATE)
-    if found is None:
+    match = _DATE.search(text, 0, _LONGEST_DATE)
+    if match is None:
         return _parse_day(text[:_LONGEST_DATE])
-    written = found[0]
+    written = match[0]
     if written not in kept:
         if len(kept) > 50_000:
             kept.clear()
-        day, month, year = int(found[1]), _MONTHS[found[2].lower()], int(found[3])
+        day, month, year = int(match[1]), _MONTHS[match[2].lower()], int(match[3])
         is_date = 1970 <= year < 2200 and 1 <= day <= calendar.monthrange(year, month)[1]
         kept[written] = calendar.timegm((year, month, day, 0, 0, 0)) // DAY if is_date else 0
     return kept[written]
@@ -207,9 +207,9 @@ _ENVELOPE_DATE = re.compile(rb"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)
 
 def _parse_day(text: bytes) -> int:
     """Return the day of a date in another format, such as that of an mbox's envelope line; 0 if there is none."""
-    found = _ENVELOPE_DATE.search(text)
-    if found is not None:
-        return _find_day(b"%s %s %s" % (found[2], found[1], found[3]))
+    match = _ENVELOPE_DATE.search(text)
+    if match is not None:
+        return _find_day(b"%s %s %s" % (match[2], match[1], match[3]))
     if not text.strip():
         return 0
     try:

@@ -91,9 +91,9 @@ class MailLogSource(Correspondence):
                     break  # the line is still being written
                 offset = file.tell()
                 self._lines += 1
-                found = self._find(line, senders)
-                if found is not None:
-                    sender, recipient = found
+                delivery = self._find(line, senders)
+                if delivery is not None:
+                    sender, recipient = delivery
                     day = _find_day(line, latest) or day or self._today
                     tally.add(digest(line), day, sender, (recipient,))
             state.put(mark, offset)
@@ -156,9 +156,9 @@ def _read_line(file: BinaryIO) -> bytes:
     line = file.readline(_LONGEST_LINE)
     if len(line) < _LONGEST_LINE or line.endswith(b"\n"):
         return line
-    while (more := file.readline(_LONGEST_LINE)) and not more.endswith(b"\n"):
+    while (piece := file.readline(_LONGEST_LINE)) and not piece.endswith(b"\n"):
         pass
-    return b"\n" if more else b"?"
+    return b"\n" if piece else b"?"
 
 
 def _find_day(line: bytes, latest: int) -> int:
@@ -166,15 +166,15 @@ def _find_day(line: bytes, latest: int) -> int:
 
     Syslog does not write the year, so it is taken to be the latest in which the day is not after `latest`.
     """
-    found = _ISO.match(line)
-    if found is not None:
-        return _count_days(int(found[1]), int(found[2]), int(found[3]))
-    found = _SYSLOG.match(line)
-    if found is None or found[1] not in _MONTHS:
+    match = _ISO.match(line)
+    if match is not None:
+        return _count_days(int(match[1]), int(match[2]), int(match[3]))
+    match = _SYSLOG.match(line)
+    if match is None or match[1] not in _MONTHS:
         return 0
     last = datetime.date.fromordinal(datetime.date(1970, 1, 1).toordinal() + latest)
     for year in range(last.year, last.year - 5, -1):
-        day = _count_days(year, _MONTHS[found[1]], int(found[2]))
+        day = _count_days(year, _MONTHS[match[1]], int(match[2]))
         if 0 < day <= latest:
             return day
     return 0

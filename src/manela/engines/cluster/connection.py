@@ -95,11 +95,11 @@ def machines(ray: Any) -> list[dict[str, float]]:
     return [node["Resources"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
 
 
-def share_out(found: list[dict[str, float]], workers: int | None, threads: int | None) -> tuple[int, int]:
+def share_out(resources: list[dict[str, float]], workers: int | None, threads: int | None) -> tuple[int, int]:
     """Return the number of workers, and of threads for each; by default one worker per machine, with all its cores."""
-    if not found:
+    if not resources:
         raise ClusterError("the Ray cluster has no machine with a processor to give")
-    cores = [int(machine["CPU"]) for machine in found]
+    cores = [int(machine["CPU"]) for machine in resources]
     if workers is None:
         workers = len(cores) if threads is None else sum(core // threads for core in cores)
     if threads is None:
@@ -115,9 +115,9 @@ def share_out(found: list[dict[str, float]], workers: int | None, threads: int |
     return workers, threads
 
 
-def check_store(found: list[dict[str, float]], need: int) -> None:
+def check_store(resources: list[dict[str, float]], need: int) -> None:
     """Raise ClusterError if the object store of a machine is too small for a run."""
-    least = min(machine.get("object_store_memory", 0) for machine in found)
+    least = min(machine.get("object_store_memory", 0) for machine in resources)
     if need > least:
         raise ClusterError(
             f"Ray's object store must hold {need / 1e6:,.0f} MB on every machine, and one has {least / 1e6:,.0f} MB: "

@@ -21,7 +21,7 @@ class Experiment(Protocol):
         """Compute what the ledger does not have yet, and return all results."""
         ...
 
-    def describe(self, found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
+    def describe(self, results: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
         """Draw the figures to a folder, and return the section of the report."""
         ...
 

@@ -90,12 +90,12 @@ def _classify_without_vectors(
         yield row
 
 
-def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
+def describe(results: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
     """Return the section of the report."""
     rows, reasons = [], Reasons()
     comparisons: list[Comparison] = []
     for method in (*_LEARNED, *_NOT_LEARNED):
-        for network, methods in found.items():
+        for network, methods in results.items():
             half = next(row for row in methods[method]["rows"] if row["train_ratio"] == 0.5)
             printed = MICRO_F1.get(method, {}).get(network) if plan.compares(method) else None
             cells, compared = compare(f"{NAMES[method]}, {NAMES[network]}", half["micro"], printed)
@@ -117,15 +117,15 @@ def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
         ],
         [Table(caption, header, rows, reasons.notes + plan.notes)],
         [draw("classification", "F1 against the part of the nodes trained on; shades are deviations.", folder,
-              lambda path: plot(found, path))],
+              lambda path: plot(results, path))],
         comparisons,
     )  # fmt: skip
 
 
-def plot(found: Mapping[str, Mapping[str, Any]], path: Path) -> None:
+def plot(results: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     """Draw F1 against train ratio: a row of two panels for each network, a line for each method."""
-    figure, axes = open_panels(len(found), 2, (9, 3.2 * len(found) + 0.4))
-    for panels, (network, methods) in zip(axes, found.items(), strict=True):
+    figure, axes = open_panels(len(results), 2, (9, 3.2 * len(results) + 0.4))
+    for panels, (network, methods) in zip(axes, results.items(), strict=True):
         for panel, name in zip(panels, ("micro", "macro"), strict=True):
             for place, method in enumerate(method for method in methods if method != "most-frequent"):
                 rows = methods[method]["rows"]

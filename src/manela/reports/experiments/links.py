@@ -55,12 +55,12 @@ def _score(lab: Laboratory, hidden: Split, method: str, seed: int) -> Results:
     }
 
 
-def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
+def describe(results: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
     """Return the section of the report."""
     rows, reasons = [], Reasons()
     comparisons: list[Comparison] = []
     columns = (("sampled", "over_all"), ("all", "mean_average_precision"), ("all", "over_all"), ("sampled", "auc"))
-    for method, runs in found.items():
+    for method, runs in results.items():
         scores = [run["sampled"]["mean_average_precision"] for run in runs]
         printed = MEAN_AVERAGE_PRECISION.get(method) if plan.compares(method) and plan.compares_links else None
         name = NAMES[method]
@@ -69,7 +69,7 @@ def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
         rows.append([name, *cells, *others])
         comparisons += compared
         reasons.add(method, name, compared)
-    runs_done = len(next(iter(found.values())))
+    runs_done = len(next(iter(results.values())))
     few_runs = (
         f"The paper's values are means of {LINK_RUNS} runs, and this is {count(runs_done, 'run')}: scores are shown, "
         "but not compared with the paper."
@@ -94,17 +94,17 @@ def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
         ],
         [table],
         [draw("links", f"Precision@k among 1,024 nodes{'; shades are deviations' if runs_done > 1 else ''}.", folder,
-              lambda path: plot(found, "sampled", path)),
-         draw("links-all", "Precision@k among all nodes.", folder, lambda path: plot(found, "all", path))],
+              lambda path: plot(results, "sampled", path)),
+         draw("links-all", "Precision@k among all nodes.", folder, lambda path: plot(results, "all", path))],
         comparisons,
         remark="" if comparisons else few_runs,
     )  # fmt: skip
 
 
-def plot(found: Mapping[str, Any], where: str, path: Path) -> None:
+def plot(results: Mapping[str, Any], where: str, path: Path) -> None:
     """Draw precision@k against k, one line per method."""
     precision = {
         NAMES[method]: [{int(k): value for k, value in run[where]["precision"].items()} for run in runs]
-        for method, runs in found.items()
+        for method, runs in results.items()
     }
     plot_precision(precision, path)

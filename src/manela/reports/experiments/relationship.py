@@ -38,9 +38,9 @@ def run(lab: Laboratory) -> Results:
     return results
 
 
-def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  # noqa: ARG001
+def describe(results: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  # noqa: ARG001
     """Return the section of the report."""
-    methods = {NAMES[method]: result for method, result in found["methods"].items()}
+    methods = {NAMES[method]: result for method, result in results["methods"].items()}
     rows = [
         [method, f"{result['law']['exponent']:.2f} ± {result['law']['error']:.2f}", f"{result['law']['smallest']:,.0f}",
          f"{result['explained']:.4f}", f"{sum(result['updates']):,}"]
@@ -50,11 +50,11 @@ def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  # 
     explained = " and ".join(f"{result['explained']:.4f} ({method})" for method, result in methods.items())
     return Section(
         "relationship", "Relationship to DeepWalk",
-        [f"How often each node's vector was really updated in a run on {NAMES[found['network']]}, the power law that "
+        [f"How often each node's vector was really updated in a run on {NAMES[results['network']]}, the power law that "
          "fits the many updates best, and how well a node's degree explains its updates."],
         [Table("Updates of a node", header, rows)],
         [draw("relationship", "Above: how many nodes have so many updates, with the fitted law. Below: degree against "
-              "updates, a dot for each node.", folder, lambda path: plot(methods, found["degrees"], path))],
+              "updates, a dot for each node.", folder, lambda path: plot(methods, results["degrees"], path))],
         remark=f"the paper shows pictures alone; r² of updates and degree is {explained}",
     )  # fmt: skip
 

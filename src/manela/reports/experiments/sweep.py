@@ -36,27 +36,27 @@ def run(lab: Laboratory) -> Results:
     return results
 
 
-def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
+def describe(results: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
     """Return the section of the report."""
-    ratios = [row["first_ratio"] for row in next(iter(found.values()))]
-    means = {network: [summarise(row["micro"])[0] for row in rows] for network, rows in found.items()}
+    ratios = [row["first_ratio"] for row in next(iter(results.values()))]
+    means = {network: [summarise(row["micro"])[0] for row in rows] for network, rows in results.items()}
     best = ", ".join(f"{ratios[int(np.argmax(scores))]:g} on {NAMES[network]}" for network, scores in means.items())
     return Section(
         "sweep", "The ratio r₁",
         ["How much of what a node looks at lies one hop away, the rest two hops: the parameter that the paper tunes."],
         [Table("Micro-F1 at 50 %", ["network", *(f"{ratio:g}" for ratio in ratios)],
                [[NAMES[network], *(f"{score:.3f}" for score in scores)] for network, scores in means.items()])],
-        [draw("sweep", "Micro-F1 at 50 % against r₁.", folder, lambda path: plot(found, path))],
+        [draw("sweep", "Micro-F1 at 50 % against r₁.", folder, lambda path: plot(results, path))],
         remark=f"the paper shows curves alone; the best r₁ of those tried is {best}"
         if plan.compares_search
         else "a quick run gives each r₁ too little work to say which is best",
     )  # fmt: skip
 
 
-def plot(found: Mapping[str, Any], path: Path) -> None:
+def plot(results: Mapping[str, Any], path: Path) -> None:
     """Draw micro-F1 at 50 % against r₁, a panel for each network."""
-    figure, axes = open_panels(1, len(found), (3.6 * len(found), 3.2))
-    for panel, (network, rows) in zip(axes[0], found.items(), strict=True):
+    figure, axes = open_panels(1, len(results), (3.6 * len(results), 3.2))
+    for panel, (network, rows) in zip(axes[0], results.items(), strict=True):
         draw_band(panel, [row["first_ratio"] for row in rows], np.array([row["micro"] for row in rows]), 0, "MANELA")
         panel.set(xlabel="r₁", ylabel="micro-F1 at 50 %", title=NAMES[network])
     tidy(axes.ravel())

@@ -51,11 +51,11 @@ def _run_network(lab: Laboratory, network: str) -> Results:
     return results
 
 
-def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  # noqa: ARG001
+def describe(results: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  # noqa: ARG001
     """Return the section of the report."""
     rows = []
     comparisons: list[Comparison] = []
-    for network, result in found.items():
+    for network, result in results.items():
         printed = MICRO_F1["manela"][network] if plan.compares_search else None
         scores = [score for seed in result["seeds"] for score in seed["micro"]]
         cells, compared = compare(f"MANELA tuned, {NAMES[network]}", scores, printed)

@@ -42,15 +42,15 @@ def run(lab: Laboratory) -> Results:
     return results
 
 
-def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  # noqa: ARG001
+def describe(results: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  # noqa: ARG001
     """Return the section of the report."""
     rows = [
         [r1, *(f"{result[where][what]:.3f}" for where in ("vectors", "plane") for what in ("silhouette", "accuracy"))]
-        for r1, result in found.items()
+        for r1, result in results.items()
     ]
     header = ["r₁", "silhouette, 128-D", "nearest centre, 128-D", "silhouette, plane", "nearest centre, plane"]
-    edges = next(iter(found.values()))["edges"]
-    clearest = max(found, key=lambda r1: found[r1]["vectors"]["silhouette"])
+    edges = next(iter(results.values()))["edges"]
+    clearest = max(results, key=lambda r1: results[r1]["vectors"]["silhouette"])
     return Section(
         "visualisation", "Visualisation",
         ["SYN-SBM: 1,024 nodes in three communities, learned without knowing them and laid out by t-SNE. The smaller "
@@ -59,16 +59,16 @@ def describe(found: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  # 
          f"give; the paper prints {SYN_SBM_EDGES:,}, which they cannot."],
         [Table("How clear the boundaries are", header, rows)],
         [draw("visualisation", "SYN-SBM on a plane, a colour for each community.", folder,
-              lambda path: plot(found, path))],
+              lambda path: plot(results, path))],
         remark=f"the paper shows pictures alone; communities are clearest with r₁ = {float(clearest):g}; "
         f"SYN-SBM has {edges:,} edges, the paper prints {SYN_SBM_EDGES:,}",
     )  # fmt: skip
 
 
-def plot(found: Mapping[str, Any], path: Path) -> None:
+def plot(results: Mapping[str, Any], path: Path) -> None:
     """Draw vectors on a plane, one panel per r₁, with how well communities are separated."""
-    figure, axes = open_panels(1, len(found), (4 * len(found), 4.2))
-    for panel, (r1, result) in zip(axes[0], found.items(), strict=True):
+    figure, axes = open_panels(1, len(results), (4 * len(results), 4.2))
+    for panel, (r1, result) in zip(axes[0], results.items(), strict=True):
         points, communities = np.array(result["points"]), np.array(result["communities"])
         for place, community in enumerate(np.unique(communities)):
             panel.scatter(*points[communities == community].T, s=6, color=colour(place), linewidths=0, alpha=0.8)
