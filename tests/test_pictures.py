@@ -40,6 +40,8 @@ def test_vectors_are_plotted_with_a_colour_for_each_label(method):
     assert embedding.plot(method="pca", axes=axes) is axes
     by_name = embedding.plot(labels={node: "even" if node % 2 == 0 else "odd" for node in range(60)}, method="pca")
     assert [text.get_text() for text in by_name.get_legend().get_texts()] == ["even", "odd"]
+    some = embedding.plot(labels={0: "known"}, method="pca")
+    assert [text.get_text() for text in some.get_legend().get_texts()] == ["known", "no label"]
     few = Embedding(np.arange(2), np.eye(2, dtype=np.float32)).plot(method=method)
     assert np.isfinite(few.collections[0].get_offsets()).all()
     plt.close("all")

@@ -336,6 +336,8 @@ def _copy(
             copied += len(piece)
             if progress is not None:
                 progress(copied, size)
+    if progress is not None and not size:
+        progress(copied, copied)  # now the size is known
     if max(copied, size) > limit * 1e9:
         raise FormatError(f"{name}: must not be longer than {limit:g} GB (size_limit= allows more)")
     if copied < size:
