@@ -222,3 +222,13 @@ def test_moves_are_measured_over_the_length_before():
     before = np.ones((3, 1, 1, 4), np.float32)
     assert measure_norms(before * 1.5, before).moves == pytest.approx(0.5)
     assert measure_norms(before, before).moves == 0.0
+
+
+def test_a_few_long_vectors_are_clipped_and_raise_no_alarm():
+    norms = Norms(np.ones((1, 1)), 0.1)
+    for nodes, alarms in ((7, []), (8, ["outliers"])):
+        rows = np.full((nodes, 1, 1, 4), 10.0, np.float32)
+        judged = bounded().judge(rows, np.ones((nodes, 4), np.float32), norms)
+        assert judged.alarms == alarms
+        assert judged.clipped == 1.0
+        assert np.linalg.norm(judged.rows.reshape(nodes, -1), axis=1).max() <= 2.001

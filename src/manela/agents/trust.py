@@ -197,10 +197,10 @@ class Bounded:
         kernels.clip_rows(parts, limits, before, lengths, moves)
         alarms = []
         clipped = float((lengths[:, 0] > limits[0]).mean())
-        if clipped > _MANY_OUTLIERS:
+        if clipped > _MANY_OUTLIERS and len(rows) >= _FEWEST_FOR_ALARMS:
             alarms.append("outliers")
         measured = moves[moves >= 0]
-        if len(measured) and np.median(measured) > max(_LEAST_JUMP, _JUMP * norms.moves):
+        if len(measured) >= _FEWEST_FOR_ALARMS and np.median(measured) > max(_LEAST_JUMP, _JUMP * norms.moves):
             alarms.append("jumping")
         return Judgement(rows, clipped, alarms)
 
@@ -277,6 +277,9 @@ _MOST_COMMON = 0.6
 """Largest norm of the mean of a peer's vectors, over the size of own ones; if larger, a liar could shift them all."""
 _MANY_OUTLIERS = 0.25
 """Share of clipped vectors that raises an alarm; if larger, fewer liars are reported; honest peers have some."""
+_FEWEST_FOR_ALARMS = 8
+"""Fewest vectors in a reply that can raise an alarm; of fewer, some are long by chance; if larger, small liars are not
+reported. All are clipped."""
 _FIRST_ROUNDS = 8
 """Rounds in which honest hosts may still be unlike, as the start is noisy; if larger, a liar has more time."""
 _LEAST_LIKENESS = 0.2
