@@ -1,5 +1,6 @@
 """What is published: names, metadata, and links that lead somewhere."""
 
+import importlib
 import re
 import tomllib
 from pathlib import Path
@@ -19,6 +20,18 @@ PUBLIC = {
 def test_public_names_are_these_and_no_others():
     assert set(manela.__all__) == PUBLIC
     assert set(dir(manela)) == PUBLIC
+
+
+def test_the_reference_has_all_public_names_and_what_the_guides_import():
+    listed = set(re.findall(r"^::: manela\.(\S+)$", (ROOT / "docs" / "reference-python.md").read_text("utf-8"), re.M))
+    assert {name for name in listed if "." not in name} == PUBLIC - {"__version__"}
+    for name in listed - PUBLIC:
+        module, _, function = name.rpartition(".")
+        assert hasattr(importlib.import_module(f"manela.{module}"), function)
+    pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "gallery").glob("*.py"), ROOT / "README.md"]
+    imports = [re.findall(r"^from manela\.(\S+) import (.+)$", page.read_text("utf-8"), re.M) for page in pages]
+    used = {f"{module}.{name}" for found in imports for module, names in found for name in names.split(", ")}
+    assert used <= listed
 
 
 @pytest.mark.parametrize("page", ["README.md", "SECURITY.md"])

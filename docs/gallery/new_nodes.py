@@ -1,7 +1,7 @@
 # %% [markdown]
 # # New nodes
 #
-# A network grows every day. A node that comes after fitting gets its vector from its edges, in a moment, while all other vectors stay as they are, to the
+# A network grows every day. A node that is added after fitting gets its vector from its edges, at once, while all other vectors stay the same, to the
 # bit: what you have built on them stays valid.
 
 # %%
@@ -43,5 +43,5 @@ print(
 print("took less than a second:", seconds < 1)
 
 # %% [markdown]
-# How much is lost beside learning all again is [measured](../benchmarks.md#nodes-that-come-later-newcomers). A model that was saved as `.npz` places new nodes too, without
-# its network.
+# How much worse this is than learning everything again is [measured](../benchmarks.md#nodes-that-come-later-newcomers). A model that was saved as `.npz` places new nodes too,
+# without its network.

@@ -48,6 +48,12 @@ print("two hops:", count_alike(two_hops))
 print("context: ", count_alike(context))
 
 # %% [markdown]
+# On a plane, each small cluster of context vectors has nodes of one kind in one town:
+
+# %%
+_ = context.plot(labels=kinds)
+
+# %% [markdown]
 # Plain vectors that learn from one hop (`ratios=(1.0,)`) put a shop mostly next to its own customers and suppliers. Those that learn from two hops, as by default,
 # find more shops. With context vectors a shop lies next to the other shops of its town, although it has no edge with them. We switched smoothing off here, since it
 # pulls joined nodes together. For directed networks, such as citations, context vectors are always learned: see

@@ -45,5 +45,9 @@ for name, vectors in (("three hosts", together.vectors[rows]), ("one process", a
         f"{name}: {measure_separation(vectors, communities).accuracy:.0%} of the nodes lie nearest to the centre of their community"
     )
 
+# %%
+names = [f"community {number + 1}" for number in communities]
+_ = together.plot(labels=dict(zip(together.nodes[rows].tolist(), names, strict=True)))
+
 # %% [markdown]
 # For hosts on machines of their own, with invitations, backups and a status page, go on with [the tutorial](../hosts.md).

@@ -39,7 +39,7 @@ def embed(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no notes.")] = False,
 ) -> None:
-    """Learn a vector for each node of GRAPH and write them to OUT.
+    """Learn a vector for each node of GRAPH and write them to a file.
 
     \b
     manela embed friends.csv -o vectors.npz
