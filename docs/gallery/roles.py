@@ -48,7 +48,7 @@ print("two hops:", count_alike(two_hops))
 print("context: ", count_alike(context))
 
 # %% [markdown]
-# On a plane, each small cluster of context vectors has nodes of one kind in one town:
+# On a plane, the shops of each town form a small cluster. The customers and suppliers of a town share another one: both have its shops for neighbours.
 
 # %%
 _ = context.plot(labels=kinds)
