@@ -33,7 +33,7 @@ def run_notebook(path: Path) -> Any:
 
 def as_page(notebook: Any, name: str) -> tuple[str, dict[str, bytes]]:
     """The notebook as Markdown, and its pictures by the name of the file."""
-    parts: list[str] = []
+    parts = ["---\nhide: [toc]\n---"]  # without headings there are no contents to show, and code gets their room
     pictures: dict[str, bytes] = {}
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
