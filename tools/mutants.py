@@ -76,7 +76,7 @@ MUTANTS = [
     (MESSAGE_ROUNDS, "self.updates[nodes] += made", "self.updates[nodes] = made"),
     (MESSAGE_ROUNDS, "blocks = min(BLOCKS, schedule.most_iterations)", "blocks = 1"),
     (MESSAGE_ROUNDS, "key = np.uint64(derive(self._keys[0], number))", "key = np.uint64(derive(self._keys[0], 0))"),
-    (MESSAGE_ROUNDS, "counts, nodes = counts[nodes], nodes + some.start", "counts, nodes = counts[nodes], nodes"),
+    (MESSAGE_ROUNDS, "counts, nodes = counts[nodes], nodes + among.start", "counts, nodes = counts[nodes], nodes"),
     (MESSAGE_ROUNDS, "pairs += int(made.sum())", "pairs = int(made.sum())"),
     (WALK_ROUNDS, "self.updates[nodes] += made", "self.updates[nodes] = made"),
     (WALK_ROUNDS, "tables[own], tables[len(tables) - 1 - own],", "tables[own], tables[own],"),
