@@ -15,10 +15,10 @@ demo: $(INSTALLED_DEMO)  ## four hosts learn SYN-SBM together, scored beside one
 # tests start hundreds of processes, each of which would compile all modules again where no bytecode may be kept
 unexport PYTHONDONTWRITEBYTECODE
 
-# real processes wait a good part of their time, so that five at once keep two cores busy; libraries that would take all
+# real processes wait a good part of their time, so that six at once keep two cores busy; libraries that would take all
 # cores in each of them would wait for each other
 test: $(INSTALLED)  ## run the tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses 5 --dist loadfile --no-loadscope-reorder tests src --ignore tests/pages
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses 6 --dist loadfile --no-loadscope-reorder tests src --ignore tests/pages
 
 # what a library will no longer do is of no interest where it is older than what it stands on
 lowest: $(INSTALLED)  ## run the tests with the lowest releases that pyproject.toml allows
