@@ -30,9 +30,9 @@ from manela.engines.state import begin
 from manela.errors import DatasetError
 from manela.evaluation.classification import classify
 from manela.kernels import reference
-from manela.kernels.arcs import Arcs
+from manela.kernels.layout import Arcs
+from manela.kernels.randomness import NEGATIVES, ROUNDS, derive, derive_key
 from manela.params import PAPER
-from manela.randomness import NEGATIVES, ROUNDS, derive, derive_key
 from manela.schedule import Schedule, count_pairs, plan
 from manela.settings import Settings, check_all
 

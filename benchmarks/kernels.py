@@ -3,9 +3,9 @@
 import numpy as np
 from numba import njit
 
-from manela.kernels.cpu import _draw, _room
-from manela.kernels.draws import derive
-from manela.kernels.skipgram import _is_neighbour
+from manela.kernels.cpu.draws import derive
+from manela.kernels.cpu.skipgram import _is_neighbour
+from manela.kernels.cpu.walks import _draw, _room
 
 
 @njit(nogil=True)

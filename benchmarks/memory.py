@@ -16,7 +16,7 @@ import json, sys, warnings
 from manela import Graph, Manela
 import scipy.io.matlab
 from numba.core.registry import cpu_target
-import manela.datasets.loading, manela.datasets.generators, manela.kernels.cpu, manela.kernels.messages
+import manela.datasets.loading, manela.datasets.generators, manela.kernels.cpu.walks, manela.kernels.cpu.messages
 import manela.engines.smoothing
 warnings.simplefilter("ignore")
 def status(name):

@@ -10,7 +10,7 @@ from benchmarks.table import spread, table
 
 FIT = """
 import time
-import manela.kernels.cpu, manela.estimators.manela
+import manela.kernels.cpu.walks, manela.estimators.manela
 from manela import Graph, Manela
 graph = Graph.from_edges([0, 1], [1, 2])
 begun = time.perf_counter()

@@ -7,9 +7,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from manela import arrays
-from manela.arrays import read_arrays, write_arrays
 from manela.errors import FormatError
+from manela.system import arrays
+from manela.system.arrays import read_arrays, write_arrays
 
 
 def write(path, given, notes=None, name="run"):

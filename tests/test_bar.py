@@ -7,8 +7,7 @@ from importlib.machinery import ModuleSpec
 
 import pytest
 
-from manela.bar import RunBar, format_seconds, is_watched, report_download
-from manela.progress import Progress
+from manela.system.progress import Progress, RunBar, format_seconds, is_watched, report_download
 
 
 class Terminal(io.StringIO):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from manela.closable import Closable
+from manela.system.threads import Closable
 
 
 class Recorder(Closable):

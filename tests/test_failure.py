@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from manela.errors import GraphError, OutputError, UnknownNodeError
-from manela.failure import fail, run_to_status, terminate
+from manela.system.signals import fail, run_to_status, terminate
 
 
 def raising(error):
@@ -50,7 +50,7 @@ def test_an_interrupt_is_no_failure_with_words(capsys):
 
 def test_an_interrupt_of_code_in_a_text_has_the_status_of_any_other(tmp_path):
     (tmp_path / "command.py").write_text(
-        "import sys\nfrom manela.failure import run_to_status\n"
+        "import sys\nfrom manela.system.signals import run_to_status\n"
         "sys.exit(run_to_status(lambda: exec('raise KeyboardInterrupt')))"
     )
     done = subprocess.run([sys.executable, "-m", "command"], cwd=tmp_path, capture_output=True, check=False)
@@ -59,7 +59,7 @@ def test_an_interrupt_of_code_in_a_text_has_the_status_of_any_other(tmp_path):
 
 COMPILING = """
 import signal, sys, time, types
-from manela.failure import run_to_status, safe_interrupts
+from manela.system.signals import run_to_status, safe_interrupts
 
 llvmlite = types.ModuleType("llvmlite.binding")
 exec("import signal\\ndef compile():\\n    signal.raise_signal(signal.SIGINT)\\n    print('compiled', flush=True)",
@@ -106,7 +106,7 @@ def test_sigterm_ends_as_a_signal_does():
 
 def test_a_reader_that_has_gone_is_no_failure_with_words():
     code = (
-        "import sys\nfrom manela.failure import run_to_status\n"
+        "import sys\nfrom manela.system.signals import run_to_status\n"
         "def command():\n for _ in range(100_000): print('x' * 100)\n"
         "sys.exit(run_to_status(command))"
     )

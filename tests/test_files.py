@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from manela.errors import OutputError
-from manela.files import check_writable, replace_file
+from manela.system.files import check_writable, replace_file
 
 
 def test_a_file_appears_when_the_block_ends_well(tmp_path):
@@ -64,7 +64,7 @@ def test_what_a_killed_process_left_is_removed_and_what_is_being_written_is_not(
     code = f"""
 import os, sys
 from pathlib import Path
-from manela.files import replace_file
+from manela.system.files import replace_file
 with replace_file(Path({str(tmp_path)!r}) / "out.npz") as file:
     file.write(b"x" * 1000)
     file.flush()
@@ -79,7 +79,7 @@ with replace_file(Path({str(tmp_path)!r}) / "out.npz") as file:
     killed.kill()
     killed.wait()
     assert len(list(tmp_path.glob(".manela.*.part"))) == 2
-    monkeypatch.setattr("manela.files._YOUNG", -1.0)
+    monkeypatch.setattr("manela.system.files._YOUNG", -1.0)
     with replace_file(tmp_path / "other.npz") as file:
         file.write(b"y")
         assert len(list(tmp_path.glob(".manela.*.part"))) == 2  # this one, and that of the one who lives

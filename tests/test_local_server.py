@@ -5,9 +5,9 @@ import socket
 
 import pytest
 
-from manela import local_server
 from manela.errors import AgentError
-from manela.local_server import LocalServer, Reply, is_local
+from manela.system import local_server
+from manela.system.local_server import LocalServer, Reply, is_local
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from manela import nearest
-from manela.arrays import write_arrays
 from manela.embedding import Embedding
 from manela.errors import FormatError, ParameterError
 from manela.index import VectorIndex
 from manela.nearest import find_nearest
+from manela.system.arrays import write_arrays
 
 
 @pytest.fixture(scope="module")

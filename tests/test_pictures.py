@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from manela import Graph, Manela
-from manela.bar import RunBar, format_seconds, is_watched
 from manela.embedding import Embedding
 from manela.errors import ParameterError
-from manela.progress import Progress
+from manela.system.progress import Progress, RunBar, format_seconds, is_watched
 
 
 def test_a_network_and_an_embedding_are_shown_as_html_without_what_ids_could_smuggle_in():
@@ -68,7 +67,7 @@ def test_there_is_a_bar_only_where_somebody_looks(capsys):
 
 @pytest.mark.parametrize("has_widgets", [True, False])
 def test_a_notebook_is_watched_if_it_can_show_a_bar(monkeypatch, has_widgets):
-    monkeypatch.setattr("manela.bar._has_widgets", lambda: has_widgets)
+    monkeypatch.setattr("manela.system.progress._has_widgets", lambda: has_widgets)
     monkeypatch.setattr("sys.stderr", None)
     shell = type("ZMQInteractiveShell", (), {"__module__": "ipykernel.zmqshell"})
 

@@ -3,7 +3,7 @@
 import pytest
 
 from manela.errors import AgentError, OutputError
-from manela.private import check_private, make_private_folder, open_private
+from manela.system.files import check_private, make_private_folder, open_private
 
 
 def test_a_folder_that_others_could_look_into_is_closed(tmp_path):

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from manela.progress import Progress
+from manela.system.progress import Progress
 
 
 def progress(pairs=0, seconds=0.0):

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest
 
-from manela.randomness import (
+from manela.kernels.randomness import (
     PHASES,
     ROUNDS,
     VECTORS,

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manela.resident_pages import drop_pages
+from manela.system.memory import drop_pages
 
 
 def resident(name):

@@ -3,7 +3,7 @@ import threading
 import numpy as np
 import pytest
 
-from manela.threads import Threads
+from manela.system.threads import Threads
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 3, 16])

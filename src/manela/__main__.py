@@ -8,7 +8,7 @@ def main() -> None:
     try:
         from manela.cli.main import main as run
     except KeyboardInterrupt:
-        from manela.failure import interrupted
+        from manela.system.signals import interrupted
 
         sys.exit(interrupted())
     run()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from manela.threads import Threads
+from manela.system.threads import Threads
 
 Positions = npt.NDArray[np.integer]
 Weights = npt.NDArray[np.float64]
@@ -34,7 +34,7 @@ def build_rows(
     Repeated edges become one. With `adds` their weights are added (1 each if there are no weights), and otherwise the
     first weight is kept. An undirected edge is listed in the rows of both its ends.
     """
-    from manela.kernels import adjacency as kernels
+    from manela.kernels.tables import csr as kernels
 
     kind: Any = np.int32 if size < 2**31 else np.int64
     sources, targets = np.ascontiguousarray(sources, dtype=kind), np.ascontiguousarray(targets, dtype=kind)

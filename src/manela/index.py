@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.arrays import read_arrays, write_arrays
 from manela.errors import FormatError, import_extra
-from manela.files import replace_file
+from manela.system.arrays import read_arrays, write_arrays
+from manela.system.files import replace_file
 
 Vectors = npt.NDArray[np.float32]
 RowNumbers = npt.NDArray[np.int64]

@@ -119,7 +119,7 @@ def _is_seed(x: Any) -> bool:
 
 def _as_seed(random_state: Any) -> int:
     """Return a seed as a whole number."""
-    from manela.randomness import seed_of
+    from manela.kernels.randomness import seed_of
 
     return seed_of(random_state)
 

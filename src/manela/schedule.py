@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import ParameterError
+from manela.kernels.randomness import draw_phases
 from manela.params import MOST_PAIRS, PAIRS_PER_NODE
-from manela.randomness import draw_phases
 from manela.settings import Settings
 
 if TYPE_CHECKING:  # a host has no Graph, and should not pay for SciPy

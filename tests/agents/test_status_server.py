@@ -10,9 +10,9 @@ import time
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from manela import local_server
 from manela.agents.status_server import StatusServer, write_metrics
 from manela.errors import AgentError
+from manela.system import local_server
 
 STATUS = {
     "name": "alpha", "state": "learning", "trouble": "", "round": 3, "rounds": 150, "pairs": 12345, "nodes": 30,

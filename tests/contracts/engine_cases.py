@@ -12,9 +12,9 @@ from manela.engines.messages import MessageEngine
 from manela.engines.state import begin
 from manela.graph import Graph
 from manela.kernels import reference
-from manela.kernels.arcs import Arcs
+from manela.kernels.layout import Arcs
+from manela.kernels.randomness import ROUNDS, derive, derive_key
 from manela.params import PAPER, PARAMETERS
-from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import plan
 from manela.settings import check_all
 

@@ -12,7 +12,7 @@ from manela.engines.messages import MessageEngine
 from manela.engines.state import begin
 from manela.graph import Graph
 from manela.kernels import reference
-from manela.randomness import ROUNDS, derive, derive_key
+from manela.kernels.randomness import ROUNDS, derive, derive_key
 from manela.schedule import plan
 
 ENGINES = {

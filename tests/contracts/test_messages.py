@@ -27,8 +27,9 @@ from manela.engines.gpu.messages import GpuMessageEngine
 from manela.engines.messages import MessageEngine
 from manela.engines.state import begin
 from manela.graph import Graph
-from manela.kernels import messages, reference
-from manela.randomness import NEGATIVES, ROUNDS, derive, derive_key
+from manela.kernels import reference
+from manela.kernels.cpu import messages
+from manela.kernels.randomness import NEGATIVES, ROUNDS, derive, derive_key
 from manela.schedule import plan
 
 pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from manela import Manela
-from manela.arrays import read_arrays, write_arrays
 from manela.datasets.generators import stochastic_block_model
 from manela.engines import checkpoint as checkpoints
 from manela.engines.checkpoint import Checkpoint
@@ -10,6 +9,7 @@ from manela.engines.training import train
 from manela.errors import CheckpointError, OutputError
 from manela.params import PAPER, PARAMETERS
 from manela.settings import check_all
+from manela.system.arrays import read_arrays, write_arrays
 
 
 class Halt(Exception):

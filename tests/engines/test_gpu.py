@@ -23,13 +23,12 @@ from manela.engines.state import begin
 from manela.errors import CheckpointError, DeviceError, ManelaError, MissingExtraError, ParameterError
 from manela.graph import Graph
 from manela.kernels import reference
-from manela.kernels.arcs import Arcs
-from manela.kernels.layout import allocate
+from manela.kernels.layout import Arcs, allocate
+from manela.kernels.randomness import ROUNDS, derive, derive_key
 from manela.params import PAPER, PARAMETERS
-from manela.randomness import ROUNDS, derive, derive_key
 from manela.schedule import plan
 from manela.settings import check_all
-from manela.threads import Threads
+from manela.system.threads import Threads
 
 pytestmark = pytest.mark.filterwarnings("ignore:1 of 13 nodes", "ignore:edges that are given several times")
 

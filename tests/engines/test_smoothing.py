@@ -10,7 +10,7 @@ from manela.engines.smoothing import smooth
 from manela.graph import Graph
 from manela.kernels import reference
 from manela.kernels.layout import allocate
-from manela.threads import Threads
+from manela.system.threads import Threads
 
 pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
 

@@ -10,7 +10,7 @@ from manela.engines.start import choose_size, measure_spread, start_by_neighbour
 from manela.engines.state import begin
 from manela.graph import Graph
 from manela.kernels import reference
-from manela.threads import Threads
+from manela.system.threads import Threads
 
 pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
 

@@ -9,7 +9,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from manela import Graph, Manela
-from manela.arrays import read_arrays, write_arrays
 from manela.datasets.generators import stochastic_block_model
 from manela.datasets.loading import load_graph
 from manela.errors import FormatError, ManelaWarning, ParameterError, UnknownNodeError
@@ -18,6 +17,7 @@ from manela.evaluation.classification import classify
 from manela.evaluation.separation import measure_separation
 from manela.kernels.reference import POWER
 from manela.params import PAPER, PARAMETERS
+from manela.system.arrays import read_arrays, write_arrays
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manela import Graph
-from manela.kernels.arc_lookup import find_arc
+from manela.kernels.cpu.draws import find_arc
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.int64])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from manela.kernels.arcs import Arcs
+from manela.kernels.layout import Arcs
 
 
 @njit

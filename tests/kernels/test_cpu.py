@@ -5,7 +5,8 @@ from numba import njit
 
 from manela.engines.arcs import prepare_arcs
 from manela.graph import Graph
-from manela.kernels import cpu, reference
+from manela.kernels import reference
+from manela.kernels.cpu import walks as cpu
 from manela.kernels.layout import pad
 
 

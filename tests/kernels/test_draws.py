@@ -1,11 +1,11 @@
-"""Draws inside kernels are those of `manela.randomness`, number by number."""
+"""Draws inside kernels are those of `manela.kernels.randomness`, number by number."""
 
 import numpy as np
 from numba import njit
 
-from manela import randomness
-from manela.kernels import draws
-from manela.kernels.draws import follow_alias
+from manela.kernels import randomness
+from manela.kernels.cpu import draws
+from manela.kernels.cpu.draws import follow_alias
 
 WORDS = np.array([0, 1, 2, 2**31, 2**32, 2**63, 2**64 - 2, 2**64 - 1, randomness.GOLDEN], np.uint64)
 

@@ -5,7 +5,7 @@ import pytest
 
 from manela import Graph
 from manela.engines.arcs import prepare_arcs
-from manela.kernels import filters as kernels
+from manela.kernels.cpu import rows as kernels
 from manela.kernels.layout import allocate
 
 NODES, M = 30, 5

@@ -1,4 +1,4 @@
-"""Draws on a GPU are those of `manela.randomness`; without a card they are interpreted."""
+"""Draws on a GPU are those of `manela.kernels.randomness`; without a card they are interpreted."""
 
 import numpy as np
 import pytest
@@ -8,11 +8,11 @@ triton = pytest.importorskip("triton")
 
 import triton.language as tl  # noqa: E402
 
-from manela.kernels import gpu_draws as draws  # noqa: E402
-from manela.kernels.arcs import Arcs  # noqa: E402
-from manela.kernels.cpu import build_aliases  # noqa: E402
+from manela.kernels.cpu.walks import build_aliases  # noqa: E402
+from manela.kernels.gpu import rows as draws  # noqa: E402
+from manela.kernels.layout import Arcs  # noqa: E402
+from manela.kernels.randomness import derive  # noqa: E402
 from manela.kernels.reference import choose  # noqa: E402
-from manela.randomness import derive  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SIZE = tl.constexpr(64)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from manela.kernels.half import from_half, to_half
+from manela.kernels.cpu.half import from_half, to_half
 
 
 @np.errstate(all="ignore")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from manela.kernels.moments import LARGEST, STEP, UNIT, add, draw, factor, measure
-from manela.randomness import derive
+from manela.kernels.randomness import derive
 
 vectors_of_any_kind = arrays.arrays(
     np.float32,

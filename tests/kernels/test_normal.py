@@ -5,7 +5,7 @@ import pytest
 
 from manela.engines.message_rounds import draw_normal
 from manela.kernels.moments import draw, measure
-from manela.randomness import derive
+from manela.kernels.randomness import derive
 
 
 @pytest.mark.parametrize(("nodes", "m"), [(500, 24), (3, 16), (200, 7)])

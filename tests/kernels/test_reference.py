@@ -6,7 +6,8 @@ from scipy.stats import chisquare
 
 from manela.graph import Graph
 from manela.kernels import moments
-from manela.kernels.arcs import Arcs
+from manela.kernels.layout import Arcs
+from manela.kernels.randomness import VECTORS, derive, draw_vectors
 from manela.kernels.reference import (
     BLOCKS,
     NOWHERE,
@@ -27,7 +28,6 @@ from manela.kernels.reference import (
     start_by_neighbours,
     walk,
 )
-from manela.randomness import VECTORS, derive, draw_vectors
 
 pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from manela.kernels import rows
+from manela.kernels.cpu import rows
 from manela.kernels.moments import LARGEST, UNIT, measure
 
 

@@ -4,8 +4,9 @@ from scipy.stats import chisquare
 
 from manela.engines.arcs import prepare_arcs
 from manela.graph import Graph
-from manela.kernels import cpu, skipgram
-from manela.randomness import derive, scale_to
+from manela.kernels.cpu import skipgram
+from manela.kernels.cpu import walks as cpu
+from manela.kernels.randomness import derive, scale_to
 
 pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
 

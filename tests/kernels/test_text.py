@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manela.kernels import text as kernels
-from manela.kernels.text import EMPTY, LONG, LONGEST, QUOTE, TOO_FEW, TOO_MANY, UNEVEN
+from manela.kernels.tables import text as kernels
+from manela.kernels.tables.text import EMPTY, LONG, LONGEST, QUOTE, TOO_FEW, TOO_MANY, UNEVEN
 
 COMMA = ord(",")
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from numba import njit
 
-from manela.kernels import reference, tiles
-from manela.kernels.tiles import GROUP, TILE
+from manela.kernels import reference
+from manela.kernels.cpu import tiles
+from manela.kernels.cpu.tiles import GROUP, TILE
 
 WIDTHS = [16, 32, 48, 64, 112, 128, 144]
 """Of tables: one register of each size, whole chunks of registers, and chunks with some left over."""

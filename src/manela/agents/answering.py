@@ -7,7 +7,7 @@ import time
 from manela.agents.host import Host
 from manela.answers.book import AnswerBook
 from manela.answers.questions import Questions
-from manela.local_server import Query, Reply
+from manela.system.local_server import Query, Reply
 
 ANSWERS, ON = "answers", "on"
 """A key in the store, and its value if the operator has turned answering on."""

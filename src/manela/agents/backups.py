@@ -21,8 +21,7 @@ from manela.agents.store import NAME as STORE
 from manela.agents.vectors_file import NAME as VECTORS
 from manela.agents.vectors_file import VectorsFile
 from manela.errors import AgentError, OutputError
-from manela.files import replace_file
-from manela.private import make_private_folder
+from manela.system.files import make_private_folder, replace_file
 
 _MANIFEST = "manifest.json"
 _LARGEST_MANIFEST = 1 << 20

@@ -28,7 +28,7 @@ from manela.agents.messages import (
     WalkRequest,
 )
 from manela.errors import MalformedError, TermsError, TooLargeError, import_extra
-from manela.kernels.half import from_half, to_half
+from manela.kernels.cpu.half import from_half, to_half
 from manela.kernels.moments import LARGEST, UNIT, Moments
 
 _PROTOBUF: Any = import_extra("google.protobuf.message", "agents", "a host")

@@ -26,7 +26,6 @@ from manela.agents.journal import Journal
 from manela.agents.learner import Learner
 from manela.agents.locks import only_one
 from manela.agents.logs import begin_log, log
-from manela.agents.memory import drop_code, keep_memory_small
 from manela.agents.neighbourhood import Neighbourhood
 from manela.agents.reopening import Reopening
 from manela.agents.saving import Saver
@@ -36,8 +35,8 @@ from manela.agents.store import HOST, NAME, SECRET, Store, name_backup
 from manela.agents.tracing import Tracer
 from manela.agents.warming import warm_up
 from manela.errors import AgentError, ManelaError, OutputError
-from manela.files import remove_unfinished
-from manela.private import check_private
+from manela.system.files import check_private, remove_unfinished
+from manela.system.memory import drop_code, keep_memory_small
 
 _TICK = 0.5
 """Seconds between two housekeeping passes; larger values show older status and notice changes later."""

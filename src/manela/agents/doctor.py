@@ -22,7 +22,7 @@ from manela.agents.store import BACKUP, NAME, Store
 from manela.agents.vectors_file import NAME as VECTORS
 from manela.agents.vectors_file import VectorsFile
 from manela.errors import ManelaError
-from manela.private import check_private
+from manela.system.files import check_private
 
 GOOD, POOR, BAD = "ok", "warning", "error"
 _PATIENCE = 5.0

@@ -31,9 +31,8 @@ from manela.agents.trace import read_facts
 from manela.agents.warming import warm_up
 from manela.embedding import Embedding
 from manela.errors import FormatError, ParameterError, PeerError, import_extra
-from manela.files import replace_file
 from manela.graph import Graph
-from manela.private import open_private
+from manela.system.files import open_private, replace_file
 
 _LONGEST_START = 120.0
 _LONGEST_STOP = 10.0

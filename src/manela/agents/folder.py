@@ -18,8 +18,7 @@ from manela.agents.store import SECRET, Store
 from manela.agents.vectors_file import VectorsFile
 from manela.embedding import Embedding
 from manela.errors import AgentError
-from manela.files import replace_file
-from manela.private import make_private_folder
+from manela.system.files import make_private_folder, replace_file
 
 STATUS, TRACE = "status.json", "trace.jsonl"
 

@@ -23,12 +23,12 @@ from manela.agents.terms import Terms
 from manela.engines.neighbours import sum_weights
 from manela.errors import AgentError, RefusedError
 from manela.kernels.layout import allocate
+from manela.kernels.randomness import CONTEXTS, VECTORS, derive_key, draw_vectors
 from manela.kernels.reference import POWER
-from manela.randomness import CONTEXTS, VECTORS, derive_key, draw_vectors
 from manela.schedule import Schedule, weigh
 
 SESSIONS, ANSWERS, POOLS, NOISE, SAMPLES = range(101, 106)
-"""Purposes of random draws that only hosts make; numbered apart from those in `manela.randomness`."""
+"""Purposes of random draws that only hosts make; numbered apart from those in `manela.kernels.randomness`."""
 
 
 class NotReadyError(Exception):

@@ -13,7 +13,7 @@ from typing import Any
 
 from manela.agents.names import check_host_name
 from manela.errors import AgentError, PeerError, import_extra
-from manela.files import replace_file
+from manela.system.files import replace_file
 
 KEY, CERTIFICATE = "key.pem", "certificate.pem"
 _FEWEST_DIGITS = 8

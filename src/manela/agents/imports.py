@@ -14,10 +14,10 @@ from manela.agents.neighbourhood import Edge
 from manela.agents.store import Store
 from manela.errors import AgentError
 from manela.params import LEAST_WEIGHT, MOST_WEIGHT
-from manela.private import make_private_folder
 from manela.sources.source import Source
 from manela.sources.state import ImportState
 from manela.sources.ties import Ties
+from manela.system.files import make_private_folder
 
 FOLDER = "imports"
 """Folder in a host's folder that holds the import state of each source."""

@@ -27,9 +27,9 @@ from manela.engines.message_rounds import MessageRounds
 from manela.engines.start import find_spread, sum_rows
 from manela.engines.state import State
 from manela.errors import BadVectorError, DivergenceError, MalformedError, RefusedError
-from manela.kernels.half import to_half
+from manela.kernels.cpu.half import to_half
 from manela.kernels.moments import Moments
-from manela.randomness import derive_key
+from manela.kernels.randomness import derive_key
 from manela.schedule import GROWN, Basis, Schedule, choose_pairs, plan_nodes, weigh
 
 _NEVER = 2**62

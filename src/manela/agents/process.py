@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from manela.failure import run_to_status, terminate
+from manela.system.signals import run_to_status, terminate
 
 _TRACE, _WHILE_STDIN = "--trace", "--while-stdin"
 

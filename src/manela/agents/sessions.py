@@ -9,7 +9,7 @@ import numpy as np
 from manela.agents.messages import PROTOCOL, Acceptance, Hello, Integers, Introduction
 from manela.agents.neighbourhood import Admitted, Neighbourhood, find_distinct
 from manela.errors import ClaimError, MalformedError, RefusedError, SessionError, TermsError
-from manela.randomness import derive
+from manela.kernels.randomness import derive
 
 _TERMS = ("exchange", "dimensions", "hops", "context", "lock_step", "run")
 _IN_WORDS = {"lock_step": "lock-step", "run": "the parameters of a lock-step run"}

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.agents.messages import Integers
-from manela.kernels.half import from_half, to_half
+from manela.kernels.cpu.half import from_half, to_half
 
 
 def read_rows(shown: npt.NDArray[Any], rows: Integers, columns: int) -> npt.NDArray[np.float32]:

@@ -13,8 +13,8 @@ from manela.agents.messages import START, Integers, Shown, Step
 from manela.agents.publishing import Published
 from manela.agents.shown_rows import read_rows, write_rows
 from manela.engines.start import Sweeps, choose_size
+from manela.kernels.randomness import VECTORS, draw_vectors
 from manela.kernels.reference import SWEEPS
-from manela.randomness import VECTORS, draw_vectors
 
 if TYPE_CHECKING:
     from manela.agents.message_host import MessageHost

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from manela.errors import AgentError
-from manela.local_server import LocalServer, Query, Reply
+from manela.system.local_server import LocalServer, Query, Reply
 
 _STATES = ("meeting", "learning", "done")
 """The states in which a daemon serves its status."""

@@ -17,9 +17,9 @@ from typing import Any
 from manela.agents.config import FILE, describe_missing, read_config
 from manela.agents.names import check_host_name
 from manela.agents.neighbourhood import Edge
-from manela.closable import Closable
 from manela.errors import AgentError, OutputError
-from manela.private import create_private
+from manela.system.files import create_private
+from manela.system.threads import Closable
 
 NAME, BACKUP = "store.db", "backup.tar"
 """The database file, and the backup that a daemon writes when entries, key or configuration have changed."""

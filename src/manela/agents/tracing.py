@@ -8,7 +8,7 @@ from typing import Any
 
 from manela.agents.logs import log
 from manela.agents.trace import write_fact
-from manela.private import open_private
+from manela.system.files import open_private
 
 
 class Tracer:

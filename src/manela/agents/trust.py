@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from manela.agents.messages import Step, Sums
 from manela.errors import MalformedError
-from manela.kernels import received as kernels
+from manela.kernels.cpu import rows as kernels
 from manela.kernels.moments import UNIT, Moments, add, center, estimate, measure
-from manela.randomness import derive
+from manela.kernels.randomness import derive
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]

@@ -11,9 +11,9 @@ from manela.agents.messages import Integers
 from manela.agents.neighbourhood import Neighbourhood
 from manela.agents.sessions import Link
 from manela.engines.neighbours import Neighbours, sum_weights
-from manela.kernels.arcs import Arcs
-from manela.kernels.cpu import build_aliases
-from manela.threads import Threads
+from manela.kernels.cpu.walks import build_aliases
+from manela.kernels.layout import Arcs
+from manela.system.threads import Threads
 
 Mask = npt.NDArray[np.bool_]
 Doubles = npt.NDArray[np.float64]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from manela.agents.host import Saved
-from manela.arrays import read_arrays, write_arrays
 from manela.errors import AgentError, FormatError
-from manela.files import replace_file
+from manela.system.arrays import read_arrays, write_arrays
+from manela.system.files import replace_file
 
 NAME = "vectors.npz"
 _VERSION = 3

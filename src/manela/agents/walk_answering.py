@@ -12,7 +12,7 @@ from manela.agents.messages import NOTHING, OWN, Integers, VectorRows, WalkReply
 from manela.agents.neighbourhood import check_steps
 from manela.agents.sessions import Link
 from manela.errors import MalformedError, PeerError, RefusedError
-from manela.kernels import hosts as kernels
+from manela.kernels.cpu import walks as kernels
 from manela.kernels.layout import Table
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from manela.agents.host import ANSWERS, POOLS, NotReadyError
 from manela.agents.messages import NOTHING, Integers, WalkRequest, Words, no_integers
 from manela.agents.walk_plan import WalkPlan
 from manela.errors import ClaimError, PeerError, TermsError
-from manela.kernels import hosts as kernels
+from manela.kernels.cpu import walks as kernels
 from manela.kernels.layout import Table
-from manela.randomness import derive, derive_key
+from manela.kernels.randomness import derive, derive_key
 
 if TYPE_CHECKING:
     from manela.agents.walk_host import WalkHost

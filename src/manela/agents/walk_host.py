@@ -18,9 +18,9 @@ from manela.agents.walk_answering import Pending
 from manela.agents.walk_drawing import Drawing, OwnRandomness, SharedKeys
 from manela.agents.walk_plan import ActiveArcs, WalkPlan
 from manela.errors import BadVectorError, DivergenceError, MalformedError, PeerError, RefusedError
-from manela.kernels import hosts as kernels
+from manela.kernels.cpu import walks as kernels
 from manela.kernels.layout import allocate
-from manela.randomness import ROUNDS, derive, derive_key
+from manela.kernels.randomness import ROUNDS, derive, derive_key
 from manela.schedule import Basis, Schedule, choose_pairs, default_rounds, spread, weigh
 
 

@@ -9,10 +9,9 @@ import numpy.typing as npt
 
 from manela.agents.messages import Integers, VectorRows, WalkRequest, no_integers
 from manela.agents.neighbourhood import Neighbourhood
-from manela.kernels import hosts as kernels
-from manela.kernels.arcs import Arcs
-from manela.kernels.cpu import build_aliases
-from manela.kernels.layout import Table
+from manela.kernels.cpu import walks as kernels
+from manela.kernels.cpu.walks import build_aliases
+from manela.kernels.layout import Arcs, Table
 
 
 @dataclass

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import ParameterError, UnknownNodeError
-from manela.randomness import derive_key
+from manela.kernels.randomness import derive_key
 
 Vectors = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.integer]

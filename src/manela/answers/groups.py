@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import ParameterError
-from manela.randomness import seed_of
+from manela.kernels.randomness import seed_of
 
 Directions = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.int64]

@@ -14,7 +14,7 @@ import numpy as np
 from manela import __version__
 from manela.answers.book import MOST, AnswerBook
 from manela.errors import ManelaError, ParameterError
-from manela.local_server import Query, Reply
+from manela.system.local_server import Query, Reply
 
 PAGE = "/answers"
 _MOST_SHOWN = 50

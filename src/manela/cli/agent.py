@@ -297,7 +297,7 @@ def backup(
 ) -> None:
     """Write all that this host needs to continue elsewhere to one file, including the key; the daemon may run."""
     from manela.agents.backups import write_backup
-    from manela.files import check_writable
+    from manela.system.files import check_writable
 
     if str(output) == "-":
         raise AgentError("a backup is a file that only you can read; name one, as in backup.tar")
@@ -342,7 +342,7 @@ def renew(
     """
     from manela.agents.config import FILE, read_config
     from manela.agents.identity import CERTIFICATE, KEY, check_key, make_identity, read_certificate
-    from manela.files import replace_file
+    from manela.system.files import replace_file
 
     config = read_config(home / FILE)
     key, certificate = home / f"next-{KEY}", home / f"next-{CERTIFICATE}"

@@ -146,7 +146,7 @@ def export_edges(
 
     from manela.agents.edge_files import write_edges
     from manela.agents.store import HOST, Store
-    from manela.files import replace_file
+    from manela.system.files import replace_file
 
     with Store(home) as store:
         edges, host = _find_edges(store, peer), store.get(HOST) or ""

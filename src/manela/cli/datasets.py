@@ -24,8 +24,8 @@ def list_all() -> None:
 @datasets.command()
 def fetch(name: Name) -> None:
     """Download a data set, if necessary, and print the path of its file."""
-    from manela.bar import report_download
     from manela.datasets import catalogue
+    from manela.system.progress import report_download
 
     dataset = catalogue.find(name)
     print(catalogue.fetch(dataset, report_download(name)))

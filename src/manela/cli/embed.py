@@ -72,12 +72,12 @@ def _embed(
     """Load the network, learn or only estimate, and write the vectors and a map of them."""
     import warnings
 
-    from manela.bar import report_download
     from manela.cli.map import check_page, write_page
     from manela.datasets.loading import load_graph
     from manela.errors import ManelaWarning
     from manela.formats.embeddings import check_output
     from manela.settings import check_all
+    from manela.system.progress import report_download
 
     if quiet:
         warnings.simplefilter("ignore", ManelaWarning)
@@ -92,11 +92,11 @@ def _embed(
         target.check_ids(graph.nodes)
 
     # slow imports come after the checks
-    from manela.bar import RunBar
     from manela.cli.display import describe, say_written, show_estimate, show_graph
     from manela.engines.checkpoint import Checkpoint
     from manela.estimators.learning import learn
     from manela.estimators.newcomers import add_placement
+    from manela.system.progress import RunBar
 
     if dry_run or target is None:
         show_graph(source, graph)

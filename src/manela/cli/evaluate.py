@@ -124,8 +124,8 @@ def links(
     manela evaluate links ppi --paper --ratios 0.4,0.6
     manela evaluate links friends.csv --method all --runs 3
     """
-    from manela.bar import report_download
     from manela.datasets.loading import load_graph
+    from manela.system.progress import report_download
 
     _check_outputs(json, plot)
     check("random_state", random_state)
@@ -188,8 +188,8 @@ def _print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
 def _check_outputs(json: Path | None, plot: Path | None) -> None:
     """Raise an error now for an output that could not be written after the work."""
     from manela.errors import import_extra
-    from manela.files import check_writable
     from manela.reports.drawing import check_picture
+    from manela.system.files import check_writable
 
     for path in (json, plot):
         if path is not None:
@@ -203,7 +203,7 @@ def _write_json(path: Path | None, content: dict[str, Any]) -> None:
     """Write scores to a file, if there is one."""
     import json
 
-    from manela.files import replace_file
+    from manela.system.files import replace_file
 
     if path is not None:
         with replace_file(path) as file:

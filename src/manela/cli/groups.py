@@ -47,10 +47,10 @@ def groups(
     manela groups vectors.npz -o groups.csv --count 12 --labels departments.csv
     """
     from manela.datasets.loading import load_labels
-    from manela.files import check_writable
     from manela.formats.embeddings import read_embedding
     from manela.formats.ids import check_texts
     from manela.params import check
+    from manela.system.files import check_writable
 
     if output is None:
         raise ParameterError("say where the groups go, as in -o groups.csv")
@@ -82,7 +82,7 @@ def _write(nodes: list[Any], result: Groups, output: Path) -> None:
     import csv
     import io
 
-    from manela.files import replace_file
+    from manela.system.files import replace_file
 
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")

@@ -84,8 +84,8 @@ def write_file(
     """Write the edges of a source to a file."""
     import sys
 
-    from manela.files import check_writable
     from manela.sources.writing import STDOUT, import_to_file
+    from manela.system.files import check_writable
 
     if output != STDOUT:
         check_writable(output)

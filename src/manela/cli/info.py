@@ -37,10 +37,10 @@ def info(
     """Show size, components and degrees of GRAPH, and the time and memory that `manela embed` would take."""
     import json
 
-    from manela.bar import report_download
     from manela.cli.display import estimate_facts, facts_of, print_facts
     from manela.datasets.loading import load_graph
     from manela.settings import check_all
+    from manela.system.progress import report_download
 
     settings = check_all({**learning, **running})
     network = load_graph(graph, **reading, progress=report_download(graph))

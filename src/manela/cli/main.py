@@ -26,7 +26,7 @@ from manela.cli.similar import similar
 from manela.cli.tune import tune
 from manela.cli.wording import as_flags
 from manela.errors import ManelaWarning
-from manela.failure import fail, interrupted, run_to_status, safe_interrupts, terminate
+from manela.system.signals import fail, interrupted, run_to_status, safe_interrupts, terminate
 
 app = typer.Typer(
     name="manela",

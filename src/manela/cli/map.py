@@ -65,7 +65,7 @@ def map_vectors(
 
 def check_page(path: Path) -> None:
     """Raise unless a page can be written there."""
-    from manela.files import check_writable
+    from manela.system.files import check_writable
 
     if path.suffix.lower() not in (".html", ".htm"):
         raise ParameterError(f"{path}: a map is a page, so its name must end in .html")

@@ -46,9 +46,9 @@ def anomalies(
     \b
     manela anomalies transfers.csv -o odd.csv
     """
-    from manela.bar import report_download
     from manela.datasets.loading import load_graph
     from manela.evaluation.odd_edges import find_odd_edges
+    from manela.system.progress import report_download
 
     write = _check_output(output)
     network = load_graph(graph, **reading, progress=report_download(graph))
@@ -109,11 +109,11 @@ def recommend(
     """
     import numpy as np
 
-    from manela.bar import report_download
     from manela.datasets.loading import load_graph
     from manela.errors import GraphError, UnknownNodeError
     from manela.evaluation import missing_edges
     from manela.evaluation.links import score_vectors
+    from manela.system.progress import report_download
 
     write = _check_output(output)
     network = load_graph(graph, **reading, progress=report_download(graph))
@@ -174,7 +174,7 @@ def _read_vectors(path: Path, graph: Graph) -> Any:
 
 def _check_output(output: Path) -> Any:
     """Return a function that writes a header and rows; raise OutputError now if the file could not be written."""
-    from manela.files import check_writable, replace_file
+    from manela.system.files import check_writable, replace_file
 
     if str(output) != "-":
         check_writable(output)

@@ -38,7 +38,7 @@ def reproduce(
     manela reproduce -o report --only links,visualisation   # the report also has earlier results
     """
     from manela.evaluation.ledger import Ledger
-    from manela.files import check_writable, replace_file
+    from manela.system.files import check_writable, replace_file
 
     parts = _parts(only)
     try:

@@ -32,7 +32,7 @@ def serve(
     from manela.answers.questions import PAGE, Questions
     from manela.errors import ParameterError
     from manela.formats.embeddings import read_embedding
-    from manela.local_server import LocalServer, Query, Reply, is_local
+    from manela.system.local_server import LocalServer, Query, Reply, is_local
 
     host, colon, port = address.rpartition(":")
     if not (colon and port.isdecimal() and len(port) <= 5 and is_local(host.strip("[]"))):
@@ -61,9 +61,9 @@ def _read_neighbours(source: str, embedding: Embedding) -> tuple[Any, Any]:
     """Return the neighbours of each node of an embedding as CSR arrays, without nodes that have no vector."""
     import numpy as np
 
-    from manela.bar import report_download
     from manela.datasets.loading import load_graph
     from manela.errors import ParameterError
+    from manela.system.progress import report_download
 
     graph = load_graph(source, progress=report_download(source))
     rows = np.array([embedding.row(node) if node in embedding else -1 for node in graph.nodes.tolist()])

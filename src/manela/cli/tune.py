@@ -43,8 +43,8 @@ def tune(
         raise ParameterError(f"--max-seconds must be above 0, got {max_seconds}")
     check("random_state", random_state)
     check("n_jobs", jobs)
-    from manela.bar import report_download
     from manela.datasets.loading import load_graph, load_labels
+    from manela.system.progress import report_download
 
     network = load_graph(graph, **reading, progress=report_download(graph))
     truth = None if labels is None else load_labels(labels).of(network.nodes)

@@ -13,7 +13,7 @@ from pathlib import Path
 from manela.datasets.generators import stochastic_block_model
 from manela.errors import DatasetError
 from manela.graph import Graph
-from manela.progress import DownloadReporter
+from manela.system.progress import DownloadReporter
 
 _PIECE = 1 << 16
 _TIMEOUT = 30.0

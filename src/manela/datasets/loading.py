@@ -10,7 +10,7 @@ from manela.errors import DatasetError
 from manela.formats.graphs import read_graph
 from manela.formats.labels import Labels, read_labels
 from manela.graph import Graph
-from manela.progress import DownloadReporter
+from manela.system.progress import DownloadReporter
 
 
 def load_graph(source: Any, *, progress: DownloadReporter | None = None, **reading: Any) -> Graph:

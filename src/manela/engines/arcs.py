@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from manela.graph import Graph
-from manela.kernels.arcs import Arcs
-from manela.kernels.cpu import build_aliases
+from manela.kernels.cpu.walks import build_aliases
+from manela.kernels.layout import Arcs
 
 __all__ = ["Arcs", "prepare_arcs"]
 

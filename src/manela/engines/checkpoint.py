@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.arrays import read_arrays, write_arrays
 from manela.engines.state import State
 from manela.errors import CheckpointError, FormatError, OutputError
-from manela.files import check_writable, replace_file
 from manela.kernels.layout import allocate
+from manela.system.arrays import read_arrays, write_arrays
+from manela.system.files import check_writable, replace_file
 
 VERSION = 2
 _FILE = "checkpoint.npz"

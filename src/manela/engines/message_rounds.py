@@ -9,15 +9,16 @@ import numpy.typing as npt
 
 from manela.engines.neighbours import Neighbours, Shown, allocate_shown
 from manela.engines.state import State
-from manela.kernels import messages as kernels
-from manela.kernels import moments, normal
-from manela.kernels.half import from_half
+from manela.kernels import moments
+from manela.kernels.cpu import messages as kernels
+from manela.kernels.cpu import normal
+from manela.kernels.cpu.half import from_half
 from manela.kernels.layout import LANES, Table
+from manela.kernels.randomness import NEGATIVES, ROUNDS, derive, derive_key, scale_to
 from manela.kernels.reference import BLOCKS
-from manela.randomness import NEGATIVES, ROUNDS, derive, derive_key, scale_to
 from manela.schedule import Schedule
 from manela.settings import Settings
-from manela.threads import Integers
+from manela.system.threads import Integers
 
 _NODES_AT_ONCE = 1 << 17
 """Nodes that are moved together; more take more memory besides the vectors."""

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from manela.kernels import messages as kernels
-from manela.kernels.arcs import Arcs
-from manela.kernels.half import can_convert
-from manela.kernels.layout import Table, pad
-from manela.threads import Integers, Threads
+from manela.kernels.cpu import messages as kernels
+from manela.kernels.cpu.half import can_convert
+from manela.kernels.layout import Arcs, Table, pad
+from manela.system.threads import Integers, Threads
 
 if TYPE_CHECKING:  # a host has no Graph, and should not pay for SciPy
     from manela.graph import Graph

@@ -8,8 +8,8 @@ import numpy.typing as npt
 from manela.engines.arcs import Arcs
 from manela.engines.engine import Engine
 from manela.graph import Graph
+from manela.kernels.randomness import OBJECTIVE, derive, derive_key, scale_to
 from manela.kernels.reference import draw
-from manela.randomness import OBJECTIVE, derive, derive_key, scale_to
 from manela.settings import Settings
 
 _SAMPLE = 64

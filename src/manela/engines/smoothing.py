@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.neighbours import Neighbours
-from manela.kernels import filters as kernels
-from manela.kernels import rows
+from manela.kernels.cpu import rows
+from manela.kernels.cpu import rows as kernels
 from manela.kernels.layout import LANES, Table, allocate
 from manela.kernels.reference import FILTER, MIDDLE, POWER, SCALE
 

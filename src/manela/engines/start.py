@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from manela.engines.neighbours import Neighbours, allocate_shown
 from manela.engines.state import State, begin
-from manela.kernels import messages, rows
+from manela.kernels.cpu import messages, rows
 from manela.kernels.layout import Table
 from manela.kernels.moments import UNIT
+from manela.kernels.randomness import VECTORS, draw_vectors
 from manela.kernels.reference import SWEEPS
-from manela.randomness import VECTORS, draw_vectors
 from manela.settings import Settings
 
 if TYPE_CHECKING:  # a host has no Graph, and should not pay for SciPy

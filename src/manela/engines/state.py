@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.kernels.layout import Table, allocate
-from manela.randomness import CONTEXTS, VECTORS, draw_vectors
+from manela.kernels.randomness import CONTEXTS, VECTORS, draw_vectors
 
 _MANY = 1 << 22
 """Fewest numbers for which several threads draw; larger keeps more networks on one thread."""

@@ -7,7 +7,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from manela.closable import Closable
 from manela.engines.arcs import prepare_arcs
 from manela.engines.message_rounds import MessageRounds
 from manela.engines.neighbours import Neighbours
@@ -18,7 +17,7 @@ from manela.graph import Graph
 from manela.kernels.layout import Table
 from manela.schedule import Schedule
 from manela.settings import Settings
-from manela.threads import Threads
+from manela.system.threads import Closable, Threads
 
 
 class ThreadedEngine(Closable):

@@ -18,9 +18,9 @@ from manela.engines.selection import open_engine
 from manela.engines.state import State, begin
 from manela.errors import DivergenceError, ManelaWarning
 from manela.graph import Graph
-from manela.progress import Progress, Reporter
 from manela.schedule import Schedule, count_pairs, has_budget, plan, weigh_nodes
 from manela.settings import Settings
+from manela.system.progress import Progress, Reporter
 
 _REPORT_EVERY = 0.5
 """Seconds between two reports."""

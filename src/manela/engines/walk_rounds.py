@@ -8,12 +8,12 @@ import numpy as np
 
 from manela.engines.arcs import Arcs
 from manela.engines.state import State
-from manela.kernels import cpu as kernels
+from manela.kernels.cpu import walks as kernels
 from manela.kernels.layout import Table, allocate
-from manela.randomness import ROUNDS, derive, derive_key
+from manela.kernels.randomness import ROUNDS, derive, derive_key
 from manela.schedule import Schedule
 from manela.settings import Settings
-from manela.threads import Integers, Threads
+from manela.system.threads import Integers, Threads
 
 _LONGEST_TRIAL = 100
 """Most iterations of a node in a trial; more measure for longer than requested."""

@@ -14,12 +14,12 @@ import numpy.typing as npt
 from manela.engines.arcs import prepare_arcs
 from manela.errors import DivergenceError
 from manela.graph import Graph
-from manela.kernels import skipgram
-from manela.kernels.cpu import build_aliases
+from manela.kernels.cpu import skipgram
+from manela.kernels.cpu.walks import build_aliases
 from manela.kernels.layout import Table, allocate
-from manela.progress import Progress, Reporter
-from manela.randomness import ORDERS, VECTORS, WALKS, derive, derive_key, draw_vectors
+from manela.kernels.randomness import ORDERS, VECTORS, WALKS, derive, derive_key, draw_vectors
 from manela.settings import WalkSettings
+from manela.system.progress import Progress, Reporter
 
 Nodes = npt.NDArray[np.int64]
 

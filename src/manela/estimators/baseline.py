@@ -13,7 +13,7 @@ from manela.datasets.loading import load_graph
 from manela.embedding import Embedding
 from manela.estimators.embedder import Embedder
 from manela.graph import Graph
-from manela.progress import Reporter
+from manela.system.progress import Reporter
 
 Vectors = npt.NDArray[np.float32]
 
@@ -50,7 +50,7 @@ class Baseline(Embedder):
             The network.
         y : ignored
         progress : callable, optional
-            Called with a `manela.progress.Progress` after each part of the run, reported as a round. A method
+            Called with a `manela.system.progress.Progress` after each part of the run, reported as a round. A method
             without update pairs reports 0 pairs.
 
         Returns

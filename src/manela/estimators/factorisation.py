@@ -14,7 +14,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from manela.errors import ManelaWarning
 from manela.graph import Graph
-from manela.progress import Progress, Reporter
+from manela.system.progress import Progress, Reporter
 
 Vectors = npt.NDArray[np.float32]
 

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from manela.bar import RunBar, is_watched, report_download
 from manela.datasets.loading import load_graph
 from manela.embedding import Embedding, is_list_of_ids
 from manela.engines.checkpoint import Checkpoint
@@ -25,8 +24,8 @@ from manela.estimators.learning import METHOD, learn, start_from_neighbours
 from manela.estimators.newcomers import add_placement, place_newcomers
 from manela.graph import Graph
 from manela.params import PAPER, THOROUGH, default
-from manela.progress import Reporter
 from manela.settings import Settings, check_all
+from manela.system.progress import Reporter, RunBar, is_watched, report_download
 
 
 @dataclass(eq=False, repr=False)
@@ -183,7 +182,7 @@ class Manela(Embedder):
             The network.
         y : ignored
         progress : callable or bool, optional
-            Called about twice a second with a `manela.progress.Progress`. True shows a progress bar
+            Called about twice a second with a `manela.system.progress.Progress`. True shows a progress bar
             and False none; by default there is one in a terminal and in a notebook.
         checkpoint : Checkpoint or path, optional
             Where to save the run so that it can be resumed; a path names a folder for a new run.

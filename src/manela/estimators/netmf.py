@@ -18,8 +18,8 @@ from manela.estimators.baseline import Baseline, Learned
 from manela.estimators.factorisation import Parts, factorise, pad_columns, symmetric_adjacency
 from manela.graph import Graph
 from manela.params import default
-from manela.progress import Reporter
 from manela.settings import NetMFSettings, check_netmf
+from manela.system.progress import Reporter
 
 Numbers = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float32]

@@ -18,8 +18,8 @@ from manela.estimators.baseline import Baseline, Learned
 from manela.estimators.factorisation import Parts, factorise, normalise_rows, pad_columns, symmetric_adjacency
 from manela.graph import Graph
 from manela.params import default
-from manela.progress import Reporter
 from manela.settings import ProNESettings, check_prone
+from manela.system.progress import Reporter
 
 Vectors = npt.NDArray[np.float32]
 

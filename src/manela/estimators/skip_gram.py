@@ -8,8 +8,8 @@ from manela.engines.walks import train_walks
 from manela.estimators.baseline import Baseline, Learned
 from manela.graph import Graph
 from manela.params import default
-from manela.progress import Reporter
 from manela.settings import WalkSettings, check_walks
+from manela.system.progress import Reporter
 
 
 @dataclass(eq=False, repr=False)

@@ -15,7 +15,7 @@ from sklearn.metrics import f1_score
 from sklearn.multiclass import OneVsRestClassifier
 
 from manela.errors import ParameterError
-from manela.randomness import seed_of
+from manela.kernels.randomness import seed_of
 
 Labels = npt.NDArray[np.bool_]
 RowNumbers = npt.NDArray[np.int64]

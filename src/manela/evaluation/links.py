@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 from manela.errors import GraphError, ParameterError
 from manela.graph import Graph
-from manela.randomness import seed_of
+from manela.kernels.randomness import seed_of
 
 RowNumbers = npt.NDArray[np.int64]
 Scorer = Callable[[RowNumbers], npt.NDArray[np.floating]]

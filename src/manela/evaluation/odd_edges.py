@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 from manela.answers.book import find_directions
 from manela.errors import GraphError, ParameterError
 from manela.graph import Graph
-from manela.randomness import seed_of
+from manela.kernels.randomness import seed_of
 
 Vectors = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]

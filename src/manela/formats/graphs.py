@@ -18,7 +18,7 @@ from manela.formats.sources import ADJACENCY_LISTS, EDGE_LISTS, SIZE_LIMIT, Sour
 from manela.formats.text import read_adjacency_list, read_edge_list, read_metis
 from manela.graph import Graph, columns_of
 from manela.network import say_directed
-from manela.progress import DownloadReporter
+from manela.system.progress import DownloadReporter
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import FormatError, ManelaError, import_extra
-from manela.progress import DownloadReporter
+from manela.system.progress import DownloadReporter
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -48,7 +48,7 @@ def read_edge_list(
     `columns` chooses them by name, or by number from 1.
     Ids are integers if all of them look like integers, and otherwise strings.
     """
-    from manela.kernels import text as kernels
+    from manela.kernels.tables import text as kernels
 
     data = _unfold_attributes(source, source.read())
     separator, data, skipped, chosen = _find_layout(source, data, columns, unweighted)
@@ -109,7 +109,7 @@ def _unfold_attributes(source: Source, data: Bytes) -> Bytes:
 
 def read_adjacency_list(source: Source, *, directed: bool = False) -> Graph:
     """Read a network from lines of a node and its neighbours, separated by white space; # and % begin comments."""
-    from manela.kernels import text as kernels
+    from manela.kernels.tables import text as kernels
 
     data = source.read()
     lines = int(np.count_nonzero(data == ord("\n"))) + 1
@@ -333,7 +333,7 @@ def _read_ids(
     source: Source, data: Bytes, places: npt.NDArray[np.int64], separator: int, skipped: int
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32] | None]:
     """Return the ids; for integers, sorted and with the new number for each old one."""
-    from manela.kernels import text as kernels
+    from manela.kernels.tables import text as kernels
 
     values = np.empty(len(places), dtype=np.int64)
     if kernels.parse_integers(data, places, values):
@@ -356,7 +356,7 @@ def _read_ids(
 
 def _explain(source: Source, line: int, error: int, text: str, chosen: Columns | None = None) -> FormatError:
     """Return the error of a line in words."""
-    from manela.kernels import text as kernels
+    from manela.kernels.tables import text as kernels
 
     if chosen is not None and not chosen.is_exact and error in (kernels.TOO_FEW, kernels.UNEVEN):
         most = max(chosen.source, chosen.target, chosen.weight) + 1

@@ -11,11 +11,11 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from manela.arrays import read_arrays, write_arrays
 from manela.embedding import Embedding
 from manela.errors import FormatError, import_extra
-from manela.files import replace_file
 from manela.formats.ids import from_plain, to_plain
+from manela.system.arrays import read_arrays, write_arrays
+from manela.system.files import replace_file
 
 _PIECE = 4096
 """Vectors that are written at once; more take more memory."""

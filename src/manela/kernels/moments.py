@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from manela.randomness import derive
+from manela.kernels.randomness import derive
 
 Sums = npt.NDArray[np.int64]
 

@@ -28,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.kernels import moments
-from manela.kernels.arcs import Arcs, Integers
-from manela.randomness import VECTORS, derive, draw_vectors, scale_to
+from manela.kernels.layout import Arcs, Integers
+from manela.kernels.randomness import VECTORS, derive, draw_vectors, scale_to
 
 Floats = npt.NDArray[np.floating]
 

@@ -19,12 +19,12 @@ import numpy.typing as npt
 
 from manela.embedding import Embedding
 from manela.errors import ParameterError
-from manela.files import check_writable, replace_file
+from manela.kernels.randomness import seed_of
 from manela.maps.colouring import Colouring, colour_nodes
 from manela.maps.layout import NEIGHBOURS, choose_method, lay_out
 from manela.maps.links import Pairs, choose_links
 from manela.maps.neighbours import find_all_neighbours
-from manela.randomness import seed_of
+from manela.system.files import check_writable, replace_file
 
 _SHOWN_NEIGHBOURS = 5
 """Neighbours that the page shows for a node; more make the page larger, by about 4 bytes each."""

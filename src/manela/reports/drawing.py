@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from manela.errors import ParameterError, import_extra
 from manela.evaluation.classification import summarise
-from manela.files import replace_file
+from manela.system.files import replace_file
 
 INK = "#010203"
 """The colour of text and axes: nearly black, and unique, so that a page can replace it with its own."""

@@ -9,10 +9,10 @@ from typing import Any
 
 from manela import __version__
 from manela.errors import import_extra
-from manela.files import replace_file
 from manela.reports.experiments import EXPERIMENTS
 from manela.reports.plan import Plan
 from manela.reports.sections import summarise_sections
+from manela.system.files import replace_file
 
 
 def write_report(results: Mapping[str, Any], folder: Path, machine: str, plan: Plan) -> Path:

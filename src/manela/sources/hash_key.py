@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 
 from manela.errors import FormatError
-from manela.private import check_private, open_private
+from manela.system.files import check_private, open_private
 
 _BYTES = 32
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from manela.errors import AgentError, SourceError
-from manela.private import check_private
+from manela.system.files import check_private
 
 SECRET_VARIABLE = "MANELA_SECRET"
 """The environment variable that the command line reads."""

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.closable import Closable
 from manela.errors import OutputError, SourceError
-from manela.private import create_private
 from manela.sources.ties import BATCH, Ties
+from manela.system.files import create_private
+from manela.system.threads import Closable
 
 Numbers = npt.NDArray[np.uint64]
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from manela.errors import ManelaWarning
-from manela.files import replace_file
 from manela.params import LEAST_WEIGHT
 from manela.sources.source import Source
 from manela.sources.state import ImportState
 from manela.sources.ties import Ties
+from manela.system.files import replace_file
 
 STDOUT = Path("-")
 

@@ -34,7 +34,7 @@ from manela.graph import Graph
 from manela.kernels.layout import Table
 from manela.schedule import Schedule
 from manela.settings import Settings
-from manela.threads import Threads
+from manela.system.threads import Threads
 
 Found = TypeVar("Found")
 

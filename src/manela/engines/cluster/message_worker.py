@@ -12,11 +12,11 @@ from manela.engines.arcs import Arcs
 from manela.engines.cluster.worker import Integers, NodeRows, Worker
 from manela.engines.message_rounds import MessageRounds, measure_moments
 from manela.engines.neighbours import Neighbours
-from manela.kernels import rows as kernels
+from manela.kernels.cpu import rows as kernels
 from manela.kernels.moments import Moments
-from manela.resident_pages import drop_pages
 from manela.schedule import Schedule
-from manela.threads import Threads
+from manela.system.memory import drop_pages
+from manela.system.threads import Threads
 
 Given = list[npt.NDArray[np.float16]]
 """The vectors that some nodes show, an array for each table."""

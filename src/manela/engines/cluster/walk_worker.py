@@ -10,12 +10,12 @@ import numpy as np
 from manela.engines.arcs import Arcs
 from manela.engines.cluster.worker import Integers, NodeRows, Worker
 from manela.engines.walk_rounds import WalkRounds
-from manela.kernels.half import from_half, to_half
+from manela.kernels.cpu.half import from_half, to_half
 from manela.kernels.layout import Table, allocate
-from manela.resident_pages import drop_pages
 from manela.schedule import Schedule
 from manela.settings import Settings
-from manela.threads import Threads
+from manela.system.memory import drop_pages
+from manela.system.threads import Threads
 
 Moved = tuple[Integers, Integers, list[Any]]
 """Nodes, the update pairs of each, and their new vectors in each table."""

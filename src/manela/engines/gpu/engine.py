@@ -15,7 +15,7 @@ from manela.engines.memory import count_gpu_bytes
 from manela.engines.state import State
 from manela.graph import Graph
 from manela.kernels.layout import Table, allocate
-from manela.randomness import CONTEXTS, VECTORS
+from manela.kernels.randomness import CONTEXTS, VECTORS
 from manela.settings import Settings
 
 

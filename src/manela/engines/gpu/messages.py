@@ -12,8 +12,8 @@ from manela.engines.memory import MOST_PLANNED
 from manela.engines.state import State
 from manela.graph import Graph
 from manela.kernels import moments
+from manela.kernels.randomness import NEGATIVES, ROUNDS, derive, derive_key, scale_to
 from manela.kernels.reference import BLOCKS
-from manela.randomness import NEGATIVES, ROUNDS, derive, derive_key, scale_to
 from manela.schedule import GROWN, Schedule
 from manela.settings import Settings
 
@@ -44,7 +44,7 @@ class GpuMessageEngine(GpuEngine):
 
     def __init__(self, graph: Graph, settings: Settings, state: State | None = None) -> None:
         super().__init__(graph, settings, state)
-        from manela.kernels import gpu_messages
+        from manela.kernels.gpu import messages as gpu_messages
 
         self._kernels = gpu_messages
         card, self._hops = self._card, len(settings.targets_by_hop)

@@ -12,9 +12,9 @@ from manela.engines.neighbours import Neighbours, find_scales
 from manela.engines.start import choose_size, find_spread
 from manela.graph import Graph
 from manela.kernels.moments import LARGEST, UNIT
+from manela.kernels.randomness import VECTORS, derive_key
 from manela.kernels.reference import FILTER, MIDDLE, POWER, SCALE, SWEEPS
-from manela.randomness import VECTORS, derive_key
-from manela.threads import Threads
+from manela.system.threads import Threads
 
 _MANY, _PIECE = 256, 256
 """Degree from which neighbours are summed in pieces, and the size of a piece."""
@@ -38,7 +38,7 @@ class CardNeighbours:
     """
 
     def __init__(self, card: Card, graph: Graph, arcs: Arcs, hops: int) -> None:
-        from manela.kernels import gpu_neighbours
+        from manela.kernels.gpu import neighbours as gpu_neighbours
 
         self._kernels, self._card, self._graph, self._host_arcs = gpu_neighbours, card, graph, arcs
         self.arcs = Arcs(*(card.send(array) for array in arcs))
@@ -215,7 +215,7 @@ class CardNeighbours:
 
 def draw_first_vectors(card: Card, table: Any, dimensions: int, seed: int, purpose: int = VECTORS) -> None:
     """Write Φ₀ or Ψ₀ to a table on the card: the same numbers as `randomness.draw_vectors`."""
-    from manela.kernels import gpu_neighbours
+    from manela.kernels.gpu import neighbours as gpu_neighbours
 
     key = card.send(np.array([derive_key(seed, purpose)], dtype=np.uint64).view(np.int64))
     columns = table.shape[1]

@@ -9,7 +9,7 @@ import numpy as np
 
 from manela.engines.gpu.card import Card
 from manela.engines.memory import MOST_PLANNED
-from manela.randomness import ROUNDS, derive, derive_key
+from manela.kernels.randomness import ROUNDS, derive, derive_key
 from manela.schedule import Schedule
 
 _LONG = 3.0

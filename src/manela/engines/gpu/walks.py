@@ -37,7 +37,7 @@ class GpuWalkEngine(GpuEngine):
 
     def __init__(self, graph: Graph, settings: Settings, state: State | None = None) -> None:
         super().__init__(graph, settings, state)
-        from manela.kernels import gpu_walks
+        from manela.kernels.gpu import walks as gpu_walks
 
         self._kernels = gpu_walks
         card, torch = self._card, self._card.torch

@@ -9,9 +9,8 @@ the window and the negatives of each pair.
 import numpy as np
 from numba import njit
 
-from manela.kernels.arc_lookup import find_arc
-from manela.kernels.draws import derive, follow_alias
-from manela.kernels.simd import BLOCK, exchange_block, scale_to
+from manela.kernels.cpu.draws import derive, find_arc, follow_alias
+from manela.kernels.cpu.simd import BLOCK, exchange_block, scale_to
 
 _UNIT = 2.0**-53
 _ENOUGH = 64

@@ -1,11 +1,11 @@
-"""Counter-based draws for kernels: `manela.randomness` for single numbers, compiled by Numba."""
+"""Counter-based draws for kernels, as in `manela.kernels.randomness`, and the choice and look-up of an arc."""
 
 # mypy: ignore-errors
 
 import numpy as np
 from numba import njit
 
-from manela.randomness import FIRST_FACTOR, GOLDEN, SECOND_FACTOR
+from manela.kernels.randomness import FIRST_FACTOR, GOLDEN, SECOND_FACTOR
 
 _GOLDEN = np.uint64(GOLDEN)
 _FIRST_FACTOR = np.uint64(FIRST_FACTOR)
@@ -33,3 +33,17 @@ def follow_alias(thresholds, aliases, arc, first, remainder):
         if np.uint32(remainder >> np.uint64(32)) >= thresholds[arc]:
             arc = first + np.int64(aliases[arc])
     return arc
+
+
+@njit(inline="always")
+def find_arc(indptr, indices, source, target):
+    """Return the arc from source to target, or −1 if there is none; the neighbours of a node are sorted."""
+    low, end = indptr[source], indptr[source + 1]
+    high = end
+    while low < high:
+        middle = (low + high) // 2
+        if indices[middle] < target:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and indices[low] == target else np.int64(-1)

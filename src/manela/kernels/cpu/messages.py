@@ -11,11 +11,9 @@ compiled into this one, delete the cached files.
 import numpy as np
 from numba import njit
 
-from manela.kernels.arc_lookup import find_arc
-from manela.kernels.draws import derive
-from manela.kernels.reference import MOST_OWN
-from manela.kernels.simd import prefetch_row, scale_to
-from manela.kernels.tiles import (
+from manela.kernels.cpu.draws import derive, find_arc
+from manela.kernels.cpu.simd import prefetch_row, scale_to
+from manela.kernels.cpu.tiles import (
     GROUP,
     TILE,
     absorb_tile,
@@ -28,6 +26,7 @@ from manela.kernels.tiles import (
     push_away,
     weigh_targets,
 )
+from manela.kernels.reference import MOST_OWN
 
 
 @njit(cache=True, nogil=True)

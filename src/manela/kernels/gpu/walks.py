@@ -13,8 +13,7 @@ Arguments that differ from call to call are not specialised on, so that the engi
 import triton
 import triton.language as tl
 
-from manela.kernels.gpu_draws import choose, derive
-from manela.kernels.gpu_rows import fetch_rows, read_row, write_row
+from manela.kernels.gpu.rows import choose, derive, fetch_rows, read_row, write_row
 
 
 @triton.jit(do_not_specialize=["pairs", "first_iteration", "size"])

@@ -9,7 +9,7 @@ very many, the neighbours are summed in pieces first. Arguments that differ from
 import triton
 import triton.language as tl
 
-from manela.kernels.gpu_draws import derive
+from manela.kernels.gpu.rows import derive
 
 
 @triton.jit

@@ -12,16 +12,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from manela.kernels.cpu.simd import fma, fold, get_data, has_wide_registers, prefetch_line, sigmoid, splat
 from manela.kernels.layout import LANES
-from manela.kernels.simd import (
-    fma,
-    fold,
-    get_data,
-    has_wide_registers,
-    prefetch_line,
-    sigmoid,
-    splat,
-)
 
 TILE = 6
 """Nodes that are moved in parallel; more would not fit into the registers."""

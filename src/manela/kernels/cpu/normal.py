@@ -8,7 +8,7 @@ The definition is `moments.factor` and `moments.draw`: every number is rounded a
 import numpy as np
 from numba import njit
 
-from manela.kernels.draws import derive
+from manela.kernels.cpu.draws import derive
 
 
 @njit(cache=True, nogil=True)

@@ -1,15 +1,41 @@
-"""A pool of threads that share a piece of work."""
+"""Threads that share a piece of work, and the base class of what a `with` statement closes."""
 
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from manela.closable import Closable
+
+class Closable(ABC):
+    """Something that holds threads, a file or a connection until it is closed.
+
+    Examples
+    --------
+    >>> class Door(Closable):
+    ...     def close(self) -> None:
+    ...         print("closed")
+    >>> with Door():
+    ...     print("open")
+    open
+    closed
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what this object holds."""
+
 
 Integers = npt.NDArray[np.int64]
 
