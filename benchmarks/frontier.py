@@ -15,10 +15,10 @@ import scipy.io
 from benchmarks.plots import plot_frontier
 from benchmarks.table import table
 from manela import DeepWalk, Manela, ManelaWarning, NetMF, Node2Vec, ProNE
+from manela.data.graph import Graph
 from manela.datasets.catalogue import fetch, find
 from manela.datasets.loading import load_graph
 from manela.evaluation.classification import classify
-from manela.graph import Graph
 from manela.reports.laboratory import BIASES, FIRST_RATIO
 from manela.schedule import count_pairs
 from manela.settings import check_all

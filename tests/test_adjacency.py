@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manela import adjacency
-from manela.adjacency import build_rows
+from manela.data import csr as adjacency
+from manela.data.csr import build_rows
 
 
 def by_scipy(sources, targets, weights, size, directed):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from manela.edge_columns import COLUMN_NAMES, WEIGHT_NAMES, Choice, choose_by_names, describe_choice, find_pair
+from manela.data.edge_table import COLUMN_NAMES, WEIGHT_NAMES, Choice, choose_by_names, describe_choice, find_pair
 
 
 def choose(header, counts_up=False, numbers=()):

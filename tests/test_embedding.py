@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from manela.embedding import Embedding
+from manela.data.embedding import Embedding
 from manela.errors import ParameterError, UnknownNodeError
 
 

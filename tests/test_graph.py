@@ -13,8 +13,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manela.data.graph import Graph
 from manela.errors import GraphError, ManelaWarning, UnknownNodeError
-from manela.graph import Graph
 
 
 def edges_of(graph):

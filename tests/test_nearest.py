@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from manela import nearest
-from manela.embedding import Embedding
+from manela.data import nearest
+from manela.data.embedding import Embedding
+from manela.data.nearest import VectorIndex, find_nearest
 from manela.errors import FormatError, ParameterError
-from manela.index import VectorIndex
-from manela.nearest import find_nearest
 from manela.system.arrays import write_arrays
 
 

@@ -8,8 +8,9 @@ import pytest
 import scipy.sparse as sp
 
 from manela import Graph
+from manela.data.conversion import is_symmetric
+from manela.data.csr import as_ids, check_weights
 from manela.errors import GraphError, ManelaWarning, UnknownNodeError
-from manela.network import as_ids, check_weights, is_symmetric
 
 
 def edges_of(graph):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from manela import Graph, Manela
-from manela.embedding import Embedding
+from manela.data.embedding import Embedding
 from manela.errors import ParameterError
 from manela.system.progress import Progress, RunBar, format_seconds, is_watched
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from manela.data.graph import Graph
 from manela.datasets.generators import stochastic_block_model
 from manela.errors import ParameterError
-from manela.graph import Graph
 from manela.params import PAPER, PARAMETERS
 from manela.schedule import (
     FINAL_RATE,

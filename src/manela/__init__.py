@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0.dev0"
 
 if TYPE_CHECKING:
-    from manela.embedding import Embedding as Embedding
+    from manela.data.embedding import Embedding as Embedding
+    from manela.data.graph import Graph as Graph
     from manela.engines.checkpoint import Checkpoint as Checkpoint
     from manela.errors import ManelaError as ManelaError
     from manela.errors import ManelaWarning as ManelaWarning
@@ -19,13 +20,12 @@ if TYPE_CHECKING:
     from manela.estimators.prone import ProNE as ProNE
     from manela.estimators.relational_neighbors import RelationalNeighbors as RelationalNeighbors
     from manela.formats.graphs import read_graph as read_graph
-    from manela.graph import Graph as Graph
 
 _HOMES = {
     "Checkpoint": "manela.engines.checkpoint",
     "DeepWalk": "manela.estimators.deepwalk",
-    "Embedding": "manela.embedding",
-    "Graph": "manela.graph",
+    "Embedding": "manela.data.embedding",
+    "Graph": "manela.data.graph",
     "Manela": "manela.estimators.manela",
     "ManelaError": "manela.errors",
     "ManelaWarning": "manela.errors",

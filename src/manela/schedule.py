@@ -16,7 +16,7 @@ from manela.params import MOST_PAIRS, PAIRS_PER_NODE
 from manela.settings import Settings
 
 if TYPE_CHECKING:  # a host has no Graph, and should not pay for SciPy
-    from manela.graph import Graph
+    from manela.data.graph import Graph
 
 FINAL_RATE = 1e-4
 """Learning rate of the last round, as a fraction of the first; larger, and vectors settle less."""

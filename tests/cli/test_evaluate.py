@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from manela.data.embedding import Embedding
 from manela.datasets.generators import stochastic_block_model
-from manela.embedding import Embedding
 from manela.formats.embeddings import write_embedding
 
 

@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from manela.embedding import Embedding
+from manela.data.embedding import Embedding
 from manela.formats.embeddings import write_embedding
 
 

@@ -12,7 +12,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from manela import Manela
-from manela.embedding import Embedding
+from manela.data.embedding import Embedding
 from manela.formats.embeddings import read_embedding, write_embedding
 from manela.params import PAPER
 

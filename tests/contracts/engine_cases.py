@@ -3,6 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from manela.data.graph import Graph
 from manela.engines.cluster.messages import RayMessageEngine
 from manela.engines.cluster.walks import RayWalkEngine
 from manela.engines.cpu import CpuEngine
@@ -10,7 +11,6 @@ from manela.engines.gpu.messages import GpuMessageEngine
 from manela.engines.gpu.walks import GpuWalkEngine
 from manela.engines.messages import MessageEngine
 from manela.engines.state import begin
-from manela.graph import Graph
 from manela.kernels import reference
 from manela.kernels.layout import Arcs
 from manela.kernels.randomness import ROUNDS, derive, derive_key

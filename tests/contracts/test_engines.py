@@ -7,10 +7,10 @@ import pytest
 import ray
 from engine_cases import BY_MESSAGES, BY_WALKS, ON_A_CLUSTER, arcs_of, run_engine, settings_of
 
+from manela.data.graph import Graph
 from manela.engines.cpu import CpuEngine
 from manela.engines.messages import MessageEngine
 from manela.engines.state import begin
-from manela.graph import Graph
 from manela.kernels import reference
 from manela.kernels.randomness import ROUNDS, derive, derive_key
 from manela.schedule import plan

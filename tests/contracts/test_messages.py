@@ -22,11 +22,11 @@ from engine_cases import (
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from manela.data.graph import Graph
 from manela.engines.gpu import neighbours as gpu_neighbours
 from manela.engines.gpu.messages import GpuMessageEngine
 from manela.engines.messages import MessageEngine
 from manela.engines.state import begin
-from manela.graph import Graph
 from manela.kernels import reference
 from manela.kernels.cpu import messages
 from manela.kernels.randomness import NEGATIVES, ROUNDS, derive, derive_key

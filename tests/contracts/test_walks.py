@@ -6,9 +6,9 @@ from engine_cases import BY_WALKS, distance, graphs, parameters, run_engine, run
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from manela.data.graph import Graph
 from manela.engines.cpu import CpuEngine
 from manela.engines.gpu.walks import GpuWalkEngine
-from manela.graph import Graph
 
 pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
 

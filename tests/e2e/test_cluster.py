@@ -17,6 +17,7 @@ import pytest
 import ray
 
 from manela import Manela
+from manela.data.graph import Graph
 from manela.datasets.generators import stochastic_block_model
 from manela.engines.cluster.connection import check_store, share_out
 from manela.engines.cluster.engine import RayEngine
@@ -25,7 +26,6 @@ from manela.engines.cluster.walks import RayWalkEngine
 from manela.engines.state import begin
 from manela.errors import ClusterError, MissingExtraError, ParameterError
 from manela.formats.embeddings import read_embedding
-from manela.graph import Graph
 from manela.params import PAPER, PARAMETERS
 from manela.schedule import plan
 from manela.settings import check_all

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from accessible import find_barriers
-from manela.embedding import Embedding
+from manela.data.embedding import Embedding
 from manela.maps.page import write_map
 
 BROWSER = shutil.which("chromium")

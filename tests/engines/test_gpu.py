@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from manela import Manela
+from manela.data.graph import Graph
 from manela.datasets.generators import stochastic_block_model
 from manela.engines.arcs import prepare_arcs
 from manela.engines.checkpoint import Checkpoint
@@ -21,7 +22,6 @@ from manela.engines.neighbours import Neighbours
 from manela.engines.start import measure_spread
 from manela.engines.state import begin
 from manela.errors import CheckpointError, DeviceError, ManelaError, MissingExtraError, ParameterError
-from manela.graph import Graph
 from manela.kernels import reference
 from manela.kernels.layout import Arcs, allocate
 from manela.kernels.randomness import ROUNDS, derive, derive_key

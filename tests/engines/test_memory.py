@@ -2,8 +2,8 @@
 
 import pytest
 
+from manela.data.graph import Graph
 from manela.engines.memory import count_cpu_bytes, count_gpu_bytes, count_store_bytes
-from manela.graph import Graph
 from manela.params import PAPER
 from manela.settings import check_all
 

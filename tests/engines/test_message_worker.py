@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from manela.data.graph import Graph
 from manela.engines.arcs import prepare_arcs
 from manela.engines.cluster.message_worker import MessageWorker, Network
 from manela.engines.cluster.worker import divide
@@ -10,7 +11,6 @@ from manela.engines.messages import MessageEngine
 from manela.engines.neighbours import find_scales
 from manela.engines.start import find_spread, measure_spread
 from manela.engines.state import begin
-from manela.graph import Graph
 from manela.kernels import moments
 from manela.schedule import plan
 from manela.settings import check_all

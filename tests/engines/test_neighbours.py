@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from manela.data.graph import Graph
 from manela.engines.arcs import prepare_arcs
 from manela.engines.neighbours import Neighbours, allocate_shown
-from manela.graph import Graph
 from manela.kernels import reference
 from manela.kernels.layout import allocate
 from manela.system.threads import Threads

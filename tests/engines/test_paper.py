@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from manela import Manela
-from manela.graph import Graph
+from manela.data.graph import Graph
 from manela.params import PAPER
 
 pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")

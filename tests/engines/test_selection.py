@@ -3,9 +3,9 @@ import sys
 import pytest
 
 from manela import Manela
+from manela.data.graph import Graph
 from manela.engines.selection import open_engine
 from manela.errors import MissingExtraError, ParameterError
-from manela.graph import Graph
 from manela.settings import check_all
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from manela.data.graph import Graph
 from manela.datasets.generators import stochastic_block_model
 from manela.engines.arcs import prepare_arcs
 from manela.engines.checkpoint import Checkpoint
@@ -15,7 +16,6 @@ from manela.engines.start import choose_size
 from manela.engines.state import begin
 from manela.engines.training import train
 from manela.errors import DivergenceError, ManelaWarning
-from manela.graph import Graph
 from manela.kernels import reference
 from manela.params import PAPER, PARAMETERS
 from manela.settings import check_all

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manela.data.graph import Graph
 from manela.engines.arcs import prepare_arcs
 from manela.engines.cluster.walk_worker import WalkWorker
 from manela.engines.cluster.worker import divide
 from manela.engines.cpu import CpuEngine
 from manela.engines.state import begin
-from manela.graph import Graph
 from manela.params import PAPER, PARAMETERS
 from manela.schedule import plan
 from manela.settings import check_all

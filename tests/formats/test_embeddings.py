@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from manela.embedding import Embedding
+from manela.data.embedding import Embedding
 from manela.errors import FormatError, ManelaError, ManelaWarning, OutputError
 from manela.formats.embeddings import read_embedding, write_embedding
 

@@ -7,11 +7,11 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from manela.embedding import Embedding
+from manela.data.embedding import Embedding
+from manela.data.graph import Graph
 from manela.errors import FormatError, GraphError, ManelaWarning, MissingExtraError, import_extra
 from manela.formats.embeddings import write_embedding
 from manela.formats.graphs import read_graph
-from manela.graph import Graph
 
 EDGES = [("a", "b", 2.0), ("b", "c", 3.0)]
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manela.data.csr import as_ids
 from manela.errors import OutputError
 from manela.formats.ids import check_texts, from_plain, from_words, to_plain, to_words
-from manela.network import as_ids
 
 
 def there_and_back(values):

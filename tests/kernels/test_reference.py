@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from manela.graph import Graph
+from manela.data.graph import Graph
 from manela.kernels import moments
 from manela.kernels.layout import Arcs
 from manela.kernels.randomness import VECTORS, derive, draw_vectors

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from manela.data.graph import Graph
 from manela.engines.arcs import prepare_arcs
-from manela.graph import Graph
 from manela.kernels.cpu import skipgram
 from manela.kernels.cpu import walks as cpu
 from manela.kernels.randomness import derive, scale_to

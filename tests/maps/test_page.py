@@ -9,7 +9,7 @@ import zlib
 import numpy as np
 import pytest
 
-from manela.embedding import Embedding
+from manela.data.embedding import Embedding
 from manela.errors import GraphError, ManelaWarning, OutputError, ParameterError
 from manela.formats.labels import read_labels
 from manela.maps.colouring import colour_nodes

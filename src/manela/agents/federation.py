@@ -29,9 +29,9 @@ from manela.agents.process import make_command
 from manela.agents.store import Store
 from manela.agents.trace import read_facts
 from manela.agents.warming import warm_up
-from manela.embedding import Embedding
+from manela.data.embedding import Embedding
+from manela.data.graph import Graph
 from manela.errors import FormatError, ParameterError, PeerError, import_extra
-from manela.graph import Graph
 from manela.system.files import open_private, replace_file
 
 _LONGEST_START = 120.0

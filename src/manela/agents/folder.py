@@ -16,7 +16,7 @@ from manela.agents.locks import is_running, only_one
 from manela.agents.names import check_host_name
 from manela.agents.store import SECRET, Store
 from manela.agents.vectors_file import VectorsFile
-from manela.embedding import Embedding
+from manela.data.embedding import Embedding
 from manela.errors import AgentError
 from manela.system.files import make_private_folder, replace_file
 

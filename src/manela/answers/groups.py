@@ -169,7 +169,7 @@ class _Regions:
 
     def assign(self, directions: Directions) -> Numbers:
         """Return the group of the nearest known vector for each vector."""
-        from manela.nearest import find_nearest
+        from manela.data.nearest import find_nearest
 
         nearest, _ = find_nearest(self.searched, directions, 1)
         assigned: Numbers = self.groups[nearest[:, 0]]

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from manela.embedding import Embedding
-from manela.graph import Graph
+from manela.data.embedding import Embedding
+from manela.data.graph import Graph
 from manela.settings import Settings
 
 

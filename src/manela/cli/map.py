@@ -13,7 +13,7 @@ from manela.cli.options import default
 from manela.errors import ParameterError
 
 if TYPE_CHECKING:
-    from manela.embedding import Embedding
+    from manela.data.embedding import Embedding
 
 _MANY = 20_000
 """Nodes above which progress is printed; larger prints it less often."""

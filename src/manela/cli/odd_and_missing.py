@@ -15,7 +15,7 @@ from manela.cli import options as o
 from manela.cli.options import default
 
 if TYPE_CHECKING:
-    from manela.graph import Graph
+    from manela.data.graph import Graph
 
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="CSV file to write; - for stdout.")]
 Dimensions = Annotated[int, o.flag("dimensions")]

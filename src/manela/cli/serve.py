@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from manela.embedding import Embedding
+    from manela.data.embedding import Embedding
 
 
 def serve(

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from manela.data.graph import Graph
 from manela.datasets.generators import stochastic_block_model
 from manela.errors import DatasetError
-from manela.graph import Graph
 from manela.system.progress import DownloadReporter
 
 _PIECE = 1 << 16

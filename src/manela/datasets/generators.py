@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from manela.data.graph import Graph
 from manela.errors import ParameterError
-from manela.graph import Graph
 
 
 def stochastic_block_model(

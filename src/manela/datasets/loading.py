@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from manela.data.graph import Graph
 from manela.datasets.catalogue import DATASETS, fetch
 from manela.errors import DatasetError
 from manela.formats.graphs import read_graph
 from manela.formats.labels import Labels, read_labels
-from manela.graph import Graph
 from manela.system.progress import DownloadReporter
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manela.graph import Graph
+from manela.data.graph import Graph
 from manela.kernels.cpu.walks import build_aliases
 from manela.kernels.layout import Arcs
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from manela.data.graph import Graph
 from manela.engines.start import start
 from manela.engines.state import State
 from manela.engines.threaded import ThreadedEngine
 from manela.engines.walk_rounds import WalkRounds
-from manela.graph import Graph
 from manela.schedule import Schedule
 from manela.settings import Settings
 

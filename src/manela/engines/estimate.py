@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from manela.data.graph import Graph
 from manela.engines.memory import count_cpu_bytes, count_gpu_bytes, count_store_bytes
 from manela.engines.training import measure_speed
-from manela.graph import Graph
 from manela.schedule import count_pairs, plan
 from manela.settings import Settings
 

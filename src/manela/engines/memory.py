@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from manela.graph import Graph
+from manela.data.graph import Graph
 from manela.kernels.layout import pad
 from manela.kernels.reference import BLOCKS
 from manela.schedule import count_pairs, count_pairs_per_round, count_rounds, has_budget

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from manela.data.graph import Graph
 from manela.engines.message_rounds import MessageRounds
 from manela.engines.start import measure_spread, start
 from manela.engines.state import State
 from manela.engines.threaded import ThreadedEngine
-from manela.graph import Graph
 from manela.schedule import GROWN, Schedule
 from manela.settings import Settings
 

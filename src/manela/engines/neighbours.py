@@ -14,7 +14,7 @@ from manela.kernels.layout import Arcs, Table, pad
 from manela.system.threads import Integers, Threads
 
 if TYPE_CHECKING:  # a host has no Graph, and should not pay for SciPy
-    from manela.graph import Graph
+    from manela.data.graph import Graph
 
 Shown = npt.NDArray[np.generic]
 """Vectors that nodes show: half precision as uint16, or float32 on a processor that cannot read halves."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from manela.data.graph import Graph
 from manela.engines.arcs import Arcs
 from manela.engines.engine import Engine
-from manela.graph import Graph
 from manela.kernels.randomness import OBJECTIVE, derive, derive_key, scale_to
 from manela.kernels.reference import draw
 from manela.settings import Settings

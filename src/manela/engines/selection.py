@@ -6,12 +6,12 @@ import warnings
 from importlib import import_module
 from importlib.util import find_spec
 
+from manela.data.graph import Graph
 from manela.engines.cpu import CpuEngine
 from manela.engines.engine import Engine
 from manela.engines.messages import MessageEngine
 from manela.engines.state import State
 from manela.errors import DeviceError, ManelaWarning, ParameterError
-from manela.graph import Graph
 from manela.params import MOST_GPU_DIMENSIONS
 from manela.schedule import count_pairs
 from manela.settings import Settings

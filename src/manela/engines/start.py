@@ -18,7 +18,7 @@ from manela.kernels.reference import SWEEPS
 from manela.settings import Settings
 
 if TYPE_CHECKING:  # a host has no Graph, and should not pay for SciPy
-    from manela.graph import Graph
+    from manela.data.graph import Graph
 
 _FULL_DEGREE = 64.0
 """Mean degree from which vectors start with norm 1, as a mean over so many is reliable; larger starts smaller."""

@@ -7,13 +7,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from manela.data.graph import Graph
 from manela.engines.arcs import prepare_arcs
 from manela.engines.message_rounds import MessageRounds
 from manela.engines.neighbours import Neighbours
 from manela.engines.smoothing import smooth
 from manela.engines.state import State
 from manela.engines.walk_rounds import WalkRounds
-from manela.graph import Graph
 from manela.kernels.layout import Table
 from manela.schedule import Schedule
 from manela.settings import Settings

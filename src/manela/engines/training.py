@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manela.data.graph import Graph
 from manela.engines.checkpoint import Checkpoint
 from manela.engines.engine import Engine
 from manela.engines.objective import Objective
 from manela.engines.selection import open_engine
 from manela.engines.state import State, begin
 from manela.errors import DivergenceError, ManelaWarning
-from manela.graph import Graph
 from manela.schedule import Schedule, count_pairs, has_budget, plan, weigh_nodes
 from manela.settings import Settings
 from manela.system.progress import Progress, Reporter

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manela.data.graph import Graph
 from manela.engines.arcs import prepare_arcs
 from manela.errors import DivergenceError
-from manela.graph import Graph
 from manela.kernels.cpu import skipgram
 from manela.kernels.cpu.walks import build_aliases
 from manela.kernels.layout import Table, allocate

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from manela.data.embedding import Embedding
+from manela.data.graph import Graph
 from manela.datasets.loading import load_graph
-from manela.embedding import Embedding
 from manela.estimators.embedder import Embedder
-from manela.graph import Graph
 from manela.system.progress import Reporter
 
 Vectors = npt.NDArray[np.float32]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.embedding import Embedding
-from manela.graph import Graph
+from manela.data.embedding import Embedding
+from manela.data.graph import Graph
 from manela.settings import Settings
 
 Vectors = npt.NDArray[np.float32]

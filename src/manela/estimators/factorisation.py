@@ -12,8 +12,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils.extmath import randomized_svd
 
+from manela.data.graph import Graph
 from manela.errors import ManelaWarning
-from manela.graph import Graph
 from manela.system.progress import Progress, Reporter
 
 Vectors = npt.NDArray[np.float32]

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.embedding import Embedding
+from manela.data.embedding import Embedding
+from manela.data.graph import Graph
 from manela.engines.training import Run, train
 from manela.estimators.cover import add_ends, cover, is_covered, uncover
 from manela.estimators.embedder import Vectors, describe_run
-from manela.graph import Graph
 from manela.settings import Settings
 
 METHOD = "manela"

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from manela.data.embedding import Embedding, is_list_of_ids
+from manela.data.graph import Graph
 from manela.datasets.loading import load_graph
-from manela.embedding import Embedding, is_list_of_ids
 from manela.engines.checkpoint import Checkpoint
 from manela.engines.state import State, begin
 from manela.errors import ManelaWarning, ParameterError
@@ -22,7 +23,6 @@ from manela.estimators.cover import cover, cover_embedding, is_covered
 from manela.estimators.embedder import Embedder, Vectors, describe_run, is_list_of_edges
 from manela.estimators.learning import METHOD, learn, start_from_neighbours
 from manela.estimators.newcomers import add_placement, place_newcomers
-from manela.graph import Graph
 from manela.params import PAPER, THOROUGH, default
 from manela.settings import Settings, check_all
 from manela.system.progress import Reporter, RunBar, is_watched, report_download

@@ -12,11 +12,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.linalg import eigsh
 
+from manela.data.graph import Graph
 from manela.engines.products import ThreadedMatrix
 from manela.errors import GraphError
 from manela.estimators.baseline import Baseline, Learned
 from manela.estimators.factorisation import Parts, factorise, pad_columns, symmetric_adjacency
-from manela.graph import Graph
 from manela.params import default
 from manela.settings import NetMFSettings, check_netmf
 from manela.system.progress import Reporter

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.embedding import Embedding
+from manela.data.embedding import Embedding
+from manela.data.graph import Graph
 from manela.errors import GraphError, ParameterError
 from manela.estimators.cover import cover, cover_embedding
 from manela.estimators.placement import Placement, split_newcomers
-from manela.graph import Graph
 
 Vectors = npt.NDArray[np.float32]
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from manela.graph import Graph
+from manela.data.graph import Graph
 
 Vectors = npt.NDArray[np.float32]
 

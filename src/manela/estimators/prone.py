@@ -13,10 +13,10 @@ import scipy.sparse as sp
 from scipy.special import iv
 from threadpoolctl import threadpool_limits
 
+from manela.data.graph import Graph
 from manela.engines.products import ThreadedMatrix
 from manela.estimators.baseline import Baseline, Learned
 from manela.estimators.factorisation import Parts, factorise, normalise_rows, pad_columns, symmetric_adjacency
-from manela.graph import Graph
 from manela.params import default
 from manela.settings import ProNESettings, check_prone
 from manela.system.progress import Reporter

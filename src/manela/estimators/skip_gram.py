@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from manela.data.graph import Graph
 from manela.engines.walks import train_walks
 from manela.estimators.baseline import Baseline, Learned
-from manela.graph import Graph
 from manela.params import default
 from manela.settings import WalkSettings, check_walks
 from manela.system.progress import Reporter

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from manela.data.graph import Graph
 from manela.evaluation.links import RowNumbers, Scorer
-from manela.graph import Graph
 
 
 def count_common_neighbours(graph: Graph) -> Scorer:

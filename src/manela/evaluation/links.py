@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from sklearn.metrics import roc_auc_score
 
+from manela.data.graph import Graph
 from manela.errors import GraphError, ParameterError
-from manela.graph import Graph
 from manela.kernels.randomness import seed_of
 
 RowNumbers = npt.NDArray[np.int64]

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from manela.data.graph import Graph
 from manela.errors import GraphError, ManelaWarning, ParameterError
 from manela.estimators.deepwalk import DeepWalk
 from manela.estimators.embedder import Embedder
@@ -15,7 +16,6 @@ from manela.estimators.node2vec import Node2Vec
 from manela.estimators.prone import ProNE
 from manela.evaluation.heuristics import HEURISTICS
 from manela.evaluation.links import Scorer, score_vectors
-from manela.graph import Graph
 
 EMBEDDERS: dict[str, type[Embedder]] = {kind.method: kind for kind in (Manela, DeepWalk, Node2Vec, ProNE, NetMF)}
 METHODS = (*EMBEDDERS, *HEURISTICS)

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from manela.data.graph import Graph
 from manela.errors import ParameterError
 from manela.evaluation.heuristics import score_adamic_adar
 from manela.evaluation.links import RowNumbers, Scorer, Split, hide_edges, sample_nodes, score_vectors
-from manela.graph import Graph
 
 Learn = Callable[[Graph], npt.NDArray[np.float32]]
 """Learns the vectors of a network, one row for each node."""

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from sklearn.metrics import roc_auc_score
 
 from manela.answers.book import find_directions
+from manela.data.graph import Graph
 from manela.errors import GraphError, ParameterError
-from manela.graph import Graph
 from manela.kernels.randomness import seed_of
 
 Vectors = npt.NDArray[np.float32]

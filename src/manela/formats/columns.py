@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from manela.edge_columns import choose_by_names, describe_choice, find_pair
+from manela.data.edge_table import choose_by_names, describe_choice, find_pair
 from manela.errors import FormatError
 
 _SAMPLE = 1000

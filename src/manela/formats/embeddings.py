@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from manela.embedding import Embedding
+from manela.data.embedding import Embedding
 from manela.errors import FormatError, ManelaError, ManelaWarning, OutputError, import_extra
 from manela.formats import vector_arrays as arrays
 from manela.formats import vector_text as text

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from manela.data.conversion import columns_of, say_directed
+from manela.data.graph import Graph
 from manela.errors import FormatError, GraphError, ManelaError, import_extra
 from manela.formats.sources import ADJACENCY_LISTS, EDGE_LISTS, SIZE_LIMIT, Source, open_source
 from manela.formats.text import read_adjacency_list, read_edge_list, read_metis
-from manela.graph import Graph, columns_of
-from manela.network import say_directed
 from manela.system.progress import DownloadReporter
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manela.data.graph import Graph
 from manela.errors import FormatError, ManelaWarning
 from manela.formats.columns import Columns, choose_columns, find_header, names_columns, stands_alone
 from manela.formats.numbers import read_pairs
 from manela.formats.sources import Bytes, Source
-from manela.graph import Graph
 from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 
 _ATTRIBUTES = re.compile(rb"([^\s,]+)[\s,]+([^\s,]+)[\s,]+(\{.*\})")

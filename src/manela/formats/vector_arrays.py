@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from manela.embedding import Embedding
+from manela.data.embedding import Embedding
 from manela.errors import FormatError, import_extra
 from manela.formats.ids import from_plain, to_plain
 from manela.system.arrays import read_arrays, write_arrays

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from manela.embedding import Embedding
+from manela.data.embedding import Embedding
 from manela.errors import FormatError
 from manela.formats.ids import from_plain, to_plain
 

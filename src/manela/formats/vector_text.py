@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from manela.embedding import Embedding
+from manela.data.embedding import Embedding
 from manela.errors import FormatError
 from manela.formats.ids import from_words, to_words
 

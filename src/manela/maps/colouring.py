@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.answers.groups import find_groups
-from manela.embedding import Embedding
+from manela.data.embedding import Embedding
 from manela.errors import ParameterError
 from manela.formats.labels import Labels
 

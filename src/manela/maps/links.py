@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manela.data.graph import Graph
 from manela.errors import GraphError, ManelaWarning
-from manela.graph import Graph
 
 Pairs = npt.NDArray[np.uint32]
 

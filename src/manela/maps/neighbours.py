@@ -7,9 +7,8 @@ from importlib.util import find_spec
 import numpy as np
 import numpy.typing as npt
 
+from manela.data.nearest import VectorIndex, find_nearest
 from manela.errors import import_extra
-from manela.index import VectorIndex
-from manela.nearest import find_nearest
 
 Vectors = npt.NDArray[np.float32]
 RowNumbers = npt.NDArray[np.int64]

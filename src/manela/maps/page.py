@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.embedding import Embedding
+from manela.data.embedding import Embedding
 from manela.errors import ParameterError
 from manela.kernels.randomness import seed_of
 from manela.maps.colouring import Colouring, colour_nodes

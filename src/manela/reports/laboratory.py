@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manela.data.graph import Graph
 from manela.datasets.loading import load_graph, load_labels
 from manela.estimators.embedder import Embedder
 from manela.evaluation.ledger import Ledger
 from manela.evaluation.methods import make_embedder
-from manela.graph import Graph
 from manela.params import PAPER
 from manela.reports.plan import Plan
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manela.data.graph import Graph
 from manela.errors import GraphError
 from manela.formats.numbers import number_pairs
-from manela.graph import Graph
 from manela.sources.source import Source
 from manela.sources.state import ImportState
 from manela.sources.ties import BATCH, Ties

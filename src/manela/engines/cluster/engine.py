@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from manela.data.graph import Graph
 from manela.engines.arcs import prepare_arcs
 from manela.engines.cluster.connection import (
     bring_token,
@@ -30,7 +31,6 @@ from manela.engines.smoothing import smooth
 from manela.engines.start import start
 from manela.engines.state import State
 from manela.errors import ClusterError, ManelaWarning, import_extra
-from manela.graph import Graph
 from manela.kernels.layout import Table
 from manela.schedule import Schedule
 from manela.settings import Settings

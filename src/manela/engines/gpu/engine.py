@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from manela.data.graph import Graph
 from manela.engines.arcs import prepare_arcs
 from manela.engines.gpu.card import Card
 from manela.engines.gpu.neighbours import CardNeighbours, draw_first_vectors
 from manela.engines.memory import count_gpu_bytes
 from manela.engines.state import State
-from manela.graph import Graph
 from manela.kernels.layout import Table, allocate
 from manela.kernels.randomness import CONTEXTS, VECTORS
 from manela.settings import Settings

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from manela.data.graph import Graph
 from manela.engines.arcs import Arcs
 from manela.engines.gpu.engine import GpuEngine
 from manela.engines.gpu.planning import Batch, Plan
 from manela.engines.memory import MOST_DRAWN
 from manela.engines.state import State
-from manela.graph import Graph
 from manela.schedule import Schedule
 from manela.settings import Settings
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from manela.data.graph import Graph
 from manela.evaluation.classification import classify, summarise
-from manela.graph import Graph
 from manela.reports.drawing import draw_band, open_panels, save, tidy
 from manela.reports.laboratory import Laboratory, Results, fit, load_plain, split_ratio
 from manela.reports.plan import Plan

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manela.data.nearest import VectorIndex, find_nearest
+from manela.data.notebook import draw_points, plot_vectors, show_facts
 from manela.errors import ParameterError, UnknownNodeError, import_extra
-from manela.index import VectorIndex
-from manela.nearest import find_nearest
-from manela.pictures import draw_points, plot_vectors, show_facts
 
 Vectors = npt.NDArray[np.float32]
 RowNumbers = npt.NDArray[np.int64]

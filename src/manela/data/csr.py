@@ -1,13 +1,16 @@
-"""Converts edges to compressed sparse rows on all cores, with the same result for any number of cores."""
+"""Turns edges into compressed sparse rows (CSR) on all cores, and checks their ids and weights first."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from manela.errors import GraphError
+from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 from manela.system.threads import Threads
 
 Positions = npt.NDArray[np.integer]
@@ -78,3 +81,64 @@ def build_rows(
 
         threads.share(merge, borders)
         return CompressedRows(merged_indptr, merged_indices, merged_data, repeated if directed else repeated // 2)
+
+
+DUPLICATES = ("sum", "first", "error")
+"""The rules for edges that are given more than once."""
+
+
+def check_rule(duplicates: str) -> None:
+    """Raise GraphError unless `duplicates` is a known rule for repeated edges."""
+    if duplicates not in DUPLICATES:
+        raise GraphError(f"duplicates must be one of {', '.join(DUPLICATES)}, got {duplicates!r}")
+
+
+def as_ids(values: Any) -> npt.NDArray[Any]:
+    """Convert ids to an array of int64 or of objects; objects keep their Python type."""
+    if isinstance(values, np.ndarray) and values.ndim == 1:
+        if np.issubdtype(values.dtype, np.integer) and values.dtype != np.uint64:
+            return values.astype(np.int64)
+        if values.dtype != object:
+            values = values.tolist()
+    items = list(values)
+    if items and all(type(item) is int and -(2**63) <= item < 2**63 for item in items):
+        return np.array(items, dtype=np.int64)
+    ids = np.empty(len(items), dtype=object)
+    for place, item in enumerate(items):
+        try:
+            hash(item)
+        except TypeError as error:
+            raise GraphError(f"an id must be hashable, got {type(item).__name__}: {error}") from error
+        ids[place] = item.item() if isinstance(item, np.generic) else item
+    return ids
+
+
+def number_ids(ids: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+    """Return a number for each id, and the distinct ids in the order of their numbers."""
+    if ids.dtype != object:
+        distinct, codes = np.unique(ids, return_inverse=True)
+        return codes.astype(np.int64, copy=False), distinct
+    numbers: dict[Hashable, int] = {}
+    try:
+        codes = np.fromiter((numbers.setdefault(node, len(numbers)) for node in ids), dtype=np.int64, count=len(ids))
+    except TypeError as error:
+        raise GraphError(f"an id must be hashable: {error}") from error
+    distinct = np.empty(len(numbers), dtype=object)
+    distinct[:] = list(numbers)
+    return codes, distinct
+
+
+def check_weights(weights: npt.ArrayLike | None, count: int) -> npt.NDArray[np.float64] | None:
+    """Check edge weights and return them as float64; None stays None."""
+    if weights is None:
+        return None
+    try:
+        data = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise GraphError(f"weights must be numbers: {error}") from error
+    if data.shape != (count,):
+        raise GraphError(f"one weight for each edge is needed, got {data.shape} for {count:,} edges")
+    bad = np.flatnonzero(~((data >= LEAST_WEIGHT) & (data <= MOST_WEIGHT)))
+    if len(bad):
+        raise GraphError(f"a weight must be {WEIGHT_RULE}, got {data[bad[0]]:g} for edge number {bad[0] + 1:,}")
+    return data

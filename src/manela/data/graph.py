@@ -1,10 +1,10 @@
-"""The arrays of a network in compressed sparse row (CSR) form, with the user's node ids."""
+"""Graph: a network as compressed sparse rows (CSR), with the user's node ids."""
 
 from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -13,17 +13,49 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from manela.adjacency import build_rows
+from manela.data.csr import as_ids, build_rows, check_rule, check_weights, number_ids
+from manela.data.notebook import draw_degrees, show_facts
 from manela.errors import GraphError, ManelaWarning, UnknownNodeError
-from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
-from manela.pictures import draw_degrees, show_facts
 
 Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Network:
-    """Base of `Graph`: the CSR arrays, properties computed from them, and constructors from edges and matrices."""
+class Graph:
+    """A network: undirected by default, weighted or not.
+
+    Build one with a `from_…` method, or with `Graph.of`, which recognises the type of its argument. They copy the data
+    that they keep; `Graph(…)` itself keeps the given arrays, which must not change afterwards.
+
+    Attributes
+    ----------
+    indptr : array of int64, shape (n + 1,)
+        Where the neighbours of each node begin in `indices`.
+    indices : array of int32 or int64, shape (arcs,)
+        The neighbours, as positions; an undirected edge is listed twice.
+    weights : array of float64, shape (arcs,), or None
+        Weights of the arcs; None if all are equal to `unit`.
+    nodes : array, shape (n,)
+        The ids, integers or objects.
+    directed : bool
+        Whether arcs are followed as given.
+    self_loops : int
+        Number of self-loops that were dropped.
+    duplicates : int
+        Number of edges that repeat an earlier one.
+    rows : int or None
+        For a biadjacency matrix, the number of its rows, which are the first nodes; its columns follow.
+    unit : float
+        The weight of every edge if all are equal; used only when another network is added.
+
+    Examples
+    --------
+    >>> graph = Graph.from_edges(["ann", "bob", "bob"], ["bob", "cem", "bob"])
+    >>> graph
+    Graph(3 nodes, 2 edges)
+    >>> graph.self_loops, list(graph.neighbours("bob"))
+    (1, ['ann', 'cem'])
+    """
 
     indptr: Integers
     indices: npt.NDArray[np.integer]
@@ -133,7 +165,7 @@ class Network:
         """Return the same network without edge weights."""
         return self if self.weights is None else replace(self, weights=None)
 
-    def add(self, other: Network) -> Self:
+    def add(self, other: Graph) -> Self:
         """Return the union of both networks: the nodes of this one first, then the new ones.
 
         The weights of an edge that is in both are added, unless neither network has weights.
@@ -191,7 +223,7 @@ class Network:
         sources, targets = as_ids(sources), as_ids(targets)
         if sources.shape != targets.shape:
             raise GraphError(f"as many sources as targets are needed, got {len(sources):,} and {len(targets):,}")
-        codes, ids = _number(np.concatenate((sources, targets)))
+        codes, ids = number_ids(np.concatenate((sources, targets)))
         if nodes is not None:
             known = as_ids(nodes)
             places = {node: place for place, node in enumerate(known.tolist())}
@@ -266,43 +298,31 @@ class Network:
         )
 
     @classmethod
-    def from_scipy(cls, matrix: Any, *, nodes: Sequence[Hashable] | None = None, directed: bool = False) -> Self:
+    def of(cls, data: Any, *, directed: bool = False, duplicates: str = "sum") -> Graph:
+        """Build a network from data of any supported type.
+
+        By default, the weights of edges that are given more than once are added; `duplicates` is "first" to keep the
+        first of them, or "error" to raise an error.
+
+        `data` is a Graph, a SciPy sparse matrix or an array (square, or rectangular as for `from_biadjacency`), a
+        NetworkX or igraph graph, a pandas, polars or Arrow table of edges, a list or array of pairs, or of triples with
+        a weight, a dict of each node's neighbours, a PyG Data or edge_index (integers of shape (2, arcs)), or a sparse
+        tensor. Files are read by `manela.read_graph`.
+        """
+        return _conversion().convert(data, directed=directed, duplicates=duplicates)
+
+    @classmethod
+    def from_scipy(cls, matrix: Any, *, nodes: Sequence[Hashable] | None = None, directed: bool = False) -> Graph:
         """Build a network from a square adjacency matrix; ids are 0 … n - 1 by default.
 
         If all entries are equal, the network has no weights.
         """
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise GraphError(f"an adjacency matrix must be square, got shape {tuple(matrix.shape)}")
-        if np.issubdtype(matrix.dtype, np.complexfloating):
-            raise GraphError(f"an adjacency matrix must be real, got {matrix.dtype}")
-        check_places(matrix)
-        matrix = sp.csr_array(matrix)  # which adds duplicate entries
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()
-            matrix.sum_duplicates()
-        ids = np.arange(matrix.shape[0]) if nodes is None else as_ids(nodes)
-        if ids.dtype != object and nodes is not None and len(np.unique(ids)) < len(ids):
-            raise GraphError("every node must have an id of its own, but one id stands for two nodes")
-        if len(ids) != matrix.shape[0]:
-            raise GraphError(f"as many nodes as rows are needed, got {len(ids):,} nodes and {matrix.shape[0]:,} rows")
-        if directed or not is_symmetric(matrix):
-            if not directed:
-                say_directed()
-            triples = sp.coo_array(matrix)
-            nonzero = np.flatnonzero(triples.data)
-            rows, columns = (coordinates[nonzero] for coordinates in triples.coords)
-            weights = triples.data[nonzero]
-        else:
-            upper = sp.triu(matrix, format="coo")
-            upper.eliminate_zeros()
-            (rows, columns), weights = upper.coords, upper.data
-        weights, unit = _find_unit(weights)
-        return replace(cls.from_arcs(rows, columns, weights, ids, directed=directed), **unit)
+        return _conversion().from_scipy(matrix, nodes=nodes, directed=directed)
 
     @classmethod
     def from_biadjacency(
         cls, matrix: Any, *, rows: Sequence[Hashable] | None = None, columns: Sequence[Hashable] | None = None
-    ) -> Self:
+    ) -> Graph:
         """Build a network from a biadjacency matrix: each non-zero entry is an edge between its row and its column.
 
         Rows and columns are nodes, with the ids ("row", i) and ("column", j) by default.
@@ -314,111 +334,95 @@ class Network:
         >>> list(graph.neighbours("ann")), graph.rows
         (['x', 'y'], 2)
         """
-        if matrix.ndim != 2:
-            raise GraphError(f"a biadjacency matrix must have two dimensions, got shape {tuple(matrix.shape)}")
-        if np.issubdtype(matrix.dtype, np.complexfloating):
-            raise GraphError(f"a biadjacency matrix must be real, got {matrix.dtype}")
-        check_places(matrix)
-        entries = sp.coo_array(sp.csr_array(matrix))
-        ids: list[Hashable] = []
-        for given_ids, name, count in ((rows, "row", matrix.shape[0]), (columns, "column", matrix.shape[1])):
-            part_ids = [(name, place) for place in range(count)] if given_ids is None else list(given_ids)
-            if len(part_ids) != count:
-                raise GraphError(f"as many {name} ids as {name}s are needed, got {len(part_ids):,} for {count:,}")
-            ids += part_ids
-        names = as_ids(ids)
-        if len(set(names.tolist())) < len(ids):
-            raise GraphError("every row and every column must have an id of its own, but one id stands for two")
-        nonzero = np.flatnonzero(entries.data)
-        sources, targets = (coordinates[nonzero].astype(np.int64) for coordinates in entries.coords)
-        weights = entries.data[nonzero]
-        weights, unit = _find_unit(weights)
-        graph = cls.from_arcs(sources, targets + matrix.shape[0], weights, names)
-        return replace(graph, rows=matrix.shape[0], **unit)
+        return _conversion().from_biadjacency(matrix, rows=rows, columns=columns)
+
+    @classmethod
+    def from_edge_index(
+        cls,
+        edge_index: Any,
+        weights: npt.ArrayLike | None = None,
+        *,
+        number_of_nodes: int | None = None,
+        directed: bool = False,
+        duplicates: str = "sum",
+    ) -> Graph:
+        """Build a network from a PyG edge_index, an integer array or tensor of shape (2, arcs); ids are 0 … n - 1."""
+        return _conversion().from_edge_index(
+            edge_index, weights, number_of_nodes=number_of_nodes, directed=directed, duplicates=duplicates
+        )
+
+    @classmethod
+    def from_networkx(
+        cls, graph: Any, *, weight: str = "weight", directed: bool = False, duplicates: str = "sum"
+    ) -> Graph:
+        """Build a network from a NetworkX graph; edges without the weight attribute weigh 1."""
+        return _conversion().from_networkx(graph, weight=weight, directed=directed, duplicates=duplicates)
+
+    @classmethod
+    def from_igraph(
+        cls, graph: Any, *, weight: str = "weight", directed: bool = False, duplicates: str = "sum"
+    ) -> Graph:
+        """Build a network from an igraph graph; ids are the names of the vertices, if they have any."""
+        return _conversion().from_igraph(graph, weight=weight, directed=directed, duplicates=duplicates)
+
+    @classmethod
+    def from_pandas(
+        cls,
+        frame: Any,
+        *,
+        source: str | None = None,
+        target: str | None = None,
+        weight: str | None = None,
+        directed: bool = False,
+        duplicates: str = "sum",
+    ) -> Graph:
+        """Build a network from a frame with one edge per row; columns as for `from_columns`.
+
+        A frame whose index equals its columns is read as an adjacency matrix.
+        """
+        return _conversion().from_pandas(
+            frame, source=source, target=target, weight=weight, directed=directed, duplicates=duplicates
+        )
+
+    @classmethod
+    def from_columns(
+        cls,
+        columns: Mapping[str, npt.NDArray[Any]],
+        *,
+        source: str | None = None,
+        target: str | None = None,
+        weight: str | None = None,
+        directed: bool = False,
+        duplicates: str = "sum",
+        unweighted: bool = False,
+    ) -> Graph:
+        """Build a network from named columns of equal length, one edge per position.
+
+        Columns that are not specified are found by name (source and target, src and dst, from and to, and other common
+        names; weight, value, count and the like). Without such names the first two columns are the ends, and a third
+        column of numbers is the weight. A warning says which columns were chosen if the names leave it open.
+        """
+        return _conversion().from_columns(
+            columns,
+            source=source,
+            target=target,
+            weight=weight,
+            directed=directed,
+            duplicates=duplicates,
+            unweighted=unweighted,
+        )
 
 
-DUPLICATES = ("sum", "first", "error")
-"""The rules for edges that are given more than once."""
+def _conversion() -> Any:
+    """Return the module that knows other libraries' data structures; it needs `Graph` itself."""
+    from manela.data import conversion
 
-
-def check_rule(duplicates: str) -> None:
-    """Raise GraphError unless `duplicates` is a known rule for repeated edges."""
-    if duplicates not in DUPLICATES:
-        raise GraphError(f"duplicates must be one of {', '.join(DUPLICATES)}, got {duplicates!r}")
-
-
-def as_ids(values: Any) -> npt.NDArray[Any]:
-    """Convert ids to an array of int64 or of objects; objects keep their Python type."""
-    if isinstance(values, np.ndarray) and values.ndim == 1:
-        if np.issubdtype(values.dtype, np.integer) and values.dtype != np.uint64:
-            return values.astype(np.int64)
-        if values.dtype != object:
-            values = values.tolist()
-    items = list(values)
-    if items and all(type(item) is int and -(2**63) <= item < 2**63 for item in items):
-        return np.array(items, dtype=np.int64)
-    ids = np.empty(len(items), dtype=object)
-    for place, item in enumerate(items):
-        try:
-            hash(item)
-        except TypeError as error:
-            raise GraphError(f"an id must be hashable, got {type(item).__name__}: {error}") from error
-        ids[place] = item.item() if isinstance(item, np.generic) else item
-    return ids
-
-
-def _number(ids: npt.NDArray[Any]) -> tuple[Integers, npt.NDArray[Any]]:
-    """Return a number for each id, and the distinct ids in the order of their numbers."""
-    if ids.dtype != object:
-        distinct, codes = np.unique(ids, return_inverse=True)
-        return codes.astype(np.int64, copy=False), distinct
-    numbers: dict[Hashable, int] = {}
-    try:
-        codes = np.fromiter((numbers.setdefault(node, len(numbers)) for node in ids), dtype=np.int64, count=len(ids))
-    except TypeError as error:
-        raise GraphError(f"an id must be hashable: {error}") from error
-    distinct = np.empty(len(numbers), dtype=object)
-    distinct[:] = list(numbers)
-    return codes, distinct
-
-
-def check_weights(weights: npt.ArrayLike | None, count: int) -> npt.NDArray[np.float64] | None:
-    """Check edge weights and return them as float64; None stays None."""
-    if weights is None:
-        return None
-    try:
-        data = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise GraphError(f"weights must be numbers: {error}") from error
-    if data.shape != (count,):
-        raise GraphError(f"one weight for each edge is needed, got {data.shape} for {count:,} edges")
-    bad = np.flatnonzero(~((data >= LEAST_WEIGHT) & (data <= MOST_WEIGHT)))
-    if len(bad):
-        raise GraphError(f"a weight must be {WEIGHT_RULE}, got {data[bad[0]]:g} for edge number {bad[0] + 1:,}")
-    return data
-
-
-def _find_unit(weights: npt.NDArray[Any]) -> tuple[npt.NDArray[Any] | None, dict[str, Any]]:
-    """Return (None, the common weight as `unit`) if all weights are equal, and otherwise (the weights, {})."""
-    if len(weights) == 0 or not bool(np.all(weights == weights[0])):
-        return weights, {}
-    check_weights(weights[:1], 1)
-    return None, {"unit": float(weights[0])}
+    return conversion
 
 
 def _drop_if_equal(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
     """Return weights, or None if all are the same."""
     return None if len(weights) == 0 or bool(np.all(weights == weights[0])) else weights
-
-
-def is_symmetric(matrix: Any) -> bool:
-    """Whether a sparse matrix equals its transpose, after adding duplicate entries."""
-    rows = sp.csr_array(matrix)
-    if not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
-    columns = rows.tocsc()
-    return all(np.array_equal(getattr(rows, name), getattr(columns, name)) for name in ("indptr", "indices", "data"))
 
 
 def _name_repeated(
@@ -433,21 +437,3 @@ def _name_repeated(
     is_repeated = (np.diff(rows[order]) == 0) & (np.diff(columns[order]) == 0)
     place = order[int(np.argmax(is_repeated))]
     return f"{nodes[rows[place]]} - {nodes[columns[place]]}"
-
-
-def check_places(matrix: Any) -> None:
-    """Raise GraphError if entries of a sparse matrix lie outside its shape, on which SciPy's C++ code would crash."""
-    if getattr(matrix, "format", "") in ("csr", "csc", "bsr"):
-        try:
-            matrix.check_format(full_check=True)
-        except ValueError as error:
-            raise GraphError(f"a sparse matrix must have its entries within its shape: {error}") from error
-
-
-def say_directed() -> None:
-    """Warn that a directed network is read as undirected."""
-    warnings.warn(
-        "the network is directed and is read as undirected; directed=True follows its arcs as given",
-        ManelaWarning,
-        stacklevel=4,
-    )
