@@ -14,9 +14,9 @@ from manela.datasets.generators import draw_random
 from manela.datasets.loading import load_graph
 from manela.engines.selection import open_engine
 from manela.engines.state import begin
-from manela.params import PAPER
-from manela.schedule import count_pairs, plan
-from manela.settings import check_all
+from manela.settings.parameters import PAPER
+from manela.settings.schedule import count_pairs, plan
+from manela.settings.settings import check_all
 
 NODES, EDGES = 300_000, 1_500_000
 ROUNDS = {("BlogCatalog", "walks"): 300, ("300,000 nodes", "walks"): 40, ("BlogCatalog", "messages"): 37,

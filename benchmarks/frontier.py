@@ -20,8 +20,8 @@ from manela.datasets.catalogue import fetch, find
 from manela.datasets.loading import load_graph
 from manela.evaluation.classification import classify
 from manela.reports.laboratory import BIASES, FIRST_RATIO
-from manela.schedule import count_pairs
-from manela.settings import check_all
+from manela.settings.schedule import count_pairs
+from manela.settings.settings import check_all
 
 TURNS, SHUFFLES = 3, 4
 BUDGETS = (0.1, 0.2, 0.5, 2.0, 5.0, 10.0)

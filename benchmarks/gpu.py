@@ -32,9 +32,9 @@ from manela.evaluation.classification import classify
 from manela.kernels import reference
 from manela.kernels.layout import Arcs
 from manela.kernels.randomness import NEGATIVES, ROUNDS, derive, derive_key
-from manela.params import PAPER
-from manela.schedule import Schedule, count_pairs, plan
-from manela.settings import Settings, check_all
+from manela.settings.parameters import PAPER
+from manela.settings.schedule import Schedule, count_pairs, plan
+from manela.settings.settings import Settings, check_all
 
 TURNS = 5
 NODES, EDGES = 1_140_000, 4_950_000

@@ -9,7 +9,7 @@ from manela import ManelaWarning
 from manela.datasets.loading import load_graph
 from manela.evaluation.links import hide_edges, rank_links, sample_nodes
 from manela.evaluation.methods import make_scorer
-from manela.params import PAPER
+from manela.settings.parameters import PAPER
 
 RUNS = 4
 METHODS = [

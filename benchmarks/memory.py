@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from benchmarks.table import table
-from manela.params import PAPER
+from manela.settings.parameters import PAPER
 
 CHILD = """
 import json, sys, warnings

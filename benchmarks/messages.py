@@ -15,9 +15,9 @@ from manela.datasets.loading import load_graph
 from manela.engines.messages import MessageEngine
 from manela.engines.selection import open_engine
 from manela.engines.state import begin
-from manela.params import PAPER
-from manela.schedule import Schedule, plan
-from manela.settings import check_all
+from manela.settings.parameters import PAPER
+from manela.settings.schedule import Schedule, plan
+from manela.settings.settings import check_all
 
 TURNS = 7
 SMALL_TURNS, LARGE_TURNS = 31, 5

@@ -22,7 +22,7 @@ class RealDefaults(griffe.Extension):
 
     def on_attribute_instance(self, *, attr: Any, **_: Any) -> None:
         """Replace `default('window')` with 10, and so on: parameters are fields, from which Griffe makes signatures."""
-        from manela.params import default
+        from manela.settings.parameters import default
 
         if str(attr.value) == f"default({attr.name!r})":
             attr.value = repr(default(attr.name))

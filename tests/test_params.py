@@ -7,8 +7,17 @@ import pytest
 
 from manela import Manela
 from manela.errors import ParameterError
-from manela.params import LEARNING, PAIRS_PER_NODE, PAPER, PARAMETERS, PRESETS, READING, RUNNING, count_jobs
-from manela.settings import Settings, check_all, check_walks
+from manela.settings.parameters import (
+    LEARNING,
+    PAIRS_PER_NODE,
+    PAPER,
+    PARAMETERS,
+    PRESETS,
+    READING,
+    RUNNING,
+    count_jobs,
+)
+from manela.settings.settings import Settings, check_all, check_walks
 
 DEFAULTS = {name: parameter.default for name, parameter in PARAMETERS.items()}
 

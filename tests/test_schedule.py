@@ -5,8 +5,8 @@ from scipy.stats import chisquare
 from manela.data.graph import Graph
 from manela.datasets.generators import stochastic_block_model
 from manela.errors import ParameterError
-from manela.params import PAPER, PARAMETERS
-from manela.schedule import (
+from manela.settings.parameters import PAPER, PARAMETERS
+from manela.settings.schedule import (
     FINAL_RATE,
     MOST_PAIRS_PER_ROUND,
     STEADY,
@@ -16,7 +16,7 @@ from manela.schedule import (
     has_budget,
     plan,
 )
-from manela.settings import check_all
+from manela.settings.settings import check_all
 
 
 def by_messages(**parameters):

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from manela.errors import ParameterError
-from manela.params import PARAMETERS
-from manela.settings import check_all, check_netmf, check_prone, check_walks
+from manela.settings.parameters import PARAMETERS
+from manela.settings.settings import check_all, check_netmf, check_prone, check_walks
 
 
 def test_what_is_not_given_has_its_default():

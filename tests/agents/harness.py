@@ -14,7 +14,7 @@ from manela.agents.options import PeerOptions
 from manela.agents.service import Service
 from manela.agents.terms import Terms
 from manela.agents.transport.memory import MemoryTransport
-from manela.settings import check_all
+from manela.settings.settings import check_all
 
 
 def draw_graph(seed, nodes=40, edges=110, weighted=False):

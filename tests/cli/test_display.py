@@ -14,7 +14,7 @@ from manela.cli.display import (
     show_graph,
 )
 from manela.engines import estimate
-from manela.settings import check_all
+from manela.settings.settings import check_all
 
 
 @pytest.fixture

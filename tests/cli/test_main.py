@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from manela import Manela
 from manela.data.embedding import Embedding
 from manela.formats.embeddings import read_embedding, write_embedding
-from manela.params import PAPER
+from manela.settings.parameters import PAPER
 
 QUICK = ("--dimensions", "8", "--pairs", "20000", "--rounds", "20")
 
@@ -142,10 +142,10 @@ def test_notes_are_told_once_unless_quiet(manela_here, tmp_path):
 
 
 def test_parameters_network_and_output_are_checked_once(edges, tmp_path, monkeypatch):
-    from manela import settings
     from manela.cli.main import run
     from manela.datasets import loading
     from manela.formats import embeddings
+    from manela.settings import settings
 
     calls = []
 

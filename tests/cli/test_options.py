@@ -23,7 +23,7 @@ from manela.cli.options import (
     write_reading,
 )
 from manela.errors import ParameterError
-from manela.params import LEARNING, PARAMETERS, PRESETS
+from manela.settings.parameters import LEARNING, PARAMETERS, PRESETS
 
 NAMES = ("dimensions", "ratios", "window", "negatives", "learning_rate", "exchange", "context", "smooth", "n_jobs")
 

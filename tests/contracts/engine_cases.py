@@ -14,9 +14,9 @@ from manela.engines.state import begin
 from manela.kernels import reference
 from manela.kernels.layout import Arcs
 from manela.kernels.randomness import ROUNDS, derive, derive_key
-from manela.params import PAPER, PARAMETERS
-from manela.schedule import plan
-from manela.settings import check_all
+from manela.settings.parameters import PAPER, PARAMETERS
+from manela.settings.schedule import plan
+from manela.settings.settings import check_all
 
 BY_WALKS = {"cpu": CpuEngine, "gpu": GpuWalkEngine}
 BY_MESSAGES = {"cpu": MessageEngine, "gpu": GpuMessageEngine}

@@ -13,7 +13,7 @@ from manela.engines.messages import MessageEngine
 from manela.engines.state import begin
 from manela.kernels import reference
 from manela.kernels.randomness import ROUNDS, derive, derive_key
-from manela.schedule import plan
+from manela.settings.schedule import plan
 
 ENGINES = {
     **{f"{name}, walks": kind for name, kind in BY_WALKS.items()},

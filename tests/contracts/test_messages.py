@@ -30,7 +30,7 @@ from manela.engines.state import begin
 from manela.kernels import reference
 from manela.kernels.cpu import messages
 from manela.kernels.randomness import NEGATIVES, ROUNDS, derive, derive_key
-from manela.schedule import plan
+from manela.settings.schedule import plan
 
 pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
 

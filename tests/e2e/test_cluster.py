@@ -26,9 +26,9 @@ from manela.engines.cluster.walks import RayWalkEngine
 from manela.engines.state import begin
 from manela.errors import ClusterError, MissingExtraError, ParameterError
 from manela.formats.embeddings import read_embedding
-from manela.params import PAPER, PARAMETERS
-from manela.schedule import plan
-from manela.settings import check_all
+from manela.settings.parameters import PAPER, PARAMETERS
+from manela.settings.schedule import plan
+from manela.settings.settings import check_all
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"

@@ -7,8 +7,8 @@ from manela.engines import checkpoint as checkpoints
 from manela.engines.checkpoint import Checkpoint
 from manela.engines.training import train
 from manela.errors import CheckpointError, OutputError
-from manela.params import PAPER, PARAMETERS
-from manela.settings import check_all
+from manela.settings.parameters import PAPER, PARAMETERS
+from manela.settings.settings import check_all
 from manela.system.arrays import read_arrays, write_arrays
 
 

@@ -6,8 +6,8 @@ from manela import Graph
 from manela.engines import estimate as module
 from manela.engines.estimate import estimate
 from manela.engines.memory import count_cpu_bytes, count_gpu_bytes, count_store_bytes
-from manela.schedule import count_pairs, plan
-from manela.settings import check_all
+from manela.settings.schedule import count_pairs, plan
+from manela.settings.settings import check_all
 
 
 @pytest.fixture(scope="module")

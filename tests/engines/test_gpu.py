@@ -25,9 +25,9 @@ from manela.errors import CheckpointError, DeviceError, ManelaError, MissingExtr
 from manela.kernels import reference
 from manela.kernels.layout import Arcs, allocate
 from manela.kernels.randomness import ROUNDS, derive, derive_key
-from manela.params import PAPER, PARAMETERS
-from manela.schedule import plan
-from manela.settings import check_all
+from manela.settings.parameters import PAPER, PARAMETERS
+from manela.settings.schedule import plan
+from manela.settings.settings import check_all
 from manela.system.threads import Threads
 
 pytestmark = pytest.mark.filterwarnings("ignore:1 of 13 nodes", "ignore:edges that are given several times")

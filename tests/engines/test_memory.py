@@ -4,8 +4,8 @@ import pytest
 
 from manela.data.graph import Graph
 from manela.engines.memory import count_cpu_bytes, count_gpu_bytes, count_store_bytes
-from manela.params import PAPER
-from manela.settings import check_all
+from manela.settings.parameters import PAPER
+from manela.settings.settings import check_all
 
 COUNTS = [count_cpu_bytes, count_gpu_bytes, count_store_bytes]
 ARCS = 8 * 10_001 + 4 * 20_000

@@ -12,8 +12,8 @@ from manela.engines.neighbours import find_scales
 from manela.engines.start import find_spread, measure_spread
 from manela.engines.state import begin
 from manela.kernels import moments
-from manela.schedule import plan
-from manela.settings import check_all
+from manela.settings.schedule import plan
+from manela.settings.settings import check_all
 
 pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
 

@@ -10,7 +10,7 @@ from manela.datasets.generators import stochastic_block_model
 from manela.engines.arcs import prepare_arcs
 from manela.engines.objective import Objective
 from manela.engines.state import begin
-from manela.settings import check_all
+from manela.settings.settings import check_all
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 
 from manela import Manela
 from manela.data.graph import Graph
-from manela.params import PAPER
+from manela.settings.parameters import PAPER
 
 pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
 

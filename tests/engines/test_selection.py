@@ -6,7 +6,7 @@ from manela import Manela
 from manela.data.graph import Graph
 from manela.engines.selection import open_engine
 from manela.errors import MissingExtraError, ParameterError
-from manela.settings import check_all
+from manela.settings.settings import check_all
 
 
 @pytest.fixture

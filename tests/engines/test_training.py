@@ -17,8 +17,8 @@ from manela.engines.state import begin
 from manela.engines.training import train
 from manela.errors import DivergenceError, ManelaWarning
 from manela.kernels import reference
-from manela.params import PAPER, PARAMETERS
-from manela.settings import check_all
+from manela.settings.parameters import PAPER, PARAMETERS
+from manela.settings.settings import check_all
 
 
 def settings(**parameters):

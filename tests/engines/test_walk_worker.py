@@ -13,9 +13,9 @@ from manela.engines.cluster.walk_worker import WalkWorker
 from manela.engines.cluster.worker import divide
 from manela.engines.cpu import CpuEngine
 from manela.engines.state import begin
-from manela.params import PAPER, PARAMETERS
-from manela.schedule import plan
-from manela.settings import check_all
+from manela.settings.parameters import PAPER, PARAMETERS
+from manela.settings.schedule import plan
+from manela.settings.settings import check_all
 
 
 def settings(**parameters):

@@ -16,7 +16,7 @@ from manela.estimators.learning import start_from_neighbours
 from manela.evaluation.classification import classify
 from manela.evaluation.separation import measure_separation
 from manela.kernels.reference import POWER
-from manela.params import PAPER, PARAMETERS
+from manela.settings.parameters import PAPER, PARAMETERS
 from manela.system.arrays import read_arrays, write_arrays
 
 

@@ -7,7 +7,7 @@ from manela.datasets.loading import load_labels
 from manela.errors import GraphError, ManelaWarning, ParameterError
 from manela.estimators.netmf import approximate_matrix, edge_matrix, exact_matrix, invert, largest_eigenpairs
 from manela.evaluation.classification import classify
-from manela.settings import NetMFSettings
+from manela.settings.settings import NetMFSettings
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ import pytest
 
 from manela import Graph
 from manela.evaluation.ledger import Ledger
-from manela.params import PAPER
 from manela.reports.laboratory import BIASES, FIRST_RATIO, Laboratory, fit, split_ratio
 from manela.reports.plan import FULL, QUICK
+from manela.settings.parameters import PAPER
 
 
 @pytest.fixture

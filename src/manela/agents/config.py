@@ -12,8 +12,8 @@ from manela.agents.names import check_host_name
 from manela.agents.options import PeerOptions, Rates, read_table, write_line, write_table
 from manela.agents.terms import Terms
 from manela.errors import AgentError, ParameterError
-from manela.params import DEFAULT_RATIOS, PAPER, PARAMETERS, check
-from manela.settings import check_all
+from manela.settings.parameters import DEFAULT_RATIOS, PAPER, PARAMETERS, check
+from manela.settings.settings import check_all
 from manela.system.local_server import is_local
 
 FILE = "agent.toml"

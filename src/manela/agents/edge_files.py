@@ -10,7 +10,7 @@ from typing import TextIO
 from manela.agents.names import Node, check_host_name, is_name
 from manela.agents.neighbourhood import Edge
 from manela.errors import AgentError, FormatError
-from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
+from manela.settings.parameters import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 
 _HEADERS = (("source", "target"), ("own", "other"))
 """The first two words of a header; `manela import` writes the first, with `weight`."""

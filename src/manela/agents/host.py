@@ -25,7 +25,7 @@ from manela.errors import AgentError, RefusedError
 from manela.kernels.layout import allocate
 from manela.kernels.randomness import CONTEXTS, VECTORS, derive_key, draw_vectors
 from manela.kernels.reference import POWER
-from manela.schedule import Schedule, weigh
+from manela.settings.schedule import Schedule, weigh
 
 SESSIONS, ANSWERS, POOLS, NOISE, SAMPLES = range(101, 106)
 """Purposes of random draws that only hosts make; numbered apart from those in `manela.kernels.randomness`."""

@@ -13,7 +13,7 @@ from manela.agents.names import HOST_NAME, Node, is_name
 from manela.agents.neighbourhood import Edge
 from manela.agents.store import Store
 from manela.errors import AgentError
-from manela.params import LEAST_WEIGHT, MOST_WEIGHT
+from manela.settings.parameters import LEAST_WEIGHT, MOST_WEIGHT
 from manela.sources.source import Source
 from manela.sources.state import ImportState
 from manela.sources.ties import Ties

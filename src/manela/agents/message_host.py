@@ -30,7 +30,7 @@ from manela.errors import BadVectorError, DivergenceError, MalformedError, Refus
 from manela.kernels.cpu.half import to_half
 from manela.kernels.moments import Moments
 from manela.kernels.randomness import derive_key
-from manela.schedule import GROWN, Basis, Schedule, choose_pairs, plan_nodes, weigh
+from manela.settings.schedule import GROWN, Basis, Schedule, choose_pairs, plan_nodes, weigh
 
 _NEVER = 2**62
 """A version that vectors never reach: nothing has changed since it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from manela.agents.options import PeerOptions
-from manela.settings import Settings
+from manela.settings.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from manela.errors import BadVectorError, DivergenceError, MalformedError, PeerE
 from manela.kernels.cpu import walks as kernels
 from manela.kernels.layout import allocate
 from manela.kernels.randomness import ROUNDS, derive, derive_key
-from manela.schedule import Basis, Schedule, choose_pairs, default_rounds, spread, weigh
+from manela.settings.schedule import Basis, Schedule, choose_pairs, default_rounds, spread, weigh
 
 
 class WalkHost(Host):

@@ -15,7 +15,7 @@ from manela.cli.agent_edges import edges, node
 from manela.cli.agent_peers import peer
 from manela.cli.options import HOME, Home
 from manela.errors import AgentError
-from manela.params import default
+from manela.settings.parameters import default
 
 agent = typer.Typer(help="Run a host: one organisation's part of a network that many learn together.")
 agent.add_typer(peer, name="peer")

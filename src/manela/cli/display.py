@@ -8,7 +8,7 @@ from typing import Any
 
 from manela.data.embedding import Embedding
 from manela.data.graph import Graph
-from manela.settings import Settings
+from manela.settings.settings import Settings
 
 
 def say_written(embedding: Embedding, output: Path) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from manela.cli import options as o
 from manela.errors import ParameterError
-from manela.params import LEARNING, RUNNING
+from manela.settings.parameters import LEARNING, RUNNING
 
 
 @o.expand_flags
@@ -76,7 +76,7 @@ def _embed(
     from manela.datasets.loading import load_graph
     from manela.errors import ManelaWarning
     from manela.formats.embeddings import check_output
-    from manela.settings import check_all
+    from manela.settings.settings import check_all
     from manela.system.progress import report_download
 
     if quiet:

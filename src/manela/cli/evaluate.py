@@ -12,7 +12,7 @@ import typer
 from manela.cli import options as o
 from manela.cli.options import default
 from manela.errors import ParameterError
-from manela.params import PAPER, THOROUGH, check
+from manela.settings.parameters import PAPER, THOROUGH, check
 
 evaluate = typer.Typer(
     help="Score vectors: do they predict labels or missing links?", no_args_is_help=True, rich_markup_mode=None
@@ -67,7 +67,7 @@ def classify(
     truth = load_labels(labels).of(loaded.nodes[order])
 
     from manela.evaluation import classification
-    from manela.params import count_jobs
+    from manela.settings.parameters import count_jobs
 
     names = ("micro", "macro", "open_micro", "open_macro")
     rows: list[dict[str, Any]] = []

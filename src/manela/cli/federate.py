@@ -56,10 +56,10 @@ def federate(
     manela federate sbm --hosts 4 -o vectors.npz
     manela federate friends.csv --by servers.txt -o vectors.npz --folder hosts
     """
-    from manela import params
     from manela.agents.federation import Federation, assign
     from manela.datasets.loading import load_graph
     from manela.formats.embeddings import check_output
+    from manela.settings import parameters as params
 
     params.check("random_state", random_state)
     target = check_output(output)

@@ -49,7 +49,7 @@ def groups(
     from manela.datasets.loading import load_labels
     from manela.formats.embeddings import read_embedding
     from manela.formats.ids import check_texts
-    from manela.params import check
+    from manela.settings.parameters import check
     from manela.system.files import check_writable
 
     if output is None:

@@ -39,7 +39,7 @@ def info(
 
     from manela.cli.display import estimate_facts, facts_of, print_facts
     from manela.datasets.loading import load_graph
-    from manela.settings import check_all
+    from manela.settings.settings import check_all
     from manela.system.progress import report_download
 
     settings = check_all({**learning, **running})

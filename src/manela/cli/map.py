@@ -46,7 +46,7 @@ def map_vectors(
     from manela.datasets.loading import load_graph, load_labels
     from manela.errors import ManelaWarning
     from manela.formats.embeddings import read_embedding
-    from manela.params import check
+    from manela.settings.parameters import check
 
     if output is None:
         raise ParameterError("say where the page goes, as in -o map.html")

@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from manela.errors import ParameterError
-from manela.params import PARAMETERS, PRESETS
+from manela.settings.parameters import PARAMETERS, PRESETS
 
 GraphArgument = Annotated[
     str,

@@ -50,7 +50,7 @@ def reproduce(
 
     from manela import __version__
     from manela.errors import import_extra
-    from manela.params import count_jobs
+    from manela.settings.parameters import count_jobs
 
     for module in ("matplotlib", "jinja2"):
         import_extra(module, "report", "the report")

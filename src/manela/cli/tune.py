@@ -11,7 +11,7 @@ import typer
 from manela.cli import options as o
 from manela.cli.options import default
 from manela.errors import ParameterError
-from manela.params import check
+from manela.settings.parameters import check
 
 
 @o.expand_flags

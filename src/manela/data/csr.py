@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import GraphError
-from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
+from manela.settings.parameters import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 from manela.system.threads import Threads
 
 Positions = npt.NDArray[np.integer]

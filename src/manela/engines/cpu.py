@@ -9,8 +9,8 @@ from manela.engines.start import start
 from manela.engines.state import State
 from manela.engines.threaded import ThreadedEngine
 from manela.engines.walk_rounds import WalkRounds
-from manela.schedule import Schedule
-from manela.settings import Settings
+from manela.settings.schedule import Schedule
+from manela.settings.settings import Settings
 
 
 class CpuEngine(ThreadedEngine):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from manela.engines.arcs import Arcs
 from manela.engines.state import State
 from manela.kernels.layout import Table
-from manela.schedule import Schedule
+from manela.settings.schedule import Schedule
 
 
 class Engine(Protocol):

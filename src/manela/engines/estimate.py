@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from manela.data.graph import Graph
 from manela.engines.memory import count_cpu_bytes, count_gpu_bytes, count_store_bytes
 from manela.engines.training import measure_speed
-from manela.schedule import count_pairs, plan
-from manela.settings import Settings
+from manela.settings.schedule import count_pairs, plan
+from manela.settings.settings import Settings
 
 _TRIAL = 0.5
 """Seconds for which speed is measured; longer is more precise."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from manela.data.graph import Graph
 from manela.kernels.layout import pad
 from manela.kernels.reference import BLOCKS
-from manela.schedule import count_pairs, count_pairs_per_round, count_rounds, has_budget
-from manela.settings import Settings
+from manela.settings.schedule import count_pairs, count_pairs_per_round, count_rounds, has_budget
+from manela.settings.settings import Settings
 
 MOST_PLANNED = 1 << 24
 """On a GPU, most nodes times rounds planned ahead (at least one round); more take more memory."""

@@ -16,8 +16,8 @@ from manela.kernels.cpu.half import from_half
 from manela.kernels.layout import LANES, Table
 from manela.kernels.randomness import NEGATIVES, ROUNDS, derive, derive_key, scale_to
 from manela.kernels.reference import BLOCKS
-from manela.schedule import Schedule
-from manela.settings import Settings
+from manela.settings.schedule import Schedule
+from manela.settings.settings import Settings
 from manela.system.threads import Integers
 
 _NODES_AT_ONCE = 1 << 17

@@ -7,8 +7,8 @@ from manela.engines.message_rounds import MessageRounds
 from manela.engines.start import measure_spread, start
 from manela.engines.state import State
 from manela.engines.threaded import ThreadedEngine
-from manela.schedule import GROWN, Schedule
-from manela.settings import Settings
+from manela.settings.schedule import GROWN, Schedule
+from manela.settings.settings import Settings
 
 
 class MessageEngine(ThreadedEngine):

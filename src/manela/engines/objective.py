@@ -10,7 +10,7 @@ from manela.engines.arcs import Arcs
 from manela.engines.engine import Engine
 from manela.kernels.randomness import OBJECTIVE, derive, derive_key, scale_to
 from manela.kernels.reference import draw
-from manela.settings import Settings
+from manela.settings.settings import Settings
 
 _SAMPLE = 64
 """Sampled nodes; more are more precise and slower."""

@@ -12,9 +12,9 @@ from manela.engines.engine import Engine
 from manela.engines.messages import MessageEngine
 from manela.engines.state import State
 from manela.errors import DeviceError, ManelaWarning, ParameterError
-from manela.params import MOST_GPU_DIMENSIONS
-from manela.schedule import count_pairs
-from manela.settings import Settings
+from manela.settings.parameters import MOST_GPU_DIMENSIONS
+from manela.settings.schedule import count_pairs
+from manela.settings.settings import Settings
 
 _SPEED_OF_A_CORE = {"walks": 5e6, "messages": 10e6}
 """Rough update pairs per second of one core with 128 dimensions; larger chooses a GPU less often."""

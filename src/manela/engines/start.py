@@ -15,7 +15,7 @@ from manela.kernels.layout import Table
 from manela.kernels.moments import UNIT
 from manela.kernels.randomness import VECTORS, draw_vectors
 from manela.kernels.reference import SWEEPS
-from manela.settings import Settings
+from manela.settings.settings import Settings
 
 if TYPE_CHECKING:  # a host has no Graph, and should not pay for SciPy
     from manela.data.graph import Graph

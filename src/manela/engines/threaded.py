@@ -15,8 +15,8 @@ from manela.engines.smoothing import smooth
 from manela.engines.state import State
 from manela.engines.walk_rounds import WalkRounds
 from manela.kernels.layout import Table
-from manela.schedule import Schedule
-from manela.settings import Settings
+from manela.settings.schedule import Schedule
+from manela.settings.settings import Settings
 from manela.system.threads import Closable, Threads
 
 

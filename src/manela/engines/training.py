@@ -18,8 +18,8 @@ from manela.engines.objective import Objective
 from manela.engines.selection import open_engine
 from manela.engines.state import State, begin
 from manela.errors import DivergenceError, ManelaWarning
-from manela.schedule import Schedule, count_pairs, has_budget, plan, weigh_nodes
-from manela.settings import Settings
+from manela.settings.schedule import Schedule, count_pairs, has_budget, plan, weigh_nodes
+from manela.settings.settings import Settings
 from manela.system.progress import Progress, Reporter
 
 _REPORT_EVERY = 0.5

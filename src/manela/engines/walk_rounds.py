@@ -11,8 +11,8 @@ from manela.engines.state import State
 from manela.kernels.cpu import walks as kernels
 from manela.kernels.layout import Table, allocate
 from manela.kernels.randomness import ROUNDS, derive, derive_key
-from manela.schedule import Schedule
-from manela.settings import Settings
+from manela.settings.schedule import Schedule
+from manela.settings.settings import Settings
 from manela.system.threads import Integers, Threads
 
 _LONGEST_TRIAL = 100

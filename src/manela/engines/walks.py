@@ -18,7 +18,7 @@ from manela.kernels.cpu import skipgram
 from manela.kernels.cpu.walks import build_aliases
 from manela.kernels.layout import Table, allocate
 from manela.kernels.randomness import ORDERS, VECTORS, WALKS, derive, derive_key, draw_vectors
-from manela.settings import WalkSettings
+from manela.settings.settings import WalkSettings
 from manela.system.progress import Progress, Reporter
 
 Nodes = npt.NDArray[np.int64]

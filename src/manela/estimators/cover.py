@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from manela.data.embedding import Embedding
 from manela.data.graph import Graph
-from manela.settings import Settings
+from manela.settings.settings import Settings
 
 Vectors = npt.NDArray[np.float32]
 

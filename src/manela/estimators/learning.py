@@ -14,7 +14,7 @@ from manela.data.graph import Graph
 from manela.engines.training import Run, train
 from manela.estimators.cover import add_ends, cover, is_covered, uncover
 from manela.estimators.embedder import Vectors, describe_run
-from manela.settings import Settings
+from manela.settings.settings import Settings
 
 METHOD = "manela"
 """The name of the method in provenance."""

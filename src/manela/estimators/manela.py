@@ -23,8 +23,8 @@ from manela.estimators.cover import cover, cover_embedding, is_covered
 from manela.estimators.embedder import Embedder, Vectors, describe_run, is_list_of_edges
 from manela.estimators.learning import METHOD, learn, start_from_neighbours
 from manela.estimators.newcomers import add_placement, place_newcomers
-from manela.params import PAPER, THOROUGH, default
-from manela.settings import Settings, check_all
+from manela.settings.parameters import PAPER, THOROUGH, default
+from manela.settings.settings import Settings, check_all
 from manela.system.progress import Reporter, RunBar, is_watched, report_download
 
 

@@ -17,8 +17,8 @@ from manela.engines.products import ThreadedMatrix
 from manela.errors import GraphError
 from manela.estimators.baseline import Baseline, Learned
 from manela.estimators.factorisation import Parts, factorise, pad_columns, symmetric_adjacency
-from manela.params import default
-from manela.settings import NetMFSettings, check_netmf
+from manela.settings.parameters import default
+from manela.settings.settings import NetMFSettings, check_netmf
 from manela.system.progress import Reporter
 
 Numbers = npt.NDArray[np.float64]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from manela.estimators.skip_gram import SkipGram
-from manela.params import default
+from manela.settings.parameters import default
 
 
 @dataclass(eq=False, repr=False)

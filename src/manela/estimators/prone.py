@@ -17,8 +17,8 @@ from manela.data.graph import Graph
 from manela.engines.products import ThreadedMatrix
 from manela.estimators.baseline import Baseline, Learned
 from manela.estimators.factorisation import Parts, factorise, normalise_rows, pad_columns, symmetric_adjacency
-from manela.params import default
-from manela.settings import ProNESettings, check_prone
+from manela.settings.parameters import default
+from manela.settings.settings import ProNESettings, check_prone
 from manela.system.progress import Reporter
 
 Vectors = npt.NDArray[np.float32]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from manela.data.graph import Graph
 from manela.engines.walks import train_walks
 from manela.estimators.baseline import Baseline, Learned
-from manela.params import default
-from manela.settings import WalkSettings, check_walks
+from manela.settings.parameters import default
+from manela.settings.settings import WalkSettings, check_walks
 from manela.system.progress import Reporter
 
 

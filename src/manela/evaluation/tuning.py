@@ -16,9 +16,9 @@ from manela.errors import ManelaWarning
 from manela.estimators.manela import Manela
 from manela.evaluation.classification import classify
 from manela.evaluation.links import hide_edges, rank_links, sample_nodes, score_vectors
-from manela.params import count_jobs
-from manela.schedule import count_pairs
-from manela.settings import check_all
+from manela.settings.parameters import count_jobs
+from manela.settings.schedule import count_pairs
+from manela.settings.settings import check_all
 
 _SMALLEST_SHARE = 0.1
 """Smallest share of the budget for a trial; a larger one tries fewer candidates in the same time."""

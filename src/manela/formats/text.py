@@ -17,7 +17,7 @@ from manela.errors import FormatError, ManelaWarning
 from manela.formats.columns import Columns, choose_columns, find_header, names_columns, stands_alone
 from manela.formats.numbers import read_pairs
 from manela.formats.sources import Bytes, Source
-from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
+from manela.settings.parameters import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 
 _ATTRIBUTES = re.compile(rb"([^\s,]+)[\s,]+([^\s,]+)[\s,]+(\{.*\})")
 _QUOTED = re.compile(rb'(?:[^"]|"")*')

@@ -14,8 +14,8 @@ from manela.datasets.loading import load_graph, load_labels
 from manela.estimators.embedder import Embedder
 from manela.evaluation.ledger import Ledger
 from manela.evaluation.methods import make_embedder
-from manela.params import PAPER
 from manela.reports.plan import Plan
+from manela.settings.parameters import PAPER
 
 FIRST_RATIO = {"blogcatalog": 0.7, "ppi": 0.1, "wikipedia": 0.3}
 BIASES = {"blogcatalog": (0.25, 0.25), "ppi": (4.0, 1.0), "wikipedia": (4.0, 0.5)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manela.evaluation.classification import TRAIN_RATIOS
-from manela.params import PAIRS_PER_NODE
+from manela.settings.parameters import PAIRS_PER_NODE
 
 WALKS = 10
 """Walks of DeepWalk and node2vec from each node, as in the paper."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import SourceError
-from manela.params import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
+from manela.settings.parameters import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 from manela.sources.ties import Ties
 
 FETCHED = 1_000

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from manela.errors import ManelaWarning
-from manela.params import LEAST_WEIGHT
+from manela.settings.parameters import LEAST_WEIGHT
 from manela.sources.source import Source
 from manela.sources.state import ImportState
 from manela.sources.ties import Ties

@@ -32,8 +32,8 @@ from manela.engines.start import start
 from manela.engines.state import State
 from manela.errors import ClusterError, ManelaWarning, import_extra
 from manela.kernels.layout import Table
-from manela.schedule import Schedule
-from manela.settings import Settings
+from manela.settings.schedule import Schedule
+from manela.settings.settings import Settings
 from manela.system.threads import Threads
 
 Found = TypeVar("Found")

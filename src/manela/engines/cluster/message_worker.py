@@ -14,7 +14,7 @@ from manela.engines.message_rounds import MessageRounds, measure_moments
 from manela.engines.neighbours import Neighbours
 from manela.kernels.cpu import rows as kernels
 from manela.kernels.moments import Moments
-from manela.schedule import Schedule
+from manela.settings.schedule import Schedule
 from manela.system.memory import drop_pages
 from manela.system.threads import Threads
 

@@ -12,7 +12,7 @@ from manela.engines.cluster.message_worker import MessageWorker, Network
 from manela.engines.cluster.worker import divide
 from manela.engines.start import find_spread, measure_spread
 from manela.kernels import moments
-from manela.schedule import GROWN, Schedule
+from manela.settings.schedule import GROWN, Schedule
 
 _NEARLY_ALL = 0.9
 """Share of a worker's nodes needed by others from which all are sent to all; larger sends less, but selects more."""

@@ -12,8 +12,8 @@ from manela.engines.cluster.worker import Integers, NodeRows, Worker
 from manela.engines.walk_rounds import WalkRounds
 from manela.kernels.cpu.half import from_half, to_half
 from manela.kernels.layout import Table, allocate
-from manela.schedule import Schedule
-from manela.settings import Settings
+from manela.settings.schedule import Schedule
+from manela.settings.settings import Settings
 from manela.system.memory import drop_pages
 from manela.system.threads import Threads
 

@@ -10,7 +10,7 @@ import numpy as np
 from manela.engines.cluster.engine import LARGE_PIECE, RayEngine
 from manela.engines.cluster.walk_worker import WalkWorker
 from manela.engines.cluster.worker import divide
-from manela.schedule import Schedule
+from manela.settings.schedule import Schedule
 
 
 class RayWalkEngine(RayEngine):

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from manela.engines.state import State
 from manela.kernels.layout import Table, allocate
-from manela.schedule import Schedule
-from manela.settings import Settings
+from manela.settings.schedule import Schedule
+from manela.settings.settings import Settings
 
 Integers = npt.NDArray[np.int64]
 NodeRows = tuple[list[Table], Integers]

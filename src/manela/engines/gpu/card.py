@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from manela.errors import DeviceError, ParameterError, import_extra
-from manela.params import MOST_GPU_DIMENSIONS
+from manela.settings.parameters import MOST_GPU_DIMENSIONS
 
 
 class Card:

@@ -16,7 +16,7 @@ from manela.engines.memory import count_gpu_bytes
 from manela.engines.state import State
 from manela.kernels.layout import Table, allocate
 from manela.kernels.randomness import CONTEXTS, VECTORS
-from manela.settings import Settings
+from manela.settings.settings import Settings
 
 
 class GpuEngine:

@@ -14,8 +14,8 @@ from manela.engines.state import State
 from manela.kernels import moments
 from manela.kernels.randomness import NEGATIVES, ROUNDS, derive, derive_key, scale_to
 from manela.kernels.reference import BLOCKS
-from manela.schedule import GROWN, Schedule
-from manela.settings import Settings
+from manela.settings.schedule import GROWN, Schedule
+from manela.settings.settings import Settings
 
 PRECISION = "float16"
 """Precision in which nodes and negatives are multiplied; a key of _OPERANDS."""

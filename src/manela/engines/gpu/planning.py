@@ -10,7 +10,7 @@ import numpy as np
 from manela.engines.gpu.card import Card
 from manela.engines.memory import MOST_PLANNED
 from manela.kernels.randomness import ROUNDS, derive, derive_key
-from manela.schedule import Schedule
+from manela.settings.schedule import Schedule
 
 _LONG = 3.0
 """Fewest iterations per round for which a node's chain may get many warps; larger makes fewer chains long."""

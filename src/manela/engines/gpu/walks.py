@@ -17,8 +17,8 @@ from manela.engines.gpu.engine import GpuEngine
 from manela.engines.gpu.planning import Batch, Plan
 from manela.engines.memory import MOST_DRAWN
 from manela.engines.state import State
-from manela.schedule import Schedule
-from manela.settings import Settings
+from manela.settings.schedule import Schedule
+from manela.settings.settings import Settings
 
 _BLOCK = 256
 

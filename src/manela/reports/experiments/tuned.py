@@ -10,11 +10,11 @@ from typing import Any
 from manela.datasets.loading import load_graph, load_labels
 from manela.evaluation.classification import classify, summarise
 from manela.evaluation.tuning import tune
-from manela.params import PAPER
 from manela.reports.laboratory import Laboratory, Results, fit
 from manela.reports.paper import MICRO_F1
 from manela.reports.plan import Plan
 from manela.reports.sections import NAMES, Comparison, Section, Table, compare
+from manela.settings.parameters import PAPER
 
 
 def run(lab: Laboratory) -> Results:

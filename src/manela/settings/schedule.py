@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from manela.errors import ParameterError
 from manela.kernels.randomness import draw_phases
-from manela.params import MOST_PAIRS, PAIRS_PER_NODE
-from manela.settings import Settings
+from manela.settings.parameters import MOST_PAIRS, PAIRS_PER_NODE
+from manela.settings.settings import Settings
 
 if TYPE_CHECKING:  # a host has no Graph, and should not pay for SciPy
     from manela.data.graph import Graph
@@ -198,7 +198,7 @@ def count_pairs_per_round(settings: Settings) -> float:
 
     Examples
     --------
-    >>> from manela.settings import check_all
+    >>> from manela.settings.settings import check_all
     >>> count_pairs_per_round(check_all({})), count_pairs_per_round(check_all({"learning_rate": 0.05}))
     (30.0, 15.0)
     """
