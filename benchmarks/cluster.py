@@ -10,10 +10,10 @@ import ray
 
 from benchmarks.table import table
 from manela import Graph
-from manela.datasets.generators import draw_random
-from manela.datasets.loading import load_graph
 from manela.engines.selection import open_engine
 from manela.engines.state import begin
+from manela.formats.datasets import draw_random
+from manela.formats.loading import load_graph
 from manela.settings.parameters import PAPER
 from manela.settings.schedule import count_pairs, plan
 from manela.settings.settings import check_all

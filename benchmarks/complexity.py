@@ -14,9 +14,9 @@ from benchmarks.kernels import precompute_transitions, sample
 from benchmarks.plots import plot_complexity
 from benchmarks.table import table
 from manela import Graph, ManelaWarning
-from manela.datasets.generators import draw_random
 from manela.engines.arcs import prepare_arcs
 from manela.evaluation.methods import make_embedder
+from manela.formats.datasets import draw_random
 
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000)
 """Nodes, at a mean degree of 10."""

@@ -13,9 +13,9 @@ from benchmarks.networks import NETWORKS
 from benchmarks.quality import share_of_own
 from benchmarks.table import table
 from manela import Manela, ManelaWarning
-from manela.datasets.catalogue import fetch, find
-from manela.datasets.loading import load_graph
 from manela.evaluation.classification import classify
+from manela.formats.datasets import fetch, find
+from manela.formats.loading import load_graph
 
 Trial = tuple[str, dict[str, Any], dict[str, Any]]
 TRIALS: list[Trial] = [

@@ -22,13 +22,13 @@ import triton
 
 from benchmarks.table import spread, table
 from manela import Graph, Manela, ManelaWarning
-from manela.datasets.catalogue import fetch, find
-from manela.datasets.loading import load_graph
 from manela.engines.gpu.messages import GpuMessageEngine
 from manela.engines.gpu.walks import GpuWalkEngine
 from manela.engines.state import begin
 from manela.errors import DatasetError
 from manela.evaluation.classification import classify
+from manela.formats.datasets import fetch, find
+from manela.formats.loading import load_graph
 from manela.kernels import reference
 from manela.kernels.layout import Arcs
 from manela.kernels.randomness import NEGATIVES, ROUNDS, derive, derive_key

@@ -6,9 +6,9 @@ import numpy as np
 
 from benchmarks.table import table
 from manela import ManelaWarning
-from manela.datasets.loading import load_graph
 from manela.evaluation.links import hide_edges, rank_links, sample_nodes
 from manela.evaluation.methods import make_scorer
+from manela.formats.loading import load_graph
 from manela.settings.parameters import PAPER
 
 RUNS = 4

@@ -12,7 +12,7 @@ from benchmarks.table import spread, table
 from manela import Manela
 from manela.answers.groups import find_groups
 from manela.data.embedding import Embedding
-from manela.datasets.generators import planted_partition
+from manela.formats.datasets import planted_partition
 from manela.maps.layout import NEIGHBOURS, lay_out
 from manela.maps.neighbours import find_all_neighbours
 from manela.maps.page import write_map

@@ -16,7 +16,7 @@ import json, sys, warnings
 from manela import Graph, Manela
 import scipy.io.matlab
 from numba.core.registry import cpu_target
-import manela.datasets.loading, manela.datasets.generators, manela.kernels.cpu.walks, manela.kernels.cpu.messages
+import manela.formats.loading, manela.formats.datasets, manela.kernels.cpu.walks, manela.kernels.cpu.messages
 import manela.engines.smoothing
 warnings.simplefilter("ignore")
 def status(name):
@@ -31,9 +31,9 @@ with open("/proc/self/clear_refs", "w") as file:
     file.write("5")
 before = status("VmRSS")
 if which == "blogcatalog":
-    graph = manela.datasets.loading.load_graph(which)
+    graph = manela.formats.loading.load_graph(which)
 else:
-    graph = manela.datasets.generators.draw_random(1_000_000, 5_000_000)
+    graph = manela.formats.datasets.draw_random(1_000_000, 5_000_000)
 built = status("VmHWM")
 model = Manela(**parameters).fit(graph)
 late = len(sys.modules) - modules

@@ -10,11 +10,11 @@ import numpy as np
 from benchmarks.table import spread, table
 from manela import Manela, ManelaWarning, ProNE
 from manela.data.graph import Graph
-from manela.datasets.generators import draw_random
-from manela.datasets.loading import load_graph
 from manela.engines.messages import MessageEngine
 from manela.engines.selection import open_engine
 from manela.engines.state import begin
+from manela.formats.datasets import draw_random
+from manela.formats.loading import load_graph
 from manela.settings.parameters import PAPER
 from manela.settings.schedule import Schedule, plan
 from manela.settings.settings import check_all

@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.table import table
 from manela import Manela
 from manela.data.nearest import find_nearest
-from manela.datasets.generators import planted_partition
+from manela.formats.datasets import planted_partition
 
 NODES, QUERIES, K = 1_000_000, 1000, 10
 _RUNS = 3

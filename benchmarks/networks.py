@@ -3,7 +3,7 @@
 import numpy as np
 
 from manela import Graph
-from manela.datasets.generators import planted_partition
+from manela.formats.datasets import planted_partition
 
 Labelled = tuple[Graph, np.ndarray]
 

@@ -8,9 +8,9 @@ import scipy.sparse as sp
 
 from benchmarks.table import table
 from manela import Graph, Manela, ManelaWarning
-from manela.datasets.generators import planted_partition
-from manela.datasets.loading import load_graph, load_labels
 from manela.evaluation.classification import classify
+from manela.formats.datasets import planted_partition
+from manela.formats.loading import load_graph, load_labels
 
 _SEEDS = (0, 1, 2, 3)
 

@@ -19,9 +19,9 @@ from manela.agents.neighbourhood import Neighbourhood
 from manela.agents.options import PeerOptions
 from manela.agents.service import Service
 from manela.agents.transport.memory import MemoryTransport
-from manela.datasets.generators import stochastic_block_model
-from manela.datasets.loading import load_graph, load_labels
 from manela.evaluation.classification import classify
+from manela.formats.datasets import stochastic_block_model
+from manela.formats.loading import load_graph, load_labels
 
 NOISES = (0.0, PeerOptions().noise, 3.0)
 MOST_SEEN = 2000

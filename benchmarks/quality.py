@@ -7,10 +7,9 @@ import scipy.io
 
 from benchmarks.table import table
 from manela import Manela, ManelaWarning
-from manela.datasets.catalogue import fetch, find
-from manela.datasets.generators import planted_partition
-from manela.datasets.loading import load_graph
 from manela.evaluation.classification import classify
+from manela.formats.datasets import fetch, find, planted_partition
+from manela.formats.loading import load_graph
 
 SEEDS = (0, 1, 2)
 RUNS = [

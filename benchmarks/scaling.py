@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.table import table
 from manela import Manela, ManelaWarning
-from manela.datasets.generators import draw_random
+from manela.formats.datasets import draw_random
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 PAIRS, TURNS = 100, 3

@@ -24,8 +24,8 @@ from manela.agents.identity import CERTIFICATE, read_certificate
 from manela.agents.message_host import MessageHost
 from manela.agents.store import Store
 from manela.agents.vectors_file import VectorsFile
-from manela.datasets.generators import planted_partition
 from manela.evaluation.classification import classify
+from manela.formats.datasets import planted_partition
 
 _MORE = 20
 """Rounds that every host is asked for when all are done, while they are disturbed."""

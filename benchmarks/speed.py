@@ -13,7 +13,7 @@ from gensim.models import Word2Vec
 
 from benchmarks.table import spread, table
 from manela import Graph, Manela
-from manela.datasets.loading import load_graph
+from manela.formats.loading import load_graph
 
 TURNS = 9
 WALK, WINDOW = 80, 10
@@ -56,7 +56,7 @@ def ours(graph: Graph, jobs: int, pairs: int) -> float:
 
 CHILD = """
 from benchmarks.speed import ours
-from manela.datasets.loading import load_graph
+from manela.formats.loading import load_graph
 graph = load_graph("blogcatalog")
 ours(graph, 1, 1_000_000)
 print("ready", flush=True)

@@ -5,7 +5,7 @@ from gensim.models import Word2Vec
 from benchmarks.speed import WINDOW, gensim, walk
 from benchmarks.table import spread, table
 from manela import DeepWalk, Node2Vec
-from manela.datasets.loading import load_graph
+from manela.formats.loading import load_graph
 
 TURNS = 5
 METHODS = {

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 from manela import Manela
-from manela.datasets.generators import stochastic_block_model
 from manela.evaluation.separation import measure_separation
+from manela.formats.datasets import stochastic_block_model
 from manela.formats.embeddings import read_embedding
 from manela.maps.page import write_map
 from manela.reports.plots import plot_communities

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from manela.datasets import catalogue
 from manela.errors import ManelaWarning
+from manela.formats import datasets as catalogue
 
 settings.register_profile(
     "manela",

@@ -3,8 +3,8 @@ import pytest
 from scipy.stats import chisquare
 
 from manela.data.graph import Graph
-from manela.datasets.generators import stochastic_block_model
 from manela.errors import ParameterError
+from manela.formats.datasets import stochastic_block_model
 from manela.settings.parameters import PAPER, PARAMETERS
 from manela.settings.schedule import (
     FINAL_RATE,

@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_mutual_info_score
 
 from manela import Manela
 from manela.answers.groups import find_groups
-from manela.datasets.generators import stochastic_block_model
+from manela.formats.datasets import stochastic_block_model
 
 graph, communities = stochastic_block_model()
 print(f"{graph.number_of_nodes:,} nodes, {graph.number_of_edges:,} edges, {communities.max() + 1} communities")

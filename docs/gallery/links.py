@@ -8,9 +8,9 @@
 import numpy as np
 
 from manela import Manela
-from manela.datasets.generators import planted_partition
 from manela.evaluation.links import hide_edges, rank_links, sample_nodes, score_vectors
 from manela.evaluation.missing_edges import recommend
+from manela.formats.datasets import planted_partition
 
 graph, communities = planted_partition(nodes=2000, communities=100, inside=7, outside=2)
 hidden = hide_edges(graph, share=0.1, random_state=0)

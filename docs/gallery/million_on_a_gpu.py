@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from manela import Manela
-from manela.datasets.generators import planted_partition
+from manela.formats.datasets import planted_partition
 
 try:
     import torch

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from manela import Graph, Manela
-from manela.datasets.generators import stochastic_block_model
+from manela.formats.datasets import stochastic_block_model
 
 graph, communities = stochastic_block_model()
 rng = np.random.default_rng(0)

@@ -11,8 +11,8 @@ import tempfile
 from pathlib import Path
 
 from manela import Manela
-from manela.datasets.generators import stochastic_block_model
 from manela.evaluation.separation import measure_separation
+from manela.formats.datasets import stochastic_block_model
 from manela.formats.embeddings import read_embedding
 
 graph, communities = stochastic_block_model(nodes=300)

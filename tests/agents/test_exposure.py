@@ -18,8 +18,8 @@ from manela.agents.exposure import (
 )  # fmt: skip
 from manela.agents.neighbourhood import Edge, Neighbourhood
 from manela.agents.trace import read_facts, write_fact
-from manela.datasets.generators import stochastic_block_model
 from manela.errors import FormatError
+from manela.formats.datasets import stochastic_block_model
 
 
 def trace(tmp_path, noise):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manela.agents.federation import assign, split_graph
-from manela.datasets.generators import stochastic_block_model
+from manela.formats.datasets import stochastic_block_model
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from harness import connect, draw_graph, gather, learn, learners_of, make_terms,
 from manela.agents.exchanges import make_host
 from manela.agents.host import Compute, Exchange, Saved, exact_sum
 from manela.agents.neighbourhood import Edge, Neighbourhood
-from manela.datasets.generators import stochastic_block_model
 from manela.errors import (
     AgentError,
     DivergenceError,
@@ -21,6 +20,7 @@ from manela.errors import (
     SessionError,
 )
 from manela.evaluation.separation import measure_separation
+from manela.formats.datasets import stochastic_block_model
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 from harness import connect, learners_of, make_terms, split_over
 
 from manela.agents.neighbourhood import Edge, Neighbourhood
-from manela.datasets.generators import stochastic_block_model
+from manela.formats.datasets import stochastic_block_model
 
 
 @pytest.fixture

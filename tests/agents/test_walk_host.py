@@ -10,8 +10,8 @@ from manela.agents.exchanges import make_host
 from manela.agents.messages import WalkReply, WalkRequest
 from manela.agents.neighbourhood import Edge, Neighbourhood
 from manela.agents.walk_answering import Pending
-from manela.datasets.generators import stochastic_block_model
 from manela.errors import BadVectorError, MalformedError
+from manela.formats.datasets import stochastic_block_model
 
 EMPTY = np.zeros(0, np.int64)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from manela.data.embedding import Embedding
-from manela.datasets.generators import stochastic_block_model
+from manela.formats.datasets import stochastic_block_model
 from manela.formats.embeddings import write_embedding
 
 

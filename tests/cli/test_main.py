@@ -143,8 +143,7 @@ def test_notes_are_told_once_unless_quiet(manela_here, tmp_path):
 
 def test_parameters_network_and_output_are_checked_once(edges, tmp_path, monkeypatch):
     from manela.cli.main import run
-    from manela.datasets import loading
-    from manela.formats import embeddings
+    from manela.formats import embeddings, loading
     from manela.settings import settings
 
     calls = []

@@ -2,7 +2,7 @@ import csv
 
 import pytest
 
-from manela.datasets.generators import stochastic_block_model
+from manela.formats.datasets import stochastic_block_model
 
 
 @pytest.fixture(scope="module")

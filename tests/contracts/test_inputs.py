@@ -25,7 +25,7 @@ import scipy.sparse as sp
 import torch
 
 from manela import Graph, ManelaError, read_graph
-from manela.datasets.loading import load_graph
+from manela.formats.loading import load_graph
 
 NAMES = [("ann", "bob", 2.0), ("bob", "cem", 3.0)]
 NUMBERS = [(0, 1, 2.0), (1, 2, 3.0)]

@@ -7,9 +7,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from manela.datasets import catalogue
-from manela.datasets.catalogue import DATASETS, Dataset, fetch, find, locate
 from manela.errors import DatasetError
+from manela.formats import datasets as catalogue
+from manela.formats.datasets import DATASETS, Dataset, fetch, find, locate
 
 CONTENT = bytes(range(256)) * 2000
 
@@ -142,7 +142,7 @@ def test_the_catalogue_has_the_papers_networks_and_says_so_for_a_wrong_name():
     ],
 )
 def test_the_published_networks_are_what_their_catalogue_says(real, name, nodes, edges, weighted, loops):
-    from manela.datasets.loading import load_graph
+    from manela.formats.loading import load_graph
 
     assert catalogue._verify(real(name), find(name), "") is None
     graph = load_graph(name)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from manela.datasets.generators import draw_random, planted_partition, stochastic_block_model
 from manela.errors import ParameterError
+from manela.formats.datasets import draw_random, planted_partition, stochastic_block_model
 
 
 def test_the_block_model_has_the_papers_size_and_probabilities():

@@ -20,7 +20,7 @@ from manela.agents.folder import read_status
 from manela.agents.neighbourhood import Edge
 from manela.agents.store import Store
 from manela.data.embedding import Embedding
-from manela.datasets.generators import stochastic_block_model
+from manela.formats.datasets import stochastic_block_model
 from manela.formats.embeddings import check_output
 
 BROWSER = shutil.which("chromium")

@@ -18,13 +18,13 @@ import ray
 
 from manela import Manela
 from manela.data.graph import Graph
-from manela.datasets.generators import stochastic_block_model
 from manela.engines.cluster.connection import check_store, share_out
 from manela.engines.cluster.engine import RayEngine
 from manela.engines.cluster.messages import RayMessageEngine
 from manela.engines.cluster.walks import RayWalkEngine
 from manela.engines.state import begin
 from manela.errors import ClusterError, MissingExtraError, ParameterError
+from manela.formats.datasets import stochastic_block_model
 from manela.formats.embeddings import read_embedding
 from manela.settings.parameters import PAPER, PARAMETERS
 from manela.settings.schedule import plan

@@ -19,8 +19,8 @@ from manela.agents.folder import read_status
 from manela.agents.locks import is_running
 from manela.agents.trace import read_facts
 from manela.agents.vectors_file import VectorsFile
-from manela.datasets.generators import stochastic_block_model
 from manela.evaluation.separation import measure_separation
+from manela.formats.datasets import stochastic_block_model
 from manela.formats.embeddings import read_embedding
 
 LONGEST = 90.0

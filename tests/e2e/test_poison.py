@@ -12,8 +12,8 @@ from hostile_daemon import ATTACKS
 
 from manela.agents.federation import Federation, assign
 from manela.agents.folder import export, read_status
-from manela.datasets.generators import stochastic_block_model
 from manela.evaluation.classification import classify
+from manela.formats.datasets import stochastic_block_model
 
 LONGEST = 90.0
 FALSE_ROWS = ("norm 3", "norm 10", "norm 999", "constant", "differing", "equivocation")

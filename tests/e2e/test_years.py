@@ -21,7 +21,7 @@ from manela.agents.folder import export, init, read_status
 from manela.agents.identity import CERTIFICATE, fingerprint, make_identity, read_certificate
 from manela.agents.neighbourhood import Edge
 from manela.agents.store import NAME, Store
-from manela.datasets.generators import stochastic_block_model
+from manela.formats.datasets import stochastic_block_model
 
 LONGEST = 120.0
 OLD = Path(__file__).parents[1] / "data" / "host-0.1.tar.gz"

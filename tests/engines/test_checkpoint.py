@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from manela import Manela
-from manela.datasets.generators import stochastic_block_model
 from manela.engines import checkpoint as checkpoints
 from manela.engines.checkpoint import Checkpoint
 from manela.engines.training import train
 from manela.errors import CheckpointError, OutputError
+from manela.formats.datasets import stochastic_block_model
 from manela.settings.parameters import PAPER, PARAMETERS
 from manela.settings.settings import check_all
 from manela.system.arrays import read_arrays, write_arrays

@@ -9,7 +9,6 @@ import pytest
 
 from manela import Manela
 from manela.data.graph import Graph
-from manela.datasets.generators import stochastic_block_model
 from manela.engines.arcs import prepare_arcs
 from manela.engines.checkpoint import Checkpoint
 from manela.engines.gpu import planning, walks
@@ -22,6 +21,7 @@ from manela.engines.neighbours import Neighbours
 from manela.engines.start import measure_spread
 from manela.engines.state import begin
 from manela.errors import CheckpointError, DeviceError, ManelaError, MissingExtraError, ParameterError
+from manela.formats.datasets import stochastic_block_model
 from manela.kernels import reference
 from manela.kernels.layout import Arcs, allocate
 from manela.kernels.randomness import ROUNDS, derive, derive_key

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from manela import Graph
-from manela.datasets.generators import stochastic_block_model
 from manela.engines.arcs import prepare_arcs
 from manela.engines.objective import Objective
 from manela.engines.state import begin
+from manela.formats.datasets import stochastic_block_model
 from manela.settings.settings import check_all
 
 

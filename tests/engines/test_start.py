@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from manela.data.graph import Graph
-from manela.datasets.generators import stochastic_block_model
 from manela.engines.arcs import prepare_arcs
 from manela.engines.neighbours import Neighbours
 from manela.engines.start import choose_size, measure_spread, start_by_neighbours
 from manela.engines.state import begin
+from manela.formats.datasets import stochastic_block_model
 from manela.kernels import reference
 from manela.system.threads import Threads
 

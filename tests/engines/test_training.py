@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from manela.data.graph import Graph
-from manela.datasets.generators import stochastic_block_model
 from manela.engines.arcs import prepare_arcs
 from manela.engines.checkpoint import Checkpoint
 from manela.engines.estimate import estimate
@@ -16,6 +15,7 @@ from manela.engines.start import choose_size
 from manela.engines.state import begin
 from manela.engines.training import train
 from manela.errors import DivergenceError, ManelaWarning
+from manela.formats.datasets import stochastic_block_model
 from manela.kernels import reference
 from manela.settings.parameters import PAPER, PARAMETERS
 from manela.settings.settings import check_all

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from manela import Graph, NetMF
-from manela.datasets.generators import stochastic_block_model
-from manela.datasets.loading import load_labels
 from manela.errors import GraphError, ManelaWarning, ParameterError
 from manela.estimators.netmf import approximate_matrix, edge_matrix, exact_matrix, invert, largest_eigenpairs
 from manela.evaluation.classification import classify
+from manela.formats.datasets import stochastic_block_model
+from manela.formats.loading import load_labels
 from manela.settings.settings import NetMFSettings
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from manela import Embedding, Graph, Manela
-from manela.datasets.generators import stochastic_block_model
 from manela.errors import GraphError, ParameterError
 from manela.estimators.newcomers import add_placement, place_newcomers
+from manela.formats.datasets import stochastic_block_model
 
 
 def two_circles(directed=False, context=False):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from manela import Graph, Manela
-from manela.datasets.generators import planted_partition
 from manela.errors import GraphError, ParameterError
+from manela.formats.datasets import planted_partition
 
 
 @pytest.fixture(scope="module")

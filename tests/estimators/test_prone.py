@@ -4,11 +4,11 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from manela import Graph, ProNE
-from manela.datasets.generators import stochastic_block_model
-from manela.datasets.loading import load_labels
 from manela.errors import ManelaWarning
 from manela.estimators.prone import divide_rows, filter_vectors, proximity_matrix
 from manela.evaluation.classification import classify
+from manela.formats.datasets import stochastic_block_model
+from manela.formats.loading import load_labels
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 from manela import Manela, ProNE
-from manela.datasets.generators import stochastic_block_model
+from manela.formats.datasets import stochastic_block_model
 
 FAILURES = {
     "check_n_features_in": "X is a network, which has nodes and no features",

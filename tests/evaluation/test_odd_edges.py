@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from manela import Graph, Manela
-from manela.datasets.generators import stochastic_block_model
 from manela.errors import GraphError, ManelaWarning, ParameterError
 from manela.evaluation.odd_edges import find_odd_edges
+from manela.formats.datasets import stochastic_block_model
 
 
 def learn(graph):

@@ -3,9 +3,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from manela.datasets.generators import stochastic_block_model
 from manela.evaluation import tuning
 from manela.evaluation.tuning import candidates, tune
+from manela.formats.datasets import stochastic_block_model
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 
 from manela.errors import FormatError
 from manela.formats.graphs import read_graph
-from manela.formats.sources import sniff
+from manela.formats.input_file import sniff
 
 EDGES = b"ann bob\nbob cem\n"
 

@@ -23,8 +23,8 @@ from typing import NamedTuple
 import pytest
 from stage import set_up
 
-from manela.datasets.generators import stochastic_block_model
 from manela.errors import ManelaWarning
+from manela.formats.datasets import stochastic_block_model
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -14,7 +14,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="A data set's name.")]
 @datasets.command("list")
 def list_all() -> None:
     """List the data sets, and whether this machine has them."""
-    from manela.datasets.catalogue import DATASETS, locate
+    from manela.formats.datasets import DATASETS, locate
 
     for dataset in DATASETS.values():
         state = "generated" if dataset.generate else "here" if locate(dataset) else f"{dataset.size / 1e6:.1f} MB"
@@ -24,7 +24,7 @@ def list_all() -> None:
 @datasets.command()
 def fetch(name: Name) -> None:
     """Download a data set, if necessary, and print the path of its file."""
-    from manela.datasets import catalogue
+    from manela.formats import datasets as catalogue
     from manela.system.progress import report_download
 
     dataset = catalogue.find(name)
@@ -34,8 +34,8 @@ def fetch(name: Name) -> None:
 @datasets.command()
 def path(name: Name) -> None:
     """Print the path of a data set's file on this machine."""
-    from manela.datasets import catalogue
     from manela.errors import DatasetError
+    from manela.formats import datasets as catalogue
 
     dataset = catalogue.find(name)
     if dataset.generate:

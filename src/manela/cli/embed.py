@@ -73,9 +73,9 @@ def _embed(
     import warnings
 
     from manela.cli.map import check_page, write_page
-    from manela.datasets.loading import load_graph
     from manela.errors import ManelaWarning
     from manela.formats.embeddings import check_output
+    from manela.formats.loading import load_graph
     from manela.settings.settings import check_all
     from manela.system.progress import report_download
 

@@ -51,9 +51,9 @@ def classify(
     manela embed blogcatalog -o vectors.npz --ratios 0.7,0.3
     manela evaluate classify vectors.npz blogcatalog --plot scores.png
     """
-    from manela.datasets.loading import load_labels
     from manela.formats.embeddings import read_embedding
     from manela.formats.labels import sort_by_id
+    from manela.formats.loading import load_labels
 
     ratios = o.parse_numbers("train-ratios", train_ratios)
     if not all(0 < ratio < 1 for ratio in ratios):
@@ -124,7 +124,7 @@ def links(
     manela evaluate links ppi --paper --ratios 0.4,0.6
     manela evaluate links friends.csv --method all --runs 3
     """
-    from manela.datasets.loading import load_graph
+    from manela.formats.loading import load_graph
     from manela.system.progress import report_download
 
     _check_outputs(json, plot)

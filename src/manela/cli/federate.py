@@ -57,8 +57,8 @@ def federate(
     manela federate friends.csv --by servers.txt -o vectors.npz --folder hosts
     """
     from manela.agents.federation import Federation, assign
-    from manela.datasets.loading import load_graph
     from manela.formats.embeddings import check_output
+    from manela.formats.loading import load_graph
     from manela.settings import parameters as params
 
     params.check("random_state", random_state)

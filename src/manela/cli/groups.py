@@ -46,9 +46,9 @@ def groups(
     manela groups vectors.npz -o groups.csv
     manela groups vectors.npz -o groups.csv --count 12 --labels departments.csv
     """
-    from manela.datasets.loading import load_labels
     from manela.formats.embeddings import read_embedding
     from manela.formats.ids import check_texts
+    from manela.formats.loading import load_labels
     from manela.settings.parameters import check
     from manela.system.files import check_writable
 

@@ -38,7 +38,7 @@ def info(
     import json
 
     from manela.cli.display import estimate_facts, facts_of, print_facts
-    from manela.datasets.loading import load_graph
+    from manela.formats.loading import load_graph
     from manela.settings.settings import check_all
     from manela.system.progress import report_download
 

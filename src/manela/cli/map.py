@@ -43,9 +43,9 @@ def map_vectors(
     """
     import warnings
 
-    from manela.datasets.loading import load_graph, load_labels
     from manela.errors import ManelaWarning
     from manela.formats.embeddings import read_embedding
+    from manela.formats.loading import load_graph, load_labels
     from manela.settings.parameters import check
 
     if output is None:

@@ -46,8 +46,8 @@ def anomalies(
     \b
     manela anomalies transfers.csv -o odd.csv
     """
-    from manela.datasets.loading import load_graph
     from manela.evaluation.odd_edges import find_odd_edges
+    from manela.formats.loading import load_graph
     from manela.system.progress import report_download
 
     write = _check_output(output)
@@ -109,10 +109,10 @@ def recommend(
     """
     import numpy as np
 
-    from manela.datasets.loading import load_graph
     from manela.errors import GraphError, UnknownNodeError
     from manela.evaluation import missing_edges
     from manela.evaluation.links import score_vectors
+    from manela.formats.loading import load_graph
     from manela.system.progress import report_download
 
     write = _check_output(output)

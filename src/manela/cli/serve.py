@@ -61,8 +61,8 @@ def _read_neighbours(source: str, embedding: Embedding) -> tuple[Any, Any]:
     """Return the neighbours of each node of an embedding as CSR arrays, without nodes that have no vector."""
     import numpy as np
 
-    from manela.datasets.loading import load_graph
     from manela.errors import ParameterError
+    from manela.formats.loading import load_graph
     from manela.system.progress import report_download
 
     graph = load_graph(source, progress=report_download(source))

@@ -43,7 +43,7 @@ def tune(
         raise ParameterError(f"--max-seconds must be above 0, got {max_seconds}")
     check("random_state", random_state)
     check("n_jobs", jobs)
-    from manela.datasets.loading import load_graph, load_labels
+    from manela.formats.loading import load_graph, load_labels
     from manela.system.progress import report_download
 
     network = load_graph(graph, **reading, progress=report_download(graph))

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from manela.data.embedding import Embedding
 from manela.data.graph import Graph
-from manela.datasets.loading import load_graph
 from manela.estimators.embedder import Embedder
+from manela.formats.loading import load_graph
 from manela.system.progress import Reporter
 
 Vectors = npt.NDArray[np.float32]

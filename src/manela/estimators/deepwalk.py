@@ -41,7 +41,7 @@ class DeepWalk(SkipGram):
     Examples
     --------
     >>> from manela import DeepWalk
-    >>> from manela.datasets.generators import stochastic_block_model
+    >>> from manela.formats.datasets import stochastic_block_model
     >>> graph, communities = stochastic_block_model(nodes=60, inside=0.5, between=0.02, seed=1)
     >>> model = DeepWalk(dimensions=16, walk_length=20).fit(graph)
     >>> model.embedding_.shape

@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from manela import __version__
 from manela.data.embedding import Embedding, Index, is_list_of_ids
 from manela.data.graph import Graph
-from manela.datasets.loading import load_graph
 from manela.errors import FormatError, import_extra
 from manela.formats.embeddings import read_embedding, write_embedding
+from manela.formats.loading import load_graph
 
 Vectors = npt.NDArray[np.float32]
 

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from manela.data.embedding import Embedding, is_list_of_ids
 from manela.data.graph import Graph
-from manela.datasets.loading import load_graph
 from manela.engines.checkpoint import Checkpoint
 from manela.engines.state import State, begin
 from manela.errors import ManelaWarning, ParameterError
@@ -23,6 +22,7 @@ from manela.estimators.cover import cover, cover_embedding, is_covered
 from manela.estimators.embedder import Embedder, Vectors, describe_run, is_list_of_edges
 from manela.estimators.learning import METHOD, learn, start_from_neighbours
 from manela.estimators.newcomers import add_placement, place_newcomers
+from manela.formats.loading import load_graph
 from manela.settings.parameters import PAPER, THOROUGH, default
 from manela.settings.settings import Settings, check_all
 from manela.system.progress import Reporter, RunBar, is_watched, report_download
@@ -108,7 +108,7 @@ class Manela(Embedder):
     Examples
     --------
     >>> from manela import Manela
-    >>> from manela.datasets.generators import stochastic_block_model
+    >>> from manela.formats.datasets import stochastic_block_model
     >>> graph, communities = stochastic_block_model(nodes=60, inside=0.5, between=0.02, seed=1)
     >>> model = Manela(dimensions=16, ratios=(0.5, 0.5), random_state=0).fit(graph)
     >>> model.embedding_.shape

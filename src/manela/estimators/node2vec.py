@@ -29,7 +29,7 @@ class Node2Vec(SkipGram):
     Examples
     --------
     >>> from manela import Node2Vec
-    >>> from manela.datasets.generators import stochastic_block_model
+    >>> from manela.formats.datasets import stochastic_block_model
     >>> graph, communities = stochastic_block_model(nodes=60, inside=0.5, between=0.02, seed=1)
     >>> model = Node2Vec(dimensions=16, walk_length=20, p=0.25, q=4.0).fit(graph)
     >>> model.embedding_.shape

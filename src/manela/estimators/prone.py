@@ -61,7 +61,7 @@ class ProNE(Baseline):
     Examples
     --------
     >>> from manela import ProNE
-    >>> from manela.datasets.generators import stochastic_block_model
+    >>> from manela.formats.datasets import stochastic_block_model
     >>> graph, communities = stochastic_block_model(nodes=60, inside=0.5, between=0.02, seed=1)
     >>> ProNE(dimensions=16).fit(graph).embedding_.shape
     (60, 16)

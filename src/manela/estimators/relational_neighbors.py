@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from manela.datasets.loading import load_graph
 from manela.errors import ParameterError
+from manela.formats.loading import load_graph
 
 
 class RelationalNeighbors(BaseEstimator):  # type: ignore[misc]

@@ -22,7 +22,7 @@ from manela.errors import FormatError, ManelaError, ManelaWarning, OutputError, 
 from manela.formats import vector_arrays as arrays
 from manela.formats import vector_text as text
 from manela.formats.ids import check_texts, to_plain, to_words
-from manela.formats.vector_database import is_ours, read_database, write_database
+from manela.formats.vector_arrays import is_ours, read_database, write_database
 from manela.system.files import check_writable, replace_file
 
 _WORD2VEC = (".txt", ".emb", ".w2v")

@@ -16,7 +16,7 @@ import numpy as np
 from manela.data.conversion import columns_of, say_directed
 from manela.data.graph import Graph
 from manela.errors import FormatError, GraphError, ManelaError, import_extra
-from manela.formats.sources import ADJACENCY_LISTS, EDGE_LISTS, SIZE_LIMIT, Source, open_source
+from manela.formats.input_file import ADJACENCY_LISTS, EDGE_LISTS, SIZE_LIMIT, InputFile, open_input
 from manela.formats.text import read_adjacency_list, read_edge_list, read_metis
 from manela.system.progress import DownloadReporter
 
@@ -74,7 +74,7 @@ def read_graph(
     Graph
     """
     reading = _Reading(directed, unweighted, matfile_variable, duplicates, columns)
-    with open_source(path, size_limit=size_limit, progress=progress) as source:
+    with open_input(path, size_limit=size_limit, progress=progress) as source:
         try:
             graph = _READERS[source.kind](source, reading)
         except GraphError as error:
@@ -93,7 +93,7 @@ def read_graph(
     return graph.without_weights() if unweighted else graph
 
 
-def _read_edge_list(source: Source, reading: _Reading) -> Graph:
+def _read_edge_list(source: InputFile, reading: _Reading) -> Graph:
     """Read an edge list."""
     return read_edge_list(
         source, directed=reading.directed, unweighted=reading.unweighted, duplicates=reading.duplicates,
@@ -101,7 +101,7 @@ def _read_edge_list(source: Source, reading: _Reading) -> Graph:
     )  # fmt: skip
 
 
-def _read_mat(source: Source, reading: _Reading) -> Graph:
+def _read_mat(source: InputFile, reading: _Reading) -> Graph:
     """Read a matrix from a .mat file."""
     import scipy.io
     import scipy.sparse as sp
@@ -119,7 +119,7 @@ def _read_mat(source: Source, reading: _Reading) -> Graph:
     return Graph.of(matrix, directed=reading.directed)
 
 
-def _read_npz(source: Source, reading: _Reading) -> Graph:
+def _read_npz(source: InputFile, reading: _Reading) -> Graph:
     """Read a sparse matrix of SciPy, or arrays named as in the Open Graph Benchmark and similar collections."""
     import scipy.sparse as sp
 
@@ -148,13 +148,13 @@ def _read_npz(source: Source, reading: _Reading) -> Graph:
     return Graph.of(sp.load_npz(source.path), directed=reading.directed)
 
 
-def _read_npy(source: Source, reading: _Reading) -> Graph:
+def _read_npy(source: InputFile, reading: _Reading) -> Graph:
     """Read an array of edges or a matrix."""
     array = np.load(source.path, allow_pickle=False)
     return Graph.of(array, directed=reading.directed, duplicates=reading.duplicates)
 
 
-def _read_matrix_market(source: Source, reading: _Reading) -> Graph:
+def _read_matrix_market(source: InputFile, reading: _Reading) -> Graph:
     """Read a Matrix Market file, whose size must fit its number of entries."""
     import scipy.io
     import scipy.sparse as sp
@@ -166,7 +166,7 @@ def _read_matrix_market(source: Source, reading: _Reading) -> Graph:
     return Graph.of(matrix, directed=reading.directed)
 
 
-def _read_node_link(source: Source, reading: _Reading) -> Graph:
+def _read_node_link(source: InputFile, reading: _Reading) -> Graph:
     """Read JSON of `networkx.node_link_data` or D3: nodes with ids, and links or edges with their ends."""
     content = json.loads(source.read().tobytes())
     links = content.get("links", content.get("edges")) if isinstance(content, dict) else None
@@ -194,10 +194,10 @@ def _as_id(value: Any) -> Any:
     return tuple(_as_id(part) for part in value) if isinstance(value, list) else value
 
 
-def _by_networkx(reader: str) -> Callable[[Source, _Reading], Graph]:
+def _by_networkx(reader: str) -> Callable[[InputFile, _Reading], Graph]:
     """Return a function that reads a file by a reader of NetworkX."""
 
-    def read(source: Source, reading: _Reading) -> Graph:
+    def read(source: InputFile, reading: _Reading) -> Graph:
         networkx = import_extra("networkx", "io", f"reading {source.kind}")
         with contextlib.closing(io.BytesIO(source.read().tobytes())) as stream:
             try:
@@ -212,10 +212,10 @@ def _by_networkx(reader: str) -> Callable[[Source, _Reading], Graph]:
     return read
 
 
-def _by_arrow(module: str) -> Callable[[Source, _Reading], Graph]:
+def _by_arrow(module: str) -> Callable[[InputFile, _Reading], Graph]:
     """Return a function that reads a table by a module of PyArrow."""
 
-    def read(source: Source, reading: _Reading) -> Graph:
+    def read(source: InputFile, reading: _Reading) -> Graph:
         library: Any = import_extra(f"pyarrow.{module}", "io", f"reading {source.kind}")
         table = library.read_table(source.path)
         if {"node", "vector"} <= set(table.column_names) and table.schema.field("vector").type.num_fields:  # lists
@@ -247,7 +247,7 @@ def _find_name(column: str, names: list[str]) -> str:
     return column
 
 
-_READERS: dict[str, Callable[[Source, _Reading], Graph]] = {
+_READERS: dict[str, Callable[[InputFile, _Reading], Graph]] = {
     **dict.fromkeys(EDGE_LISTS, _read_edge_list),
     **dict.fromkeys(ADJACENCY_LISTS, lambda source, reading: read_adjacency_list(source, directed=reading.directed)),
     **dict.fromkeys((".metis", ".graph"), lambda source, reading: read_metis(source, directed=reading.directed)),

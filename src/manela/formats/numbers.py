@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from manela.formats.sources import Bytes
+from manela.formats.input_file import Bytes
 from manela.system.threads import Threads
 
 Integers = npt.NDArray[np.int64]

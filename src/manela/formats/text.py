@@ -15,8 +15,8 @@ import numpy.typing as npt
 from manela.data.graph import Graph
 from manela.errors import FormatError, ManelaWarning
 from manela.formats.columns import Columns, choose_columns, find_header, names_columns, stands_alone
+from manela.formats.input_file import Bytes, InputFile
 from manela.formats.numbers import read_pairs
-from manela.formats.sources import Bytes, Source
 from manela.settings.parameters import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 
 _ATTRIBUTES = re.compile(rb"([^\s,]+)[\s,]+([^\s,]+)[\s,]+(\{.*\})")
@@ -34,7 +34,7 @@ _LONGEST_NUMBER = 1024
 
 
 def read_edge_list(
-    source: Source,
+    source: InputFile,
     *,
     directed: bool = False,
     unweighted: bool = False,
@@ -81,7 +81,7 @@ def _without_weights(duplicates: str, unweighted: bool) -> str:
     return "first" if unweighted and duplicates == "sum" else duplicates
 
 
-def _unfold_attributes(source: Source, data: Bytes) -> Bytes:
+def _unfold_attributes(source: InputFile, data: Bytes) -> Bytes:
     """Convert lines of NetworkX such as `0 1 {'weight': 4}` to `0 1 4`; return other edge lists unchanged."""
     lines, _ = _first_lines(data)
     if not lines or not _ATTRIBUTES.fullmatch(lines[0].strip()):
@@ -107,7 +107,7 @@ def _unfold_attributes(source: Source, data: Bytes) -> Bytes:
     return np.frombuffer(b"\n".join(unfolded), dtype=np.uint8)
 
 
-def read_adjacency_list(source: Source, *, directed: bool = False) -> Graph:
+def read_adjacency_list(source: InputFile, *, directed: bool = False) -> Graph:
     """Read a network from lines of a node and its neighbours, separated by white space; # and % begin comments."""
     from manela.kernels.tables import text as kernels
 
@@ -126,7 +126,7 @@ def read_adjacency_list(source: Source, *, directed: bool = False) -> Graph:
     return Graph.from_arcs(sources, np.delete(numbers, firsts), None, nodes, directed=directed, duplicates="first")
 
 
-def read_metis(source: Source, *, directed: bool = False) -> Graph:
+def read_metis(source: InputFile, *, directed: bool = False) -> Graph:
     """Read a network from a METIS file: a header with sizes, and a line of neighbours for each node, from 1."""
     lines = [
         line.split() for line in source.read().tobytes().decode("ascii", "replace").splitlines()
@@ -171,7 +171,7 @@ def read_metis(source: Source, *, directed: bool = False) -> Graph:
 
 
 def _find_layout(
-    source: Source, data: Bytes, wanted: Sequence[str] | None, unweighted: bool
+    source: InputFile, data: Bytes, wanted: Sequence[str] | None, unweighted: bool
 ) -> tuple[int, Bytes, int, Columns]:
     """Return the separator (0 for white space), the data without header, the number of skipped lines, and columns."""
     lines, positions = _first_lines(data)
@@ -205,7 +205,7 @@ def _occur_below(data: Bytes, position: int, line: bytes, words: Sequence[str]) 
     return any(re.search(rb"(?<!\w)" + re.escape(word.encode()) + rb"(?!\w)", below) for word in words[:2])
 
 
-def _note_lone_line(source: Source, line: bytes, words: Sequence[str], is_header: bool) -> None:
+def _note_lone_line(source: InputFile, line: bytes, words: Sequence[str], is_header: bool) -> None:
     """Warn how a first line was read that may be a header or an edge."""
     text = line[:80].decode(errors="replace").strip()
     reading = f"{source}: the first line, {text!r}, is read as "
@@ -259,7 +259,7 @@ def _fields_of(line: bytes, separator: int) -> list[str]:
 
 
 def _parse_remaining_weights(
-    source: Source, data: Bytes, weights: npt.NDArray[np.float64], separator: int, skipped: int
+    source: InputFile, data: Bytes, weights: npt.NDArray[np.float64], separator: int, skipped: int
 ) -> None:
     """Parse and check the weights that are not plain positive decimals.
 
@@ -330,7 +330,7 @@ def _parse_batches(data: Bytes, weights: npt.NDArray[np.float64], separator: int
 
 
 def _read_ids(
-    source: Source, data: Bytes, places: npt.NDArray[np.int64], separator: int, skipped: int
+    source: InputFile, data: Bytes, places: npt.NDArray[np.int64], separator: int, skipped: int
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32] | None]:
     """Return the ids; for integers, sorted and with the new number for each old one."""
     from manela.kernels.tables import text as kernels
@@ -354,7 +354,7 @@ def _read_ids(
     return nodes, None
 
 
-def _explain(source: Source, line: int, error: int, text: str, chosen: Columns | None = None) -> FormatError:
+def _explain(source: InputFile, line: int, error: int, text: str, chosen: Columns | None = None) -> FormatError:
     """Return the error of a line in words."""
     from manela.kernels.tables import text as kernels
 

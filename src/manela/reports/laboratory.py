@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.data.graph import Graph
-from manela.datasets.loading import load_graph, load_labels
 from manela.estimators.embedder import Embedder
 from manela.evaluation.ledger import Ledger
 from manela.evaluation.methods import make_embedder
+from manela.formats.loading import load_graph, load_labels
 from manela.reports.plan import Plan
 from manela.settings.parameters import PAPER
 

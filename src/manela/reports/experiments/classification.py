@@ -12,9 +12,9 @@ import numpy.typing as npt
 from sklearn.metrics import f1_score
 
 from manela.data.graph import Graph
-from manela.datasets.loading import load_graph
 from manela.estimators.relational_neighbors import RelationalNeighbors
 from manela.evaluation.classification import classify, split, take_best
+from manela.formats.loading import load_graph
 from manela.reports.drawing import add_legend, draw_band, open_panels, save, tidy
 from manela.reports.laboratory import BIASES, FIRST_RATIO, Laboratory, Results, fit, load_plain
 from manela.reports.paper import MICRO_F1, Reasons

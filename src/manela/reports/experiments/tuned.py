@@ -7,9 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from manela.datasets.loading import load_graph, load_labels
 from manela.evaluation.classification import classify, summarise
 from manela.evaluation.tuning import tune
+from manela.formats.loading import load_graph, load_labels
 from manela.reports.laboratory import Laboratory, Results, fit
 from manela.reports.paper import MICRO_F1
 from manela.reports.plan import Plan

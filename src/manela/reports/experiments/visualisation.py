@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.manifold import TSNE
 
-from manela.datasets.generators import stochastic_block_model
 from manela.evaluation.separation import measure_separation
+from manela.formats.datasets import stochastic_block_model
 from manela.reports.drawing import colour, open_panels, save
 from manela.reports.laboratory import Laboratory, Results, fit
 from manela.reports.paper import SYN_SBM_EDGES

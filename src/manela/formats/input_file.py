@@ -59,7 +59,7 @@ _MAGIC = (
 
 
 @dataclass(frozen=True)
-class Source:
+class InputFile:
     """A file to read a network from.
 
     Attributes
@@ -125,9 +125,9 @@ class Source:
 
 
 @contextmanager
-def open_source(
+def open_input(
     given: str | Path, *, size_limit: float = SIZE_LIMIT, progress: DownloadReporter | None = None
-) -> Iterator[Source]:
+) -> Iterator[InputFile]:
     """Open a file, `-` for standard input, a pipe, or a URL.
 
     Anything but a regular file is copied to a temporary file, which is removed at the end.
@@ -193,19 +193,19 @@ def drop_packing(name: str) -> str:
     return name[: -len(ending)] if ending.lower() in PACKED else name
 
 
-def _recognise(name: str, path: Path, file_name: str, limit: float, folder: Path) -> Source:
+def _recognise(name: str, path: Path, file_name: str, limit: float, folder: Path) -> InputFile:
     """Find the format and compression of a file by its name, or by its first bytes if the name does not tell."""
     if file_name.lower().endswith(".zip") and zipfile.is_zipfile(path):
         file_name = _find_member(name, path) + ".zip"
     kind = Path(drop_packing(file_name)).suffix.lower()
     packing = Path(file_name).suffix.lower() if drop_packing(file_name) != file_name else ""
     if kind not in ENDINGS:
-        source = Source(name, path, "", packing, limit)
+        source = InputFile(name, path, "", packing, limit)
         with path.open("rb") as stream:
             head = stream.read(_SNIFFED_BYTES)
         if not packing and _find_magic(head) in PACKED and not _is_npz(path):
             packing = _find_magic(head)
-            source = Source(name, path, "", packing, limit)
+            source = InputFile(name, path, "", packing, limit)
         if packing:
             head = next(source._unpack(), b"")[:_SNIFFED_BYTES]
         if not head.strip():
@@ -216,13 +216,13 @@ def _recognise(name: str, path: Path, file_name: str, limit: float, folder: Path
                 repr("".join(Path(file_name).suffixes[-2:]) or file_name) if file_name else "what no format begins with"
             )
             raise FormatError(f"{name}: the format must be one of {' '.join(ENDINGS)}, got {shown}")
-    source = Source(name, path, kind, packing, limit)
+    source = InputFile(name, path, kind, packing, limit)
     if packing and kind in _BINARY:
         unpacked = folder / "unpacked"
         with unpacked.open("wb") as file:
             for piece in source._unpack():
                 file.write(piece)
-        source = Source(name, unpacked, kind, "", limit)
+        source = InputFile(name, unpacked, kind, "", limit)
     return source
 
 
@@ -279,7 +279,7 @@ def _find_member(name: str, path: Path) -> str:
 
 
 @contextmanager
-def _open_packed(source: Source, ending: str) -> Iterator[Any]:
+def _open_packed(source: InputFile, ending: str) -> Iterator[Any]:
     """Open a compressed file for reading; of a .zip, the only file in it."""
     path = source.path
     if ending == ".zip":

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from manela.data.graph import Graph
-from manela.datasets.catalogue import DATASETS, fetch
 from manela.errors import DatasetError
+from manela.formats.datasets import DATASETS, fetch
 from manela.formats.graphs import read_graph
 from manela.formats.labels import Labels, read_labels
 from manela.system.progress import DownloadReporter

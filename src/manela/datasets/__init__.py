@@ -1,1 +1,0 @@
-"""Data sets: the networks of the paper, and generated ones."""
