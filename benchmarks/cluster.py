@@ -10,7 +10,7 @@ import ray
 
 from benchmarks.table import table
 from manela import Graph
-from manela.engines.selection import open_engine
+from manela.engines.engine import open_engine
 from manela.engines.state import begin
 from manela.formats.datasets import draw_random
 from manela.formats.loading import load_graph

@@ -14,7 +14,7 @@ from benchmarks.kernels import precompute_transitions, sample
 from benchmarks.plots import plot_complexity
 from benchmarks.table import table
 from manela import Graph, ManelaWarning
-from manela.engines.arcs import prepare_arcs
+from manela.engines.rounds.neighbours import prepare_arcs
 from manela.evaluation.methods import make_embedder
 from manela.formats.datasets import draw_random
 

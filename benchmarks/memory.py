@@ -17,7 +17,7 @@ from manela import Graph, Manela
 import scipy.io.matlab
 from numba.core.registry import cpu_target
 import manela.formats.loading, manela.formats.datasets, manela.kernels.cpu.walks, manela.kernels.cpu.messages
-import manela.engines.smoothing
+import manela.engines.rounds.smoothing
 warnings.simplefilter("ignore")
 def status(name):
     with open("/proc/self/status") as file:

@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks.table import spread, table
 from manela import Manela, ManelaWarning, ProNE
 from manela.data.graph import Graph
-from manela.engines.messages import MessageEngine
-from manela.engines.selection import open_engine
+from manela.engines.cpu import MessageEngine
+from manela.engines.engine import open_engine
 from manela.engines.state import begin
 from manela.formats.datasets import draw_random
 from manela.formats.loading import load_graph

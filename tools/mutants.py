@@ -23,8 +23,8 @@ REFERENCE = (
 )
 NEIGHBOURHOOD = "agents/neighbourhood.py", ("tests/agents/test_neighbourhood.py", "tests/agents/test_lies.py")
 CODEC = "agents/codec.py", ("tests/agents/test_codec.py",)
-MESSAGE_ROUNDS = "engines/message_rounds.py", ("tests/contracts/test_messages.py", "tests/contracts/test_engines.py")
-WALK_ROUNDS = "engines/walk_rounds.py", ("tests/contracts/test_walks.py", "tests/contracts/test_engines.py")
+MESSAGE_ROUNDS = "engines/rounds/messages.py", ("tests/contracts/test_messages.py", "tests/contracts/test_engines.py")
+WALK_ROUNDS = "engines/rounds/walks.py", ("tests/contracts/test_walks.py", "tests/contracts/test_engines.py")
 
 MUTANTS = [
     (REFERENCE, "x += learning_rate * ((labels - sigmoid(", "x -= learning_rate * ((labels - sigmoid("),

@@ -13,25 +13,25 @@ if TYPE_CHECKING:
     from manela.engines.checkpoint import Checkpoint as Checkpoint
     from manela.errors import ManelaError as ManelaError
     from manela.errors import ManelaWarning as ManelaWarning
-    from manela.estimators.deepwalk import DeepWalk as DeepWalk
+    from manela.estimators.baselines.netmf import NetMF as NetMF
+    from manela.estimators.baselines.prone import ProNE as ProNE
+    from manela.estimators.baselines.skip_gram import DeepWalk as DeepWalk
+    from manela.estimators.baselines.skip_gram import Node2Vec as Node2Vec
     from manela.estimators.manela import Manela as Manela
-    from manela.estimators.netmf import NetMF as NetMF
-    from manela.estimators.node2vec import Node2Vec as Node2Vec
-    from manela.estimators.prone import ProNE as ProNE
     from manela.estimators.relational_neighbors import RelationalNeighbors as RelationalNeighbors
     from manela.formats.graphs import read_graph as read_graph
 
 _HOMES = {
     "Checkpoint": "manela.engines.checkpoint",
-    "DeepWalk": "manela.estimators.deepwalk",
+    "DeepWalk": "manela.estimators.baselines.skip_gram",
     "Embedding": "manela.data.embedding",
     "Graph": "manela.data.graph",
     "Manela": "manela.estimators.manela",
     "ManelaError": "manela.errors",
     "ManelaWarning": "manela.errors",
-    "NetMF": "manela.estimators.netmf",
-    "Node2Vec": "manela.estimators.node2vec",
-    "ProNE": "manela.estimators.prone",
+    "NetMF": "manela.estimators.baselines.netmf",
+    "Node2Vec": "manela.estimators.baselines.skip_gram",
+    "ProNE": "manela.estimators.baselines.prone",
     "RelationalNeighbors": "manela.estimators.relational_neighbors",
     "read_graph": "manela.formats.graphs",
 }

@@ -4,12 +4,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from manela.data.graph import Graph
-from manela.engines.cluster.messages import RayMessageEngine
-from manela.engines.cluster.walks import RayWalkEngine
-from manela.engines.cpu import CpuEngine
+from manela.engines.cpu import CpuEngine, MessageEngine
 from manela.engines.gpu.messages import GpuMessageEngine
 from manela.engines.gpu.walks import GpuWalkEngine
-from manela.engines.messages import MessageEngine
+from manela.engines.ray.messages import RayMessageEngine
+from manela.engines.ray.walks import RayWalkEngine
 from manela.engines.state import begin
 from manela.kernels import reference
 from manela.kernels.layout import Arcs

@@ -8,8 +8,7 @@ import ray
 from engine_cases import BY_MESSAGES, BY_WALKS, ON_A_CLUSTER, arcs_of, run_engine, settings_of
 
 from manela.data.graph import Graph
-from manela.engines.cpu import CpuEngine
-from manela.engines.messages import MessageEngine
+from manela.engines.cpu import CpuEngine, MessageEngine
 from manela.engines.state import begin
 from manela.kernels import reference
 from manela.kernels.randomness import ROUNDS, derive, derive_key

@@ -23,9 +23,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from manela.data.graph import Graph
+from manela.engines.cpu import MessageEngine
 from manela.engines.gpu import neighbours as gpu_neighbours
 from manela.engines.gpu.messages import GpuMessageEngine
-from manela.engines.messages import MessageEngine
 from manela.engines.state import begin
 from manela.kernels import reference
 from manela.kernels.cpu import messages
@@ -224,7 +224,7 @@ def test_nodes_that_are_moved_some_at_a_time_go_to_the_same_places(source, monke
     )
     parameters = {"dimensions": 20, "negative_source": source, "rounds": 3, "context": True, "ratios": (0.5, 0.5)}
     whole = run_engine(MessageEngine, graph, parameters, 60 * 52, 3)
-    monkeypatch.setattr("manela.engines.message_rounds._NODES_AT_ONCE", 7)
+    monkeypatch.setattr("manela.engines.rounds.messages._NODES_AT_ONCE", 7)
     pieces = run_engine(MessageEngine, graph, parameters, 60 * 52, 3)
     assert pieces.pairs == whole.pairs > 0
     for table, expected in zip(pieces.tables, whole.tables, strict=True):

@@ -18,10 +18,10 @@ import ray
 
 from manela import Manela
 from manela.data.graph import Graph
-from manela.engines.cluster.connection import check_store, share_out
-from manela.engines.cluster.engine import RayEngine
-from manela.engines.cluster.messages import RayMessageEngine
-from manela.engines.cluster.walks import RayWalkEngine
+from manela.engines.ray.connection import check_store, share_out
+from manela.engines.ray.engine import RayEngine
+from manela.engines.ray.messages import RayMessageEngine
+from manela.engines.ray.walks import RayWalkEngine
 from manela.engines.state import begin
 from manela.errors import ClusterError, MissingExtraError, ParameterError
 from manela.formats.datasets import stochastic_block_model
@@ -230,7 +230,7 @@ def test_a_run_goes_on_with_the_same_bits_when_workers_and_nodes_are_killed(conn
 
 @pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:continues with")
 def test_a_worker_killed_while_vectors_are_handed_out_changes_nothing(connected, graph, edition, monkeypatch):
-    monkeypatch.setattr("manela.engines.cluster.engine.LARGE_PIECE", 4000)
+    monkeypatch.setattr("manela.engines.ray.engine.LARGE_PIECE", 4000)
     read, calls = RayEngine._read_state, []
 
     def read_and_kill(self, first, last):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from manela import Manela
-from manela.engines.cluster.engine import RayEngine
+from manela.engines.ray.engine import RayEngine
 from manela.errors import ClusterError
 from manela.formats.embeddings import read_embedding
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from manela import Graph
-from manela.engines.arcs import prepare_arcs
+from manela.engines.rounds.neighbours import prepare_arcs
 
 
 def chances(arcs, node):

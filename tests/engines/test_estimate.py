@@ -4,8 +4,7 @@ import pytest
 
 from manela import Graph
 from manela.engines import estimate as module
-from manela.engines.estimate import estimate
-from manela.engines.memory import count_cpu_bytes, count_gpu_bytes, count_store_bytes
+from manela.engines.estimate import count_cpu_bytes, count_gpu_bytes, count_store_bytes, estimate
 from manela.settings.schedule import count_pairs, plan
 from manela.settings.settings import check_all
 

@@ -9,16 +9,15 @@ import pytest
 
 from manela import Manela
 from manela.data.graph import Graph
-from manela.engines.arcs import prepare_arcs
 from manela.engines.checkpoint import Checkpoint
+from manela.engines.estimate import count_gpu_bytes
 from manela.engines.gpu import planning, walks
 from manela.engines.gpu.card import Card, check_room
 from manela.engines.gpu.messages import GpuMessageEngine
 from manela.engines.gpu.neighbours import CardNeighbours
 from manela.engines.gpu.walks import GpuWalkEngine
-from manela.engines.memory import count_gpu_bytes
-from manela.engines.neighbours import Neighbours
-from manela.engines.start import measure_spread
+from manela.engines.rounds.neighbours import Neighbours, prepare_arcs
+from manela.engines.rounds.start import measure_spread
 from manela.engines.state import begin
 from manela.errors import CheckpointError, DeviceError, ManelaError, MissingExtraError, ParameterError
 from manela.formats.datasets import stochastic_block_model

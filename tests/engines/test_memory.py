@@ -3,7 +3,7 @@
 import pytest
 
 from manela.data.graph import Graph
-from manela.engines.memory import count_cpu_bytes, count_gpu_bytes, count_store_bytes
+from manela.engines.estimate import count_cpu_bytes, count_gpu_bytes, count_store_bytes
 from manela.settings.parameters import PAPER
 from manela.settings.settings import check_all
 

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from manela.data.graph import Graph
-from manela.engines.arcs import prepare_arcs
-from manela.engines.cluster.message_worker import MessageWorker, Network
-from manela.engines.cluster.worker import divide
-from manela.engines.messages import MessageEngine
-from manela.engines.neighbours import find_scales
-from manela.engines.start import find_spread, measure_spread
+from manela.engines.cpu import MessageEngine
+from manela.engines.ray.message_worker import MessageWorker, Network
+from manela.engines.ray.worker import divide
+from manela.engines.rounds.neighbours import find_scales, prepare_arcs
+from manela.engines.rounds.start import find_spread, measure_spread
 from manela.engines.state import begin
 from manela.kernels import moments
 from manela.settings.schedule import plan

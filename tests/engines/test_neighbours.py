@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from manela.data.graph import Graph
-from manela.engines.arcs import prepare_arcs
-from manela.engines.neighbours import Neighbours, allocate_shown
+from manela.engines.rounds.neighbours import Neighbours, allocate_shown, prepare_arcs
 from manela.kernels import reference
 from manela.kernels.layout import allocate
 from manela.system.threads import Threads
@@ -134,7 +133,7 @@ def test_where_halves_cannot_be_read_the_same_is_shown_in_single_precision(graph
     tables = []
     for can in (True, False):
         if not can:
-            monkeypatch.setattr("manela.engines.neighbours.can_convert", lambda: False)
+            monkeypatch.setattr("manela.engines.rounds.neighbours.can_convert", lambda: False)
         shown = allocate_shown(3 * n, 20)
         neighbours.show(table, shown)
         neighbours.show_means(shown, 3)

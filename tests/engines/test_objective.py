@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from manela import Graph
-from manela.engines.arcs import prepare_arcs
-from manela.engines.objective import Objective
+from manela.engines.rounds.neighbours import prepare_arcs
 from manela.engines.state import begin
+from manela.engines.training import Objective
 from manela.formats.datasets import stochastic_block_model
 from manela.settings.settings import check_all
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manela.engines.products import ThreadedMatrix
+from manela.estimators.baselines.factorisation import ThreadedMatrix
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 3, 50])

@@ -4,7 +4,7 @@ import pytest
 
 from manela import Manela
 from manela.data.graph import Graph
-from manela.engines.selection import open_engine
+from manela.engines.engine import open_engine
 from manela.errors import MissingExtraError, ParameterError
 from manela.settings.settings import check_all
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from manela.data.graph import Graph
-from manela.engines import smoothing
-from manela.engines.arcs import prepare_arcs
-from manela.engines.neighbours import Neighbours
-from manela.engines.smoothing import smooth
+from manela.engines.rounds import smoothing
+from manela.engines.rounds.neighbours import Neighbours, prepare_arcs
+from manela.engines.rounds.smoothing import smooth
 from manela.kernels import reference
 from manela.kernels.layout import allocate
 from manela.system.threads import Threads

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from manela.data.graph import Graph
-from manela.engines.arcs import prepare_arcs
-from manela.engines.neighbours import Neighbours
-from manela.engines.start import choose_size, measure_spread, start_by_neighbours
+from manela.engines.rounds.neighbours import Neighbours, prepare_arcs
+from manela.engines.rounds.start import choose_size, measure_spread, start_by_neighbours
 from manela.engines.state import begin
 from manela.formats.datasets import stochastic_block_model
 from manela.kernels import reference

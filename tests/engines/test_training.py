@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from manela.data.graph import Graph
-from manela.engines.arcs import prepare_arcs
 from manela.engines.checkpoint import Checkpoint
+from manela.engines.cpu import MessageEngine
 from manela.engines.estimate import estimate
-from manela.engines.messages import MessageEngine
-from manela.engines.start import choose_size
+from manela.engines.rounds.neighbours import prepare_arcs
+from manela.engines.rounds.start import choose_size
 from manela.engines.state import begin
 from manela.engines.training import train
 from manela.errors import DivergenceError, ManelaWarning

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manela.data.graph import Graph
-from manela.engines.arcs import prepare_arcs
-from manela.engines.cluster.walk_worker import WalkWorker
-from manela.engines.cluster.worker import divide
 from manela.engines.cpu import CpuEngine
+from manela.engines.ray.walk_worker import WalkWorker
+from manela.engines.ray.worker import divide
+from manela.engines.rounds.neighbours import prepare_arcs
 from manela.engines.state import begin
 from manela.settings.parameters import PAPER, PARAMETERS
 from manela.settings.schedule import plan

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from manela import Graph
 from manela.errors import ManelaWarning
-from manela.estimators.factorisation import Parts, factorise, normalise_rows, pad_columns, symmetric_adjacency
+from manela.estimators.baselines.factorisation import Parts, factorise, normalise_rows, pad_columns, symmetric_adjacency
 
 
 def test_vectors_are_the_left_singular_ones_times_the_root_of_the_values():

@@ -3,7 +3,7 @@ import pytest
 
 from manela import Graph, NetMF
 from manela.errors import GraphError, ManelaWarning, ParameterError
-from manela.estimators.netmf import approximate_matrix, edge_matrix, exact_matrix, invert, largest_eigenpairs
+from manela.estimators.baselines.netmf import approximate_matrix, edge_matrix, exact_matrix, invert, largest_eigenpairs
 from manela.evaluation.classification import classify
 from manela.formats.datasets import stochastic_block_model
 from manela.formats.loading import load_labels

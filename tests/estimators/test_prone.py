@@ -5,7 +5,7 @@ import scipy.sparse as sp
 
 from manela import Graph, ProNE
 from manela.errors import ManelaWarning
-from manela.estimators.prone import divide_rows, filter_vectors, proximity_matrix
+from manela.estimators.baselines.prone import divide_rows, filter_vectors, proximity_matrix
 from manela.evaluation.classification import classify
 from manela.formats.datasets import stochastic_block_model
 from manela.formats.loading import load_labels

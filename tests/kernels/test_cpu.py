@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from manela.data.graph import Graph
-from manela.engines.arcs import prepare_arcs
+from manela.engines.rounds.neighbours import prepare_arcs
 from manela.kernels import reference
 from manela.kernels.cpu import walks as cpu
 from manela.kernels.layout import pad

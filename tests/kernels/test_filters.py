@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manela import Graph
-from manela.engines.arcs import prepare_arcs
+from manela.engines.rounds.neighbours import prepare_arcs
 from manela.kernels.cpu import rows as kernels
 from manela.kernels.layout import allocate
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manela.engines.message_rounds import draw_normal
+from manela.engines.rounds.messages import draw_normal
 from manela.kernels.moments import draw, measure
 from manela.kernels.randomness import derive
 

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import chisquare
 
 from manela.data.graph import Graph
-from manela.engines.arcs import prepare_arcs
+from manela.engines.rounds.neighbours import prepare_arcs
 from manela.kernels.cpu import skipgram
 from manela.kernels.cpu import walks as cpu
 from manela.kernels.randomness import derive, scale_to

@@ -20,7 +20,7 @@ from manela.agents.names import Node, number_of
 from manela.agents.neighbourhood import Admitted, Neighbourhood
 from manela.agents.sessions import Sessions
 from manela.agents.terms import Terms
-from manela.engines.neighbours import sum_weights
+from manela.engines.rounds.neighbours import sum_weights
 from manela.errors import AgentError, RefusedError
 from manela.kernels.layout import allocate
 from manela.kernels.randomness import CONTEXTS, VECTORS, derive_key, draw_vectors

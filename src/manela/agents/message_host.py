@@ -23,8 +23,8 @@ from manela.agents.smoothing_phase import SmoothingPhase
 from manela.agents.start_phase import StartPhase
 from manela.agents.trust import Bounded, Exact, Norms, Trust, measure_norms
 from manela.agents.used_arcs import UsedArcs
-from manela.engines.message_rounds import MessageRounds
-from manela.engines.start import find_spread, sum_rows
+from manela.engines.rounds.messages import MessageRounds
+from manela.engines.rounds.start import find_spread, sum_rows
 from manela.engines.state import State
 from manela.errors import BadVectorError, DivergenceError, MalformedError, RefusedError
 from manela.kernels.cpu.half import to_half

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from manela.agents.host import Compute, Exchange, Instruction
 from manela.agents.messages import SMOOTH, Integers, Shown, Step
 from manela.agents.trust import Norms, measure_norms
-from manela.engines.smoothing import Filter, find_sizes, resize
+from manela.engines.rounds.smoothing import Filter, find_sizes, resize
 from manela.kernels.layout import Table
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from manela.agents.host import Compute, Exchange, Instruction
 from manela.agents.messages import START, Integers, Shown, Step
 from manela.agents.publishing import Published
 from manela.agents.shown_rows import read_rows, write_rows
-from manela.engines.start import Sweeps, choose_size
+from manela.engines.rounds.start import Sweeps, choose_size
 from manela.kernels.randomness import VECTORS, draw_vectors
 from manela.kernels.reference import SWEEPS
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from manela.agents.messages import Integers
 from manela.agents.neighbourhood import Neighbourhood
 from manela.agents.sessions import Link
-from manela.engines.neighbours import Neighbours, sum_weights
+from manela.engines.rounds.neighbours import Neighbours, sum_weights
 from manela.kernels.cpu.walks import build_aliases
 from manela.kernels.layout import Arcs
 from manela.system.threads import Threads

@@ -1,16 +1,23 @@
-"""Engine: the interface through which the training loop runs rounds."""
+"""Engine: the interface through which the training loop runs rounds, and the choice of one for a run."""
 
 from __future__ import annotations
 
+import warnings
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.arcs import Arcs
+from manela.data.graph import Graph
+from manela.engines.cpu import MessageEngine, WalkEngine
 from manela.engines.state import State
-from manela.kernels.layout import Table
-from manela.settings.schedule import Schedule
+from manela.errors import DeviceError, ManelaWarning, ParameterError
+from manela.kernels.layout import Arcs, Table
+from manela.settings.parameters import MOST_GPU_DIMENSIONS
+from manela.settings.schedule import Schedule, count_pairs
+from manela.settings.settings import Settings
 
 
 class Engine(Protocol):
@@ -80,3 +87,93 @@ class Engine(Protocol):
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Measure update pairs per second for about `seconds`; changes no vector."""
         ...
+
+
+_SPEED_OF_A_CORE = {"walks": 5e6, "messages": 10e6}
+"""Rough update pairs per second of one core with 128 dimensions; larger chooses a GPU less often."""
+_WORTH = 20.0
+"""Seconds of work on processors above which a GPU pays for its start; larger chooses a GPU less often."""
+
+_SNAPSHOTS = {"cpu": ("float32",), "gpu": ("float32", "bfloat16"), "ray": ("float32", "float16")}
+"""The snapshots that each engine supports."""
+
+
+def open_engine(graph: Graph, settings: Settings, state: State | None = None) -> Engine:
+    """Open the requested engine; "auto" takes a GPU if there is one and the work is worth its start.
+
+    The engine continues from the state, or creates one.
+    """
+    name = settings.engine
+    on_cluster = settings.workers is not None or settings.address is not None
+    if on_cluster and name == "auto":
+        name = "ray"
+    if on_cluster and name != "ray":
+        raise ParameterError(f"workers and address are for engine 'ray', got engine '{name}'.")
+    name = _check_snapshot(name, settings)
+    if name == "ray":
+        return _open_cluster(graph, settings, state)
+    if name == "gpu":
+        return _open_gpu(graph, settings, state)
+    if name == "auto" and _is_worth_a_gpu(graph, settings):
+        try:
+            engine = _open_gpu(graph, settings, state)
+        except DeviceError as error:
+            warnings.warn(f"continues without the GPU: {error}", ManelaWarning, stacklevel=3)
+        else:
+            warnings.warn(f"runs on {engine.name}", ManelaWarning, stacklevel=3)
+            return engine
+    return (MessageEngine if settings.exchange == "messages" else WalkEngine)(graph, settings, state)
+
+
+def _check_snapshot(name: str, settings: Settings) -> str:
+    """Return the engine name; "auto" picks one that supports the snapshot. Raise ParameterError if none does."""
+    snapshot = settings.snapshot
+    if settings.exchange == "messages" and snapshot != "float32":
+        raise ParameterError(
+            f"snapshot must be float32 by messages, got {snapshot!r}: what nodes show is always in half precision."
+        )
+    if name == "auto" and snapshot != "float32":
+        name = "ray" if snapshot == "float16" else "gpu"
+    kinds = _SNAPSHOTS["cpu" if name == "auto" else name]
+    if snapshot not in kinds:
+        raise ParameterError(f"snapshot must be {' or '.join(kinds)} with engine '{name}', got {snapshot!r}.")
+    return name
+
+
+def has_gpu() -> bool:
+    """Whether there is a GPU that the extra `gpu` can use."""
+    if find_spec("torch") is None or find_spec("triton") is None:
+        return False
+    return bool(import_module("torch").cuda.is_available())
+
+
+def _is_worth_a_gpu(graph: Graph, settings: Settings) -> bool:
+    """Return whether there is a GPU and the run is long enough to be faster on it."""
+    if settings.dimensions > MOST_GPU_DIMENSIONS:
+        return False
+    seconds = settings.max_seconds
+    if seconds is None:
+        speed = (
+            _SPEED_OF_A_CORE[settings.exchange]
+            * settings.threads
+            * 128
+            / (settings.dimensions * (1 + settings.context))
+        )
+        seconds = count_pairs(graph, settings) / speed
+    return seconds > _WORTH and has_gpu()
+
+
+def _open_gpu(graph: Graph, settings: Settings, state: State | None) -> Engine:
+    """Return the GPU engine for the exchange in the settings."""
+    from manela.engines.gpu.messages import GpuMessageEngine
+    from manela.engines.gpu.walks import GpuWalkEngine
+
+    return (GpuMessageEngine if settings.exchange == "messages" else GpuWalkEngine)(graph, settings, state)
+
+
+def _open_cluster(graph: Graph, settings: Settings, state: State | None) -> Engine:
+    """Return the Ray engine for the exchange in the settings."""
+    from manela.engines.ray.messages import RayMessageEngine
+    from manela.engines.ray.walks import RayWalkEngine
+
+    return (RayMessageEngine if settings.exchange == "messages" else RayWalkEngine)(graph, settings, state)

@@ -5,10 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manela.data.graph import Graph
-from manela.engines.memory import count_cpu_bytes, count_gpu_bytes, count_store_bytes
 from manela.engines.training import measure_speed
-from manela.settings.schedule import count_pairs, plan
+from manela.kernels.layout import pad
+from manela.kernels.reference import BLOCKS
+from manela.settings.schedule import count_pairs, count_pairs_per_round, count_rounds, has_budget, plan
 from manela.settings.settings import Settings
+
+MOST_PLANNED = 1 << 24
+"""On a GPU, most nodes times rounds planned ahead (at least one round); more take more memory."""
+MOST_DRAWN = 1 << 26
+"""On a GPU with walks, most rows drawn ahead (at least those of one node in a round); more take more memory."""
 
 _TRIAL = 0.5
 """Seconds for which speed is measured; longer is more precise."""
@@ -42,3 +48,88 @@ def estimate(graph: Graph, settings: Settings) -> Estimate:
         gpu_bytes=count_gpu_bytes(graph, settings),
         store_bytes=count_store_bytes(graph, settings),
     )
+
+
+def count_cpu_bytes(graph: Graph, settings: Settings) -> int:
+    """Return the bytes of this process for the network, the vectors and a round, on top of the program itself."""
+    nodes, tables = graph.number_of_nodes, _count_tables(settings)
+    schedule = 5 * 8 * nodes
+    if settings.exchange == "walks":
+        return _count_arcs(graph) + schedule + tables * _row(settings) * (nodes + _count_moved(graph, settings))
+    hops = len(settings.targets_by_hop)
+    most = min(BLOCKS, int(_count_iterations(graph, settings) * _find_top(graph, settings)) + 2)
+    negatives = 2 * most * settings.negatives * sum(settings.targets_by_hop) * _row(settings) * tables
+    shown = _row(settings) // 2 * hops
+    return _count_arcs(graph) + schedule + tables * (_row(settings) + shown) * nodes + negatives
+
+
+def count_gpu_bytes(graph: Graph, settings: Settings) -> int:
+    """Return the bytes on a GPU."""
+    nodes, tables, row = graph.number_of_nodes, _count_tables(settings), _row(settings)
+    planned = 8 * 6 * max(2 * nodes, min(MOST_PLANNED, nodes * _count_rounds(graph, settings)))
+    common = _count_arcs(graph) + 40 * nodes + planned
+    if settings.exchange == "walks":
+        width = sum(settings.targets_by_hop) * (1 + settings.negatives)
+        pairs = _count_iterations(graph, settings) * nodes * width
+        drawn = int(5 * min(MOST_DRAWN, pairs * _count_rounds(graph, settings)))
+        narrow = row // 2 if settings.snapshot == "bfloat16" else 0
+        return common + tables * (row * (nodes + _count_moved(graph, settings)) + narrow * nodes) + drawn
+    shown = row // 2 * len(settings.targets_by_hop) * tables
+    rounds = (shown + row + 12 * sum(settings.targets_by_hop)) * nodes
+    smoothing = 4 * row * nodes if settings.smooths else 0
+    return common + tables * row * nodes + max(rounds, smoothing)
+
+
+def count_store_bytes(graph: Graph, settings: Settings) -> int:
+    """Return the bytes in the object store of each machine of a Ray cluster: the network, and two rounds of data."""
+    nodes, row = graph.number_of_nodes, _count_tables(settings) * _row(settings)
+    if settings.exchange == "messages":
+        return _count_arcs(graph) + 8 * len(settings.targets_by_hop) * nodes + 2 * nodes * row // 2
+    return _count_arcs(graph) + 16 * nodes + 2 * _count_moved(graph, settings) * (row + 16)
+
+
+def _count_tables(settings: Settings) -> int:
+    """Return how many vectors a node has."""
+    return 2 if settings.context else 1
+
+
+def _row(settings: Settings) -> int:
+    """Return the bytes of a vector in single precision."""
+    return 4 * pad(settings.dimensions)
+
+
+def _count_arcs(graph: Graph) -> int:
+    """Return the bytes of the arcs, of their weights with alias tables, and of the shares of nodes in means."""
+    arcs = graph.indptr.nbytes + graph.indices.nbytes
+    if graph.weights is not None:
+        arcs += graph.weights.nbytes + 8 * len(graph.indices)
+    return arcs + (4 * len(graph.indices) if graph.directed or graph.is_weighted else 0)
+
+
+def _count_rounds(graph: Graph, settings: Settings) -> int:
+    """Return the number of rounds, or an upper bound if time is the budget."""
+    return MOST_PLANNED if settings.max_seconds is not None else count_rounds(graph, settings)
+
+
+def _count_iterations(graph: Graph, settings: Settings) -> float:
+    """Return the mean number of iterations of a node in a round."""
+    if settings.max_seconds is not None:
+        return 1.0
+    if has_budget(settings):
+        pairs = count_pairs(graph, settings) / count_rounds(graph, settings) / graph.number_of_nodes
+    else:
+        pairs = count_pairs_per_round(settings)
+    return pairs / sum(settings.targets_by_hop)
+
+
+def _count_moved(graph: Graph, settings: Settings) -> int:
+    """Return the largest number of nodes that move in a round."""
+    nodes = graph.number_of_nodes
+    return int(min(nodes, _count_iterations(graph, settings) * nodes + 1))
+
+
+def _find_top(graph: Graph, settings: Settings) -> float:
+    """Return the iterations of the most active node, relative to the mean."""
+    strengths = graph.strengths[graph.degrees > 0]
+    weights = strengths**settings.frequency
+    return float(weights.max() / weights.mean()) if len(weights) else 1.0

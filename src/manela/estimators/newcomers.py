@@ -1,19 +1,19 @@
-"""Placing the nodes of a network that an embedding does not have yet."""
+"""Places nodes that were not in the training network, from their neighbours alone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from manela.data.embedding import Embedding
 from manela.data.graph import Graph
 from manela.errors import GraphError, ParameterError
 from manela.estimators.cover import cover, cover_embedding
-from manela.estimators.placement import Placement, split_newcomers
 
 Vectors = npt.NDArray[np.float32]
 
@@ -95,3 +95,121 @@ def _is_covered(embedding: Embedding) -> bool:
     is_directed = bool(embedding.provenance.get("graph", {}).get("directed"))
     by_messages = parameters.get("exchange") == "messages" and not parameters.get("context")
     return is_directed and by_messages and embedding.context is not None
+
+
+_MOST_SAMPLES = 16_384
+"""Most known nodes that the map is learned on; more make it slightly better and take longer."""
+_RIDGE = 1e-4
+"""Ridge penalty, as a share of the mean square of the inputs; the larger, the more the map shrinks towards 0."""
+_MOST_POWER = 2.0
+"""Largest power of the degree that norms may follow. Where nearly all degrees are equal, the fitted slope is noise, and
+a larger limit lets more of it through."""
+_TINY = np.finfo(np.float32).tiny
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Predicts the vector of a node from those of its neighbours.
+
+    Attributes
+    ----------
+    matrix : array of float32, shape (2m, m)
+        Maps the mean of the neighbours' directions, followed by the mean of their vectors, to a direction.
+    scale, power : float
+        The norm of a vector is scale·d^power for a node of degree d.
+    """
+
+    matrix: Vectors
+    scale: float
+    power: float
+
+    @classmethod
+    def learn(cls, graph: Graph, vectors: Vectors) -> Placement:
+        """Return the least-squares fit to known nodes, weighted by degree.
+
+        Averaging over neighbours damps what varies from node to node and keeps what is common to all. The map undoes
+        that, direction by direction.
+        """
+        degrees = graph.degrees
+        rows = np.flatnonzero(degrees)
+        rows = rows[:: max(1, -(-len(rows) // _MOST_SAMPLES))]
+        directions = _unit(vectors)
+        means = _average(graph.to_scipy()[rows], directions, vectors).astype(np.float64)
+        weighted = means * degrees[rows][:, None]
+        square = means.T @ weighted
+        square[np.diag_indices_from(square)] += _RIDGE * max(np.trace(square) / len(square), float(_TINY))
+        matrix = np.linalg.solve(square, weighted.T @ directions[rows]).astype(np.float32)
+        norms = np.log(np.maximum(np.linalg.norm(vectors[rows], axis=1), _TINY))
+        sizes = np.log(degrees[rows])
+        power = 0.0
+        if np.ptp(sizes) > 0:  # the computed variance of equal numbers is not quite 0
+            slope = np.mean((sizes - sizes.mean()) * (norms - norms.mean())) / np.var(sizes)
+            power = float(np.clip(slope, -_MOST_POWER, _MOST_POWER))
+        return cls(matrix, float(np.exp(norms.mean() - power * sizes.mean())), power)
+
+    def place(
+        self, links: sp.csr_array, among: sp.csr_array, vectors: Vectors
+    ) -> tuple[Vectors, npt.NDArray[np.bool_]]:
+        """Return vectors for new nodes, and which of them were placed: those with a path to a known node.
+
+        A node is placed by its known neighbours or, without any, by new neighbours that were placed before.
+
+        Parameters
+        ----------
+        links : sparse array, shape (new, n)
+            Weights of edges to known nodes.
+        among : sparse array, shape (new, new)
+            Weights of edges between new nodes.
+        vectors : array, shape (n, m)
+            The vectors of known nodes, which are only read.
+        """
+        degrees = np.diff(links.indptr) + np.diff(among.indptr)
+        norms = (self.scale * np.maximum(degrees, 1) ** self.power).astype(np.float32)[:, None]
+        used, columns = np.unique(links.indices, return_inverse=True)
+        known = vectors[used]
+        used_links = sp.csr_array((links.data, columns, links.indptr), shape=(links.shape[0], len(used)))
+        placed = np.diff(links.indptr) > 0
+        new = self._map(_average(used_links, _unit(known), known)) * norms
+        while not placed.all():  # nodes that reach known ones only through other new ones
+            to_placed = among @ sp.diags_array(placed.astype(np.float64))
+            to_placed.eliminate_zeros()
+            ready = ~placed & (np.diff(to_placed.indptr) > 0)
+            if not ready.any():
+                break
+            new[ready] = self._map(_average(to_placed[ready], _unit(new), new)) * norms[ready]
+            placed |= ready
+        return np.asarray(new, dtype=np.float32), placed
+
+    def _map(self, means: Vectors) -> Vectors:
+        """Return the directions that the means over neighbours map to."""
+        return _unit(means @ self.matrix)
+
+
+def split_newcomers(graph: Graph, known: dict[Any, int], size: int) -> tuple[Any, Any, npt.NDArray[Any]]:
+    """Return edges of new nodes to known ones, (new, size), and among them, (new, new), and the ids of new nodes."""
+    rows = np.array([known.get(node, -1) for node in graph.nodes.tolist()], dtype=np.int64)
+    new = np.flatnonzero(rows < 0)
+    new_rows = np.full(len(rows), -1, dtype=np.int64)
+    new_rows[new] = np.arange(len(new))
+    entries = sp.coo_array(graph.to_scipy()[new])
+    sources, targets = entries.coords
+    is_known = rows[targets] >= 0
+    links = sp.csr_array((entries.data[is_known], (sources[is_known], rows[targets[is_known]])), shape=(len(new), size))
+    among = sp.csr_array(
+        (entries.data[~is_known], (sources[~is_known], new_rows[targets[~is_known]])), shape=(len(new), len(new))
+    )
+    return links, among, graph.nodes[new]
+
+
+def _average(matrix: sp.csr_array, directions: Vectors, vectors: Vectors) -> Vectors:
+    """Return the weighted means of the directions and of the vectors of each row's neighbours, side by side."""
+    totals = np.asarray(matrix.sum(axis=1), dtype=np.float64).ravel()
+    shares = matrix.data / np.repeat(np.where(totals > 0, totals, 1.0), np.diff(matrix.indptr))
+    weights = sp.csr_array((shares.astype(np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)
+    return np.concatenate((weights @ directions, weights @ vectors), axis=1)
+
+
+def _unit(vectors: Vectors) -> Vectors:
+    """Return vectors with norm 1; zeros stay zero."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(norms, _TINY), dtype=np.float32)

@@ -8,12 +8,11 @@ from typing import Any
 
 from manela.data.graph import Graph
 from manela.errors import GraphError, ManelaWarning, ParameterError
-from manela.estimators.deepwalk import DeepWalk
+from manela.estimators.baselines.netmf import NetMF, check_size
+from manela.estimators.baselines.prone import ProNE
+from manela.estimators.baselines.skip_gram import DeepWalk, Node2Vec
 from manela.estimators.embedder import Embedder
 from manela.estimators.manela import Manela
-from manela.estimators.netmf import NetMF, check_size
-from manela.estimators.node2vec import Node2Vec
-from manela.estimators.prone import ProNE
 from manela.evaluation.heuristics import HEURISTICS
 from manela.evaluation.links import Scorer, score_vectors
 

@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from manela.engines.cluster.connection import (
+from manela.engines.ray.connection import (
     bring_token,
     check_store,
     connect,

@@ -1,1 +1,4 @@
-"""The engines that run on one NVIDIA GPU."""
+"""The GPU engine: rounds by messages on an NVIDIA card.
+
+Kernels are in `kernels.gpu`. Torch and Triton are imported when a run begins, never before.
+"""

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.data.graph import Graph
-from manela.engines.arcs import prepare_arcs
+from manela.engines.estimate import count_gpu_bytes
 from manela.engines.gpu.card import Card
 from manela.engines.gpu.neighbours import CardNeighbours, draw_first_vectors
-from manela.engines.memory import count_gpu_bytes
+from manela.engines.rounds.neighbours import prepare_arcs
 from manela.engines.state import State
 from manela.kernels.layout import Table, allocate
 from manela.kernels.randomness import CONTEXTS, VECTORS

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from manela.data.graph import Graph
+from manela.engines.estimate import MOST_PLANNED
 from manela.engines.gpu.engine import GpuEngine
-from manela.engines.memory import MOST_PLANNED
 from manela.engines.state import State
 from manela.kernels import moments
 from manela.kernels.randomness import NEGATIVES, ROUNDS, derive, derive_key, scale_to

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from manela.data.graph import Graph
-from manela.engines.arcs import Arcs
 from manela.engines.gpu.card import Card
-from manela.engines.neighbours import Neighbours, find_scales
-from manela.engines.start import choose_size, find_spread
+from manela.engines.rounds.neighbours import Neighbours, find_scales
+from manela.engines.rounds.start import choose_size, find_spread
+from manela.kernels.layout import Arcs
 from manela.kernels.moments import LARGEST, UNIT
 from manela.kernels.randomness import VECTORS, derive_key
 from manela.kernels.reference import FILTER, MIDDLE, POWER, SCALE, SWEEPS

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from manela.engines.estimate import MOST_PLANNED
 from manela.engines.gpu.card import Card
-from manela.engines.memory import MOST_PLANNED
 from manela.kernels.randomness import ROUNDS, derive, derive_key
 from manela.settings.schedule import Schedule
 

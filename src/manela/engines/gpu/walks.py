@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from manela.data.graph import Graph
-from manela.engines.arcs import Arcs
+from manela.engines.estimate import MOST_DRAWN
 from manela.engines.gpu.engine import GpuEngine
 from manela.engines.gpu.planning import Batch, Plan
-from manela.engines.memory import MOST_DRAWN
 from manela.engines.state import State
+from manela.kernels.layout import Arcs
 from manela.settings.schedule import Schedule
 from manela.settings.settings import Settings
 

@@ -1,4 +1,4 @@
-"""Skip-gram over random walks on threads of this process, for DeepWalk and node2vec."""
+"""DeepWalk and node2vec: skip-gram with negative sampling over random walks, on threads of this process."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.data.graph import Graph
-from manela.engines.arcs import prepare_arcs
+from manela.engines.rounds.neighbours import prepare_arcs
 from manela.errors import DivergenceError
+from manela.estimators.baselines.baseline import Baseline, Learned
 from manela.kernels.cpu import skipgram
 from manela.kernels.cpu.walks import build_aliases
 from manela.kernels.layout import Table, allocate
 from manela.kernels.randomness import ORDERS, VECTORS, WALKS, derive, derive_key, draw_vectors
-from manela.settings.settings import WalkSettings
+from manela.settings.parameters import default
+from manela.settings.settings import WalkSettings, check_walks
 from manela.system.progress import Progress, Reporter
 
 Nodes = npt.NDArray[np.int64]
@@ -29,6 +31,108 @@ _POWER = 0.75
 """Exponent of the visits in the distribution of negatives; larger favours frequently visited nodes."""
 _LAST_RATE = 1e-4
 """Learning rate at the end, as a fraction of the first."""
+
+
+@dataclass(eq=False, repr=False)
+class SkipGram(Baseline):
+    """A method that learns by skip-gram over random walks; subclasses add the parameters that follow these."""
+
+    dimensions: int = default("dimensions")
+    walks: int = default("walks")
+    walk_length: int = default("walk_length")
+    window: int = default("window")
+    negatives: int = default("negatives")
+    learning_rate: float = default("learning_rate")
+
+    def _check(self) -> WalkSettings:
+        """Return the parameters as validated settings."""
+        return check_walks(self.get_params())
+
+    def _learn(self, graph: Graph, settings: WalkSettings, progress: Reporter | None) -> Learned:
+        """Learn vectors from random walks."""
+        run = train_walks(graph, settings, progress)
+        facts = {"pairs_made": run.pairs, "threads": settings.threads, "seconds": run.seconds}
+        return Learned(run.vectors, facts, run.context, run.updates)
+
+
+@dataclass(eq=False, repr=False)
+class DeepWalk(SkipGram):
+    """Learn a vector for each node by skip-gram over random walks (Perozzi, Al-Rfou and Skiena, 2014).
+
+    It uses negative sampling instead of the hierarchical softmax. On a weighted network, the probability of a step is
+    proportional to the edge weight.
+
+    Parameters
+    ----------
+    dimensions : int, default=128
+        Length of a vector (m).
+    walks : int, default=10
+        Walks from each node (γ).
+    walk_length : int, default=80
+        Nodes in a walk (ℓ).
+    window : int, default=10
+        Largest distance in a walk between two nodes of a pair (w); each position draws its own from 1 to w.
+    negatives : int, default=5
+        Random nodes for each pair, drawn by the ¾ power of how often walks visit them.
+    learning_rate : float, default=0.025
+        Initial learning rate; falls linearly to 1e-4 of it.
+    random_state : int, NumPy generator or None, default=0
+        Seed; None draws a new one, which `provenance_` records.
+    n_jobs : int, default=1
+        Threads. With one, the same seed gives the same bits. Several write the same vectors without locks, which is
+        faster, but results differ slightly from run to run.
+
+    Fitted attributes are those of `Embedder`; `context_` holds the vectors that pairs and negatives are compared with.
+
+    Examples
+    --------
+    >>> from manela import DeepWalk
+    >>> from manela.formats.datasets import stochastic_block_model
+    >>> graph, communities = stochastic_block_model(nodes=60, inside=0.5, between=0.02, seed=1)
+    >>> model = DeepWalk(dimensions=16, walk_length=20).fit(graph)
+    >>> model.embedding_.shape
+    (60, 16)
+    """
+
+    method = "deepwalk"
+
+    random_state: Any = default("random_state")
+    n_jobs: int | None = 1
+
+
+@dataclass(eq=False, repr=False)
+class Node2Vec(SkipGram):
+    """Learn a vector for each node by skip-gram over biased walks (Grover and Leskovec, 2016).
+
+    A walk that came from t to v continues to a neighbour x of v with a probability proportional to the weight of v-x,
+    times 1/p if x is t, 1 if x is a neighbour of t, and 1/q otherwise. Steps are drawn by rejection, so that memory
+    stays linear in the number of edges.
+
+    Parameters
+    ----------
+    p : float, default=1
+        The larger, the less likely a walk is to step straight back.
+    q : float, default=1
+        The larger, the less likely a walk is to leave the surroundings of the node it came from.
+    dimensions, walks, walk_length, window, negatives, learning_rate, random_state, n_jobs
+        As for `DeepWalk`, and so are the fitted attributes.
+
+    Examples
+    --------
+    >>> from manela import Node2Vec
+    >>> from manela.formats.datasets import stochastic_block_model
+    >>> graph, communities = stochastic_block_model(nodes=60, inside=0.5, between=0.02, seed=1)
+    >>> model = Node2Vec(dimensions=16, walk_length=20, p=0.25, q=4.0).fit(graph)
+    >>> model.embedding_.shape
+    (60, 16)
+    """
+
+    method = "node2vec"
+
+    p: float = default("p")
+    q: float = default("q")
+    random_state: Any = default("random_state")
+    n_jobs: int | None = 1
 
 
 @dataclass(frozen=True)

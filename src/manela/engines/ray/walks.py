@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from manela.engines.cluster.engine import LARGE_PIECE, RayEngine
-from manela.engines.cluster.walk_worker import WalkWorker
-from manela.engines.cluster.worker import divide
+from manela.engines.ray.engine import LARGE_PIECE, RayEngine
+from manela.engines.ray.walk_worker import WalkWorker
+from manela.engines.ray.worker import divide
 from manela.settings.schedule import Schedule
 
 

@@ -1,4 +1,4 @@
-"""Weighted means over direct neighbours, and the share of a node in the mean of its neighbour."""
+"""The arcs of a network as kernels take them, means over direct neighbours, and the share of a node in them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from manela.data.graph import Graph
 from manela.kernels.cpu import messages as kernels
 from manela.kernels.cpu.half import can_convert
+from manela.kernels.cpu.walks import build_aliases
 from manela.kernels.layout import Arcs, Table, pad
 from manela.system.threads import Integers, Threads
 
-if TYPE_CHECKING:  # a host has no Graph, and should not pay for SciPy
+if TYPE_CHECKING:
     from manela.data.graph import Graph
+
 
 Shown = npt.NDArray[np.generic]
 """Vectors that nodes show: half precision as uint16, or float32 on a processor that cannot read halves."""
@@ -155,3 +158,13 @@ def find_scales(graph: Graph, levels: int) -> npt.NDArray[np.float64]:
             totals = graph.to_scipy() @ (totals > 0).astype(np.float64)
         np.divide(1.0, totals, out=scales[level], where=totals > 0)
     return scales
+
+
+def prepare_arcs(graph: Graph) -> Arcs:
+    """Return the arcs of a graph: its own arrays, and alias tables if it has weights."""
+    if graph.weights is None:
+        return Arcs(graph.indptr, graph.indices)
+    thresholds = np.empty(len(graph.indices), dtype=np.uint32)
+    aliases = np.empty(len(graph.indices), dtype=np.int32)
+    build_aliases(graph.indptr, graph.weights, thresholds, aliases)
+    return Arcs(graph.indptr, graph.indices, thresholds, aliases)

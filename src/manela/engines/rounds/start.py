@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.neighbours import Neighbours, allocate_shown
+from manela.engines.rounds.neighbours import Neighbours, allocate_shown
 from manela.engines.state import State, begin
 from manela.kernels.cpu import messages, rows
 from manela.kernels.layout import Table

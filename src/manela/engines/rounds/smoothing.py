@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.neighbours import Neighbours
+from manela.engines.rounds.neighbours import Neighbours
 from manela.kernels.cpu import rows
 from manela.kernels.cpu import rows as kernels
 from manela.kernels.layout import LANES, Table, allocate

@@ -14,9 +14,15 @@ from scipy.special import iv
 from threadpoolctl import threadpool_limits
 
 from manela.data.graph import Graph
-from manela.engines.products import ThreadedMatrix
-from manela.estimators.baseline import Baseline, Learned
-from manela.estimators.factorisation import Parts, factorise, normalise_rows, pad_columns, symmetric_adjacency
+from manela.estimators.baselines.baseline import Baseline, Learned
+from manela.estimators.baselines.factorisation import (
+    Parts,
+    ThreadedMatrix,
+    factorise,
+    normalise_rows,
+    pad_columns,
+    symmetric_adjacency,
+)
 from manela.settings.parameters import default
 from manela.settings.settings import ProNESettings, check_prone
 from manela.system.progress import Reporter

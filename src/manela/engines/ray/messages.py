@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from manela.engines.cluster.engine import RayEngine
-from manela.engines.cluster.message_worker import MessageWorker, Network
-from manela.engines.cluster.worker import divide
-from manela.engines.start import find_spread, measure_spread
+from manela.engines.ray.engine import RayEngine
+from manela.engines.ray.message_worker import MessageWorker, Network
+from manela.engines.ray.worker import divide
+from manela.engines.rounds.start import find_spread, measure_spread
 from manela.kernels import moments
 from manela.settings.schedule import GROWN, Schedule
 

@@ -13,10 +13,9 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import eigsh
 
 from manela.data.graph import Graph
-from manela.engines.products import ThreadedMatrix
 from manela.errors import GraphError
-from manela.estimators.baseline import Baseline, Learned
-from manela.estimators.factorisation import Parts, factorise, pad_columns, symmetric_adjacency
+from manela.estimators.baselines.baseline import Baseline, Learned
+from manela.estimators.baselines.factorisation import Parts, ThreadedMatrix, factorise, pad_columns, symmetric_adjacency
 from manela.settings.parameters import default
 from manela.settings.settings import NetMFSettings, check_netmf
 from manela.system.progress import Reporter

@@ -6,10 +6,9 @@ import time
 
 import numpy as np
 
-from manela.engines.arcs import Arcs
 from manela.engines.state import State
 from manela.kernels.cpu import walks as kernels
-from manela.kernels.layout import Table, allocate
+from manela.kernels.layout import Arcs, Table, allocate
 from manela.kernels.randomness import ROUNDS, derive, derive_key
 from manela.settings.schedule import Schedule
 from manela.settings.settings import Settings

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.arcs import Arcs
-from manela.engines.cluster.worker import Integers, NodeRows, Worker
-from manela.engines.message_rounds import MessageRounds, measure_moments
-from manela.engines.neighbours import Neighbours
+from manela.engines.ray.worker import Integers, NodeRows, Worker
+from manela.engines.rounds.messages import MessageRounds, measure_moments
+from manela.engines.rounds.neighbours import Neighbours
 from manela.kernels.cpu import rows as kernels
+from manela.kernels.layout import Arcs
 from manela.kernels.moments import Moments
 from manela.settings.schedule import Schedule
 from manela.system.memory import drop_pages

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.neighbours import Neighbours, Shown, allocate_shown
+from manela.engines.rounds.neighbours import Neighbours, Shown, allocate_shown
 from manela.engines.state import State
 from manela.kernels import moments
 from manela.kernels.cpu import messages as kernels

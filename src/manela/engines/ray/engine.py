@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.data.graph import Graph
-from manela.engines.arcs import prepare_arcs
-from manela.engines.cluster.connection import (
+from manela.engines.estimate import count_store_bytes
+from manela.engines.ray.connection import (
     bring_token,
     check_store,
     connect,
@@ -24,11 +24,10 @@ from manela.engines.cluster.connection import (
     machines,
     share_out,
 )
-from manela.engines.cluster.worker import NodeRows, Worker
-from manela.engines.memory import count_store_bytes
-from manela.engines.neighbours import Neighbours
-from manela.engines.smoothing import smooth
-from manela.engines.start import start
+from manela.engines.ray.worker import NodeRows, Worker
+from manela.engines.rounds.neighbours import Neighbours, prepare_arcs
+from manela.engines.rounds.smoothing import smooth
+from manela.engines.rounds.start import start
 from manela.engines.state import State
 from manela.errors import ClusterError, ManelaWarning, import_extra
 from manela.kernels.layout import Table

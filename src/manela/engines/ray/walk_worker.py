@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from manela.engines.arcs import Arcs
-from manela.engines.cluster.worker import Integers, NodeRows, Worker
-from manela.engines.walk_rounds import WalkRounds
+from manela.engines.ray.worker import Integers, NodeRows, Worker
+from manela.engines.rounds.walks import WalkRounds
 from manela.kernels.cpu.half import from_half, to_half
-from manela.kernels.layout import Table, allocate
+from manela.kernels.layout import Arcs, Table, allocate
 from manela.settings.schedule import Schedule
 from manela.settings.settings import Settings
 from manela.system.memory import drop_pages

@@ -1,1 +1,0 @@
-"""The engines that run on the machines of a Ray cluster."""
