@@ -14,8 +14,8 @@ from benchmarks.kernels import precompute_transitions, sample
 from benchmarks.plots import plot_complexity
 from benchmarks.table import table
 from manela import Graph, ManelaWarning
+from manela.analysis.methods import make_embedder
 from manela.engines.rounds.neighbours import prepare_arcs
-from manela.evaluation.methods import make_embedder
 from manela.formats.datasets import draw_random
 
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000)

@@ -13,7 +13,7 @@ from benchmarks.networks import NETWORKS
 from benchmarks.quality import share_of_own
 from benchmarks.table import table
 from manela import Manela, ManelaWarning
-from manela.evaluation.classification import classify
+from manela.analysis.classification import classify
 from manela.formats.datasets import fetch, find
 from manela.formats.loading import load_graph
 

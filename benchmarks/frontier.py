@@ -15,11 +15,11 @@ import scipy.io
 from benchmarks.plots import plot_frontier
 from benchmarks.table import table
 from manela import DeepWalk, Manela, ManelaWarning, NetMF, Node2Vec, ProNE
+from manela.analysis.classification import classify
 from manela.data.graph import Graph
-from manela.evaluation.classification import classify
 from manela.formats.datasets import fetch, find
 from manela.formats.loading import load_graph
-from manela.reports.laboratory import BIASES, FIRST_RATIO
+from manela.reproduction.laboratory import BIASES, FIRST_RATIO
 from manela.settings.schedule import count_pairs
 from manela.settings.settings import check_all
 

@@ -22,11 +22,11 @@ import triton
 
 from benchmarks.table import spread, table
 from manela import Graph, Manela, ManelaWarning
+from manela.analysis.classification import classify
 from manela.engines.gpu.messages import GpuMessageEngine
 from manela.engines.gpu.walks import GpuWalkEngine
 from manela.engines.state import begin
 from manela.errors import DatasetError
-from manela.evaluation.classification import classify
 from manela.formats.datasets import fetch, find
 from manela.formats.loading import load_graph
 from manela.kernels import reference

@@ -23,7 +23,7 @@ from manela.agents.neighbourhood import Edge, Neighbourhood
 from manela.agents.options import PeerOptions
 from manela.agents.service import Service
 from manela.agents.store import Store
-from manela.evaluation.classification import classify
+from manela.analysis.classification import classify
 from manela.formats.loading import load_graph, load_labels
 
 PEERS = (64, 256)

@@ -6,8 +6,8 @@ import numpy as np
 
 from benchmarks.table import table
 from manela import ManelaWarning
-from manela.evaluation.links import hide_edges, rank_links, sample_nodes
-from manela.evaluation.methods import make_scorer
+from manela.analysis.links import hide_edges, rank_links, sample_nodes
+from manela.analysis.methods import make_scorer
 from manela.formats.loading import load_graph
 from manela.settings.parameters import PAPER
 

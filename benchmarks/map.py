@@ -10,12 +10,11 @@ import numpy as np
 
 from benchmarks.table import spread, table
 from manela import Manela
-from manela.answers.groups import find_groups
+from manela.analysis.groups import find_groups
 from manela.data.embedding import Embedding
 from manela.formats.datasets import planted_partition
 from manela.maps.layout import NEIGHBOURS, lay_out
-from manela.maps.neighbours import find_all_neighbours
-from manela.maps.page import write_map
+from manela.maps.page import find_all_neighbours, write_map
 
 NODES, COMMUNITIES = 100_000, 60
 _RUNS = 5

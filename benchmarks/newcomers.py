@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from benchmarks.table import table
 from manela import Graph, Manela, ManelaWarning
-from manela.evaluation.classification import classify
+from manela.analysis.classification import classify
 from manela.formats.datasets import planted_partition
 from manela.formats.loading import load_graph, load_labels
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from manela.reports.drawing import MARKERS, add_legend, colour, import_pyplot, save, tidy
+from manela.reproduction.drawing import MARKERS, add_legend, colour, import_pyplot, save, tidy
 
 
 def plot_frontier(networks: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], path: Path) -> None:

@@ -19,7 +19,7 @@ from manela.agents.neighbourhood import Neighbourhood
 from manela.agents.options import PeerOptions
 from manela.agents.service import Service
 from manela.agents.transport.memory import MemoryTransport
-from manela.evaluation.classification import classify
+from manela.analysis.classification import classify
 from manela.formats.datasets import stochastic_block_model
 from manela.formats.loading import load_graph, load_labels
 

@@ -7,7 +7,7 @@ import scipy.io
 
 from benchmarks.table import table
 from manela import Manela, ManelaWarning
-from manela.evaluation.classification import classify
+from manela.analysis.classification import classify
 from manela.formats.datasets import fetch, find, planted_partition
 from manela.formats.loading import load_graph
 

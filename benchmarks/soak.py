@@ -24,7 +24,7 @@ from manela.agents.identity import CERTIFICATE, read_certificate
 from manela.agents.message_host import MessageHost
 from manela.agents.store import Store
 from manela.agents.vectors_file import VectorsFile
-from manela.evaluation.classification import classify
+from manela.analysis.classification import classify
 from manela.formats.datasets import planted_partition
 
 _MORE = 20

@@ -6,11 +6,11 @@ import time
 from pathlib import Path
 
 from manela import Manela
-from manela.evaluation.separation import measure_separation
 from manela.formats.datasets import stochastic_block_model
 from manela.formats.embeddings import read_embedding
 from manela.maps.page import write_map
-from manela.reports.plots import plot_communities
+from manela.reproduction.drawing import plot_communities
+from manela.reproduction.visualisation import measure_separation
 
 FOLDER = Path("demo")
 

@@ -7,7 +7,7 @@
 from sklearn.metrics import adjusted_mutual_info_score
 
 from manela import Manela
-from manela.answers.groups import find_groups
+from manela.analysis.groups import find_groups
 from manela.formats.datasets import stochastic_block_model
 
 graph, communities = stochastic_block_model()

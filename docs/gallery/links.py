@@ -8,8 +8,8 @@
 import numpy as np
 
 from manela import Manela
-from manela.evaluation.links import hide_edges, rank_links, sample_nodes, score_vectors
-from manela.evaluation.missing_edges import recommend
+from manela.analysis.edges import recommend
+from manela.analysis.links import hide_edges, rank_links, sample_nodes, score_vectors
 from manela.formats.datasets import planted_partition
 
 graph, communities = planted_partition(nodes=2000, communities=100, inside=7, outside=2)

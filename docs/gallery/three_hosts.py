@@ -11,9 +11,9 @@ import tempfile
 from pathlib import Path
 
 from manela import Manela
-from manela.evaluation.separation import measure_separation
 from manela.formats.datasets import stochastic_block_model
 from manela.formats.embeddings import read_embedding
+from manela.reproduction.visualisation import measure_separation
 
 graph, communities = stochastic_block_model(nodes=300)
 folder = Path(tempfile.mkdtemp())

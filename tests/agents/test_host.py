@@ -19,8 +19,8 @@ from manela.errors import (
     RefusedError,
     SessionError,
 )
-from manela.evaluation.separation import measure_separation
 from manela.formats.datasets import stochastic_block_model
+from manela.reproduction.visualisation import measure_separation
 
 
 @pytest.fixture(scope="module")

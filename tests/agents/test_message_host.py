@@ -12,9 +12,9 @@ from manela.agents.host import Committed, Compute, Exchange
 from manela.agents.messages import ROUND, SMOOTH, START, Pull, Shown, Step
 from manela.agents.neighbourhood import Edge, Neighbourhood
 from manela.errors import BadVectorError, MalformedError
-from manela.evaluation.separation import measure_separation
 from manela.formats.datasets import stochastic_block_model
 from manela.kernels.moments import Moments, measure
+from manela.reproduction.visualisation import measure_separation
 
 
 @pytest.fixture(scope="module")

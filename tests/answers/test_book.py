@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from manela import Embedding
-from manela.answers.book import AnswerBook
+from manela.analysis.answers import AnswerBook
 from manela.errors import ParameterError, UnknownNodeError
 
 

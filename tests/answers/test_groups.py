@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
-from manela.answers import groups as module
-from manela.answers.groups import compare_with_labels, find_groups
+from manela.analysis import groups as module
+from manela.analysis.groups import compare_with_labels, find_groups
 from manela.errors import ParameterError
 
 

@@ -3,9 +3,8 @@ import json
 import numpy as np
 import pytest
 
-from manela.answers import questions as module
-from manela.answers.book import AnswerBook
-from manela.answers.questions import PAGE, Questions, describe_api
+from manela.analysis import answers as module
+from manela.analysis.answers import PAGE, AnswerBook, Questions, describe_api
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from manela.agents.folder import read_status
 from manela.agents.locks import is_running
 from manela.agents.trace import read_facts
 from manela.agents.vectors_file import VectorsFile
-from manela.evaluation.separation import measure_separation
 from manela.formats.datasets import stochastic_block_model
 from manela.formats.embeddings import read_embedding
+from manela.reproduction.visualisation import measure_separation
 
 LONGEST = 90.0
 

@@ -12,7 +12,7 @@ from hostile_daemon import ATTACKS
 
 from manela.agents.federation import Federation, assign
 from manela.agents.folder import export, read_status
-from manela.evaluation.classification import classify
+from manela.analysis.classification import classify
 from manela.formats.datasets import stochastic_block_model
 
 LONGEST = 90.0

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from manela import Graph, NetMF
+from manela.analysis.classification import classify
 from manela.errors import GraphError, ManelaWarning, ParameterError
 from manela.estimators.baselines.netmf import approximate_matrix, edge_matrix, exact_matrix, invert, largest_eigenpairs
-from manela.evaluation.classification import classify
 from manela.formats.datasets import stochastic_block_model
 from manela.formats.loading import load_labels
 from manela.settings.settings import NetMFSettings

@@ -4,9 +4,9 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from manela import Graph, ProNE
+from manela.analysis.classification import classify
 from manela.errors import ManelaWarning
 from manela.estimators.baselines.prone import divide_rows, filter_vectors, proximity_matrix
-from manela.evaluation.classification import classify
 from manela.formats.datasets import stochastic_block_model
 from manela.formats.loading import load_labels
 

@@ -3,8 +3,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import f1_score
 
+from manela.analysis.classification import _learn, best_threshold, classify, split, summarise, take_best
 from manela.errors import ParameterError
-from manela.evaluation.classification import _learn, best_threshold, classify, split, summarise, take_best
 
 
 def test_the_best_labels_of_each_row_are_taken():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from manela import Graph
-from manela.evaluation.heuristics import HEURISTICS
+from manela.analysis.links import HEURISTICS
 
 EDGES = [("a", "c"), ("a", "d"), ("b", "c"), ("b", "d"), ("b", "e"), ("c", "f")]
 NODES = list("abcdefg")

@@ -4,7 +4,7 @@ import pytest
 
 from manela import __version__
 from manela.errors import FormatError, OutputError
-from manela.evaluation.ledger import Ledger
+from manela.reproduction.laboratory import Ledger
 
 
 def test_what_is_done_is_not_done_again(tmp_path):

@@ -5,9 +5,8 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from manela import Graph
-from manela.errors import GraphError, ParameterError
-from manela.evaluation.heuristics import HEURISTICS
-from manela.evaluation.links import (
+from manela.analysis.links import (
+    HEURISTICS,
     LinkScores,
     Split,
     average_precision,
@@ -16,6 +15,7 @@ from manela.evaluation.links import (
     sample_nodes,
     score_vectors,
 )
+from manela.errors import GraphError, ParameterError
 from manela.formats.datasets import stochastic_block_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")

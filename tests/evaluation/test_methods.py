@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from manela import Graph
+from manela.analysis.methods import METHODS, choose_methods
 from manela.errors import GraphError, ManelaWarning, ParameterError
-from manela.evaluation.methods import METHODS, choose_methods
 
 
 @pytest.fixture(scope="module")

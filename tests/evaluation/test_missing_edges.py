@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from manela import Manela
+from manela.analysis import edges as missing_edges
+from manela.analysis.edges import measure_recall, recommend
+from manela.analysis.links import hide_edges, sample_nodes, score_vectors
 from manela.errors import ParameterError
-from manela.evaluation import missing_edges
-from manela.evaluation.links import hide_edges, sample_nodes, score_vectors
-from manela.evaluation.missing_edges import measure_recall, recommend
 from manela.formats.datasets import stochastic_block_model
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from manela import Graph, Manela
+from manela.analysis.edges import find_odd_edges
 from manela.errors import GraphError, ManelaWarning, ParameterError
-from manela.evaluation.odd_edges import find_odd_edges
 from manela.formats.datasets import stochastic_block_model
 
 

@@ -3,8 +3,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from manela.evaluation import tuning
-from manela.evaluation.tuning import candidates, tune
+from manela.analysis import tuning
+from manela.analysis.tuning import candidates, tune
 from manela.formats.datasets import stochastic_block_model
 
 

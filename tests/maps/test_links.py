@@ -5,8 +5,8 @@ import pytest
 
 from manela import Graph
 from manela.errors import GraphError, ManelaWarning
-from manela.maps import links as module
-from manela.maps.links import choose_links
+from manela.maps import page as module
+from manela.maps.page import choose_links
 
 NODES = np.array(["a", "b", "c", "d"], dtype=object)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from manela.errors import MissingExtraError
-from manela.maps import neighbours as module
-from manela.maps.neighbours import find_all_neighbours
+from manela.maps import page as module
+from manela.maps.page import find_all_neighbours
 
 
 def draw(nodes, m=8, seed=0):

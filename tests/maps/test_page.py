@@ -13,8 +13,7 @@ from manela.data.embedding import Embedding
 from manela.errors import GraphError, ManelaWarning, OutputError, ParameterError
 from manela.formats.labels import read_labels
 from manela.maps.colouring import colour_nodes
-from manela.maps.links import choose_links
-from manela.maps.page import write_map
+from manela.maps.page import choose_links, write_map
 
 HOSTILE = ["<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", "{{facts}}", "\ud800 \0 \u202e"]
 
@@ -105,7 +104,7 @@ def test_links_are_those_of_known_nodes_and_sampled_if_many(monkeypatch):
     with pytest.warns(ManelaWarning, match="1 nodes that have no vector"):
         pairs, total = choose_links(nodes, [("10", "20"), ("20", "30"), ("30", "40"), ("20", "10")])
     assert (pairs.tolist(), total) == ([[0, 1], [1, 2]], 2)
-    monkeypatch.setattr("manela.maps.links._MOST_LINKS", 50)
+    monkeypatch.setattr("manela.maps.page._MOST_LINKS", 50)
     ring = [(node, (node + 1) % 200) for node in range(200)]
     first, second = (choose_links(np.arange(200), ring, 1) for _ in range(2))
     assert (first[0].shape, first[1]) == ((50, 2), 200)

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from manela.errors import ParameterError
-from manela.reports.drawing import COLOURS, check_picture, colour, import_pyplot, save
+from manela.reproduction.drawing import COLOURS, check_picture, colour, import_pyplot, save
 
 
 def test_the_ending_names_the_format():

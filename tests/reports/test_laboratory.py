@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from manela import Graph
-from manela.evaluation.ledger import Ledger
-from manela.reports.laboratory import BIASES, FIRST_RATIO, Laboratory, fit, split_ratio
-from manela.reports.plan import FULL, QUICK
+from manela.reproduction.laboratory import BIASES, FIRST_RATIO, Laboratory, Ledger, fit, split_ratio
+from manela.reproduction.plan import FULL, QUICK
 from manela.settings.parameters import PAPER
 
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 
-from manela.reports import plots
-from manela.reports.plots import plot_communities, plot_precision, plot_scores
+from manela.reproduction import drawing as plots
+from manela.reproduction.drawing import plot_communities, plot_precision, plot_scores
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from accessible import find_barriers
-from manela.reports.paper import MICRO_F1
+from manela.reproduction.paper import MICRO_F1
 
 BROWSER = shutil.which("chromium")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
@@ -23,7 +23,7 @@ plan.QUICK = replace(
     sweep=(0.0, 1.0), tuned_seeds=2,
 )
 from functools import partial
-from manela.reports.experiments import links, visualisation
+from manela.reproduction.report import links, visualisation
 sample = links.sample_nodes
 links.sample_nodes = lambda hidden, nodes, seed: sample(hidden, min(nodes or 200, 100), seed)
 visualisation.stochastic_block_model = partial(visualisation.stochastic_block_model, nodes=150)

@@ -1,7 +1,7 @@
 import pytest
 
-from manela.reports.paper import MICRO_F1, Reasons
-from manela.reports.sections import (
+from manela.reproduction.paper import MICRO_F1, Reasons
+from manela.reproduction.sections import (
     Comparison,
     Section,
     compare,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 
 from manela.agents.host import Host
-from manela.answers.book import AnswerBook
-from manela.answers.questions import Questions
+from manela.analysis.answers import AnswerBook, Questions
 from manela.system.local_server import Query, Reply
 
 ANSWERS, ON = "answers", "on"

@@ -249,7 +249,7 @@ def serve(
     from manela.agents.config import FILE, read_config
     from manela.agents.folder import read_status
     from manela.agents.store import Store
-    from manela.answers.questions import PAGE
+    from manela.analysis.answers import PAGE
 
     if not read_config(home / FILE).watch:
         raise AgentError(f'{home / FILE}: set watch to an address of this machine, as in "127.0.0.1:7447", and restart')

@@ -66,7 +66,7 @@ def classify(
     vectors = loaded.vectors[order]
     truth = load_labels(labels).of(loaded.nodes[order])
 
-    from manela.evaluation import classification
+    from manela.analysis import classification
     from manela.settings.parameters import count_jobs
 
     names = ("micro", "macro", "open_micro", "open_macro")
@@ -84,7 +84,7 @@ def classify(
     )
     _write_json(json, {"embedding": str(embedding), "labels": labels, "random_state": random_state, "scores": rows})
     if plot is not None:
-        from manela.reports.plots import plot_scores
+        from manela.reproduction.drawing import plot_scores
 
         plot_scores({embedding.name: rows}, plot)
 
@@ -131,8 +131,8 @@ def links(
     check("random_state", random_state)
     network = load_graph(graph, **reading, progress=report_download(graph))
 
-    from manela.evaluation.links import hide_edges, rank_links, sample_nodes
-    from manela.evaluation.methods import choose_methods, make_scorer
+    from manela.analysis.links import hide_edges, rank_links, sample_nodes
+    from manela.analysis.methods import choose_methods, make_scorer
 
     chosen = choose_methods(method, network, parameters["window"])
     scores_by_method: dict[str, list[Any]] = {name: [] for name in chosen}
@@ -163,14 +163,14 @@ def links(
     rows = {name: [asdict(score) for score in scores] for name, scores in scores_by_method.items()}
     _write_json(json, {"graph": graph, "share": share, "nodes": nodes, "random_state": random_state, "scores": rows})
     if plot is not None:
-        from manela.reports.plots import plot_precision
+        from manela.reproduction.drawing import plot_precision
 
         plot_precision({name: [score.precision for score in scores] for name, scores in scores_by_method.items()}, plot)
 
 
 def _mean(values: list[float]) -> str:
     """Return mean and deviation as text; a single value has no deviation."""
-    from manela.evaluation.classification import summarise
+    from manela.analysis.classification import summarise
 
     if len(values) < 2:
         return f"{values[0]:.4f}" if values else "-"
@@ -188,7 +188,7 @@ def _print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
 def _check_outputs(json: Path | None, plot: Path | None) -> None:
     """Raise an error now for an output that could not be written after the work."""
     from manela.errors import import_extra
-    from manela.reports.drawing import check_picture
+    from manela.reproduction.drawing import check_picture
     from manela.system.files import check_writable
 
     for path in (json, plot):

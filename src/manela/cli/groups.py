@@ -12,7 +12,7 @@ from manela.cli.options import default
 from manela.errors import ParameterError
 
 if TYPE_CHECKING:
-    from manela.answers.groups import Groups
+    from manela.analysis.groups import Groups
 
 _MOST_SIZES = 10
 """Most group sizes that are printed; more make the line longer."""
@@ -63,7 +63,7 @@ def groups(
     check_texts(embedding.nodes, output)
     truth = None if labels is None else load_labels(labels).of(embedding.nodes)
 
-    from manela.answers.groups import compare_with_labels, find_groups
+    from manela.analysis.groups import compare_with_labels, find_groups
 
     result = find_groups(embedding.vectors, count, method, random_state)
     _write(embedding.nodes.tolist(), result, output)

@@ -46,7 +46,7 @@ def anomalies(
     \b
     manela anomalies transfers.csv -o odd.csv
     """
-    from manela.evaluation.odd_edges import find_odd_edges
+    from manela.analysis.edges import find_odd_edges
     from manela.formats.loading import load_graph
     from manela.system.progress import report_download
 
@@ -109,9 +109,9 @@ def recommend(
     """
     import numpy as np
 
+    from manela.analysis import edges as missing_edges
+    from manela.analysis.links import score_vectors
     from manela.errors import GraphError, UnknownNodeError
-    from manela.evaluation import missing_edges
-    from manela.evaluation.links import score_vectors
     from manela.formats.loading import load_graph
     from manela.system.progress import report_download
 

@@ -37,7 +37,7 @@ def reproduce(
     manela reproduce -o report
     manela reproduce -o report --only links,visualisation   # the report also has earlier results
     """
-    from manela.evaluation.ledger import Ledger
+    from manela.reproduction.laboratory import Ledger
     from manela.system.files import check_writable, replace_file
 
     parts = _parts(only)
@@ -54,10 +54,9 @@ def reproduce(
 
     for module in ("matplotlib", "jinja2"):
         import_extra(module, "report", "the report")
-    from manela.reports import plan as plans
-    from manela.reports.experiments import EXPERIMENTS, run_experiment
-    from manela.reports.laboratory import Laboratory
-    from manela.reports.report import write_report
+    from manela.reproduction import plan as plans
+    from manela.reproduction.laboratory import Laboratory
+    from manela.reproduction.report import EXPERIMENTS, run_experiment, write_report
 
     started = time.perf_counter()
 
@@ -90,7 +89,7 @@ def reproduce(
 
 def _parts(only: str | None) -> list[str]:
     """Return the parts that `--only` names, or all, in their usual order."""
-    from manela.reports.experiments import EXPERIMENTS
+    from manela.reproduction.report import EXPERIMENTS
 
     if only is None:
         return list(EXPERIMENTS)

@@ -28,8 +28,7 @@ def serve(
     from http import HTTPStatus
     from threading import Event
 
-    from manela.answers.book import AnswerBook
-    from manela.answers.questions import PAGE, Questions
+    from manela.analysis.answers import PAGE, AnswerBook, Questions
     from manela.errors import ParameterError
     from manela.formats.embeddings import read_embedding
     from manela.system.local_server import LocalServer, Query, Reply, is_local

@@ -49,7 +49,7 @@ def tune(
     network = load_graph(graph, **reading, progress=report_download(graph))
     truth = None if labels is None else load_labels(labels).of(network.nodes)
 
-    from manela.evaluation import tuning
+    from manela.analysis import tuning
 
     is_shown = sys.stderr.isatty()
 
@@ -72,7 +72,7 @@ def tune(
 
 
 if TYPE_CHECKING:
-    from manela.evaluation.tuning import Candidate
+    from manela.analysis.tuning import Candidate
 
 
 def _write_flags(candidate: Candidate) -> str:

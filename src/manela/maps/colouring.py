@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.answers.groups import find_groups
+from manela.analysis.groups import find_groups
 from manela.data.embedding import Embedding
 from manela.errors import ParameterError
 from manela.formats.labels import Labels

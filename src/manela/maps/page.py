@@ -1,4 +1,4 @@
-"""Writes a map as one self-contained HTML page that works offline."""
+"""The map of vectors as one HTML page that works offline: points, their nearest, their edges and their names."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import base64
 import hashlib
 import json
 import re
+import warnings
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.data.embedding import Embedding
-from manela.errors import ParameterError
+from manela.data.graph import Graph
+from manela.data.nearest import VectorIndex, find_nearest
+from manela.errors import GraphError, ManelaWarning, ParameterError, import_extra
 from manela.kernels.randomness import seed_of
 from manela.maps.colouring import Colouring, colour_nodes
 from manela.maps.layout import NEIGHBOURS, choose_method, lay_out
-from manela.maps.links import Pairs, choose_links
-from manela.maps.neighbours import find_all_neighbours
 from manela.system.files import check_writable, replace_file
 
 _SHOWN_NEIGHBOURS = 5
@@ -231,3 +233,98 @@ def _pack_json(value: Any) -> str:
 def _pack(data: bytes) -> str:
     """Return bytes compressed, as text."""
     return base64.b64encode(zlib.compress(data, 9)).decode()
+
+
+Pairs = npt.NDArray[np.uint32]
+
+_MOST_LINKS = 30_000
+"""Most links that are drawn; more make the page larger and cover the points."""
+
+
+def choose_links(nodes: npt.NDArray[Any], edges: Any, random_state: int = 0) -> tuple[Pairs, int]:
+    """Return the links to draw, and the number of edges between the nodes.
+
+    Parameters
+    ----------
+    nodes : array, shape (n,)
+        Ids of the map's nodes, which are compared with those of the edges as text.
+    edges : Graph, or anything that `Graph.of` accepts
+    random_state : int
+        The seed of the random sample that is drawn if there are too many edges.
+
+    Returns
+    -------
+    pairs : array of uint32, shape (links, 2)
+    total : int
+
+    Examples
+    --------
+    >>> pairs, total = choose_links(np.array([10, 20, 30]), [(10, 20), (20, 30)])
+    >>> pairs.tolist(), total
+    ([[0, 1], [1, 2]], 2)
+    """
+    graph = Graph.of(edges, duplicates="first")
+    rows = {str(node): row for row, node in enumerate(nodes.tolist())}
+    places = np.array([rows.get(str(node), -1) for node in graph.nodes.tolist()], dtype=np.int64)
+    sources = places[np.repeat(np.arange(len(places)), np.diff(graph.indptr))]
+    pairs = np.column_stack((sources, places[graph.indices]))
+    known = (pairs >= 0).all(axis=1)
+    low, high = pairs[known].min(axis=1), pairs[known].max(axis=1)
+    codes = np.unique(low * len(nodes) + high)  # a graph has each edge in both directions; draw it once
+    pairs = np.column_stack(np.divmod(codes, len(nodes)))
+    if not len(pairs):
+        raise GraphError("no edge joins two nodes of the map; the edges and the vectors must be of the same network")
+    if not known.all():
+        left_out = int((places < 0).sum())
+        warnings.warn(
+            f"edges of {left_out:,} nodes that have no vector are left out of the map", ManelaWarning, stacklevel=2
+        )
+    total = len(pairs)
+    if total > _MOST_LINKS:
+        chosen = np.random.default_rng(random_state).choice(total, _MOST_LINKS, replace=False)
+        pairs = pairs[np.sort(chosen)]
+    return pairs.astype(np.uint32), total
+
+
+Vectors = npt.NDArray[np.float32]
+RowNumbers = npt.NDArray[np.int64]
+
+_EXACT = 20_000
+"""Most nodes for which the exact search is the default; its time grows with the square of their number."""
+_MOST_EXACT = 200_000
+"""Most nodes for which the exact search is allowed without an index; with more it would take hours."""
+
+
+def find_all_neighbours(vectors: Vectors, count: int) -> tuple[RowNumbers, Vectors]:
+    """Return the nearest other nodes of every node, and the cosines, nearest first.
+
+    Parameters
+    ----------
+    vectors : array, shape (n, m)
+    count : int
+        Neighbours per node; at most n − 1 are returned.
+
+    Returns
+    -------
+    rows, cosines : arrays, shape (n, count)
+
+    Examples
+    --------
+    >>> rows, _ = find_all_neighbours(np.array([[1, 0], [1, 0.1], [0, 1]], dtype=np.float32), 1)
+    >>> rows[:, 0].tolist()
+    [1, 0, 1]
+    """
+    nodes = len(vectors)
+    count = min(count, nodes - 1)
+    itself = np.arange(nodes)[:, None]
+    if nodes > _MOST_EXACT:
+        import_extra("usearch.index", "index", f"a map of more than {_MOST_EXACT:,} nodes")
+    if nodes <= _EXACT or find_spec("usearch") is None:
+        return find_nearest(vectors, vectors, count, exclude=itself)
+    rows, cosines = VectorIndex(vectors).find_nearest(vectors, count + 1)
+    # a node usually finds itself, which is dropped; if it does not, its last neighbour is dropped instead
+    is_itself = rows == itself
+    is_itself[~is_itself.any(axis=1), -1] = True
+    kept = ~is_itself
+    # the neighbours of a node are distinct, so exactly one is dropped from each row
+    return rows[kept].reshape(nodes, count), np.clip(cosines[kept].reshape(nodes, count), -1.0, 1.0)

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from manela.analysis.links import HEURISTICS, Scorer, score_vectors
 from manela.data.graph import Graph
 from manela.errors import GraphError, ManelaWarning, ParameterError
 from manela.estimators.baselines.netmf import NetMF, check_size
@@ -13,8 +14,6 @@ from manela.estimators.baselines.prone import ProNE
 from manela.estimators.baselines.skip_gram import DeepWalk, Node2Vec
 from manela.estimators.embedder import Embedder
 from manela.estimators.manela import Manela
-from manela.evaluation.heuristics import HEURISTICS
-from manela.evaluation.links import Scorer, score_vectors
 
 EMBEDDERS: dict[str, type[Embedder]] = {kind.method: kind for kind in (Manela, DeepWalk, Node2Vec, ProNE, NetMF)}
 METHODS = (*EMBEDDERS, *HEURISTICS)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from manela.analysis.classification import classify, summarise
 from manela.data.graph import Graph
-from manela.evaluation.classification import classify, summarise
-from manela.reports.drawing import draw_band, open_panels, save, tidy
-from manela.reports.laboratory import Laboratory, Results, fit, load_plain, split_ratio
-from manela.reports.plan import Plan
-from manela.reports.sections import NAMES, Section, Table, draw
+from manela.reproduction.drawing import draw_band, open_panels, save, tidy
+from manela.reproduction.laboratory import Laboratory, Results, fit, load_plain, split_ratio
+from manela.reproduction.plan import Plan
+from manela.reproduction.sections import NAMES, Section, Table, draw
 
 
 def run(lab: Laboratory) -> Results:

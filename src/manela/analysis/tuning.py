@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manela.analysis.classification import classify
+from manela.analysis.links import hide_edges, rank_links, sample_nodes, score_vectors
 from manela.data.graph import Graph
 from manela.errors import ManelaWarning
 from manela.estimators.manela import Manela
-from manela.evaluation.classification import classify
-from manela.evaluation.links import hide_edges, rank_links, sample_nodes, score_vectors
 from manela.settings.parameters import count_jobs
 from manela.settings.schedule import count_pairs
 from manela.settings.settings import check_all

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
+from manela.analysis.classification import summarise
 from manela.errors import FormatError
-from manela.evaluation.classification import summarise
-from manela.reports.drawing import INK
+from manela.reproduction.drawing import INK
 
 NAMES = {
     "manela": "MANELA", "deepwalk": "DeepWalk", "node2vec": "node2vec", "relational-neighbors": "Relational Neighbors",

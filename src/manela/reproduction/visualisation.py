@@ -1,22 +1,25 @@
-"""Visualisation: SYN-SBM on a plane for three values of r₁."""
+"""The experiment on SYN-SBM: its communities on a plane, and how well they are separated."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.manifold import TSNE
+from sklearn.metrics import silhouette_score
+from sklearn.model_selection import cross_val_predict
+from sklearn.neighbors import NearestCentroid
 
-from manela.evaluation.separation import measure_separation
 from manela.formats.datasets import stochastic_block_model
-from manela.reports.drawing import colour, open_panels, save
-from manela.reports.laboratory import Laboratory, Results, fit
-from manela.reports.paper import SYN_SBM_EDGES
-from manela.reports.plan import Plan
-from manela.reports.sections import Section, Table, draw
+from manela.reproduction.drawing import colour, open_panels, save
+from manela.reproduction.laboratory import Laboratory, Results, fit
+from manela.reproduction.paper import SYN_SBM_EDGES
+from manela.reproduction.plan import Plan
+from manela.reproduction.sections import Section, Table, draw
 
 
 def run(lab: Laboratory) -> Results:
@@ -79,3 +82,25 @@ def plot(results: Mapping[str, Any], path: Path) -> None:
         )  # fmt: skip
         panel.spines[:].set_visible(False)
     save(figure, path)
+
+
+@dataclass(frozen=True)
+class Separation:
+    """Silhouette, from −1 to 1, and the share of nodes nearest to the centre of their own community."""
+
+    silhouette: float
+    accuracy: float
+
+
+def measure_separation(
+    vectors: npt.NDArray[np.floating], communities: npt.NDArray[np.integer], metric: str = "cosine"
+) -> Separation:
+    """Score vectors, shape (n, m), against communities, shape (n,); centres are computed without the tested nodes.
+
+    The silhouette uses cosine distances, or another metric of scikit-learn, such as "euclidean" for points on a plane.
+    """
+    nearest = cross_val_predict(NearestCentroid(), vectors, communities, cv=10)
+    return Separation(
+        silhouette=float(silhouette_score(vectors, communities, metric=metric)),
+        accuracy=float(np.mean(nearest == communities)),
+    )

@@ -8,14 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from manela.evaluation.heuristics import HEURISTICS
-from manela.evaluation.links import Split, hide_edges, rank_links, sample_nodes, score_vectors
-from manela.evaluation.methods import make_scorer
-from manela.reports.laboratory import Laboratory, Results, fit, load_plain
-from manela.reports.paper import MEAN_AVERAGE_PRECISION, Reasons
-from manela.reports.plan import LINK_RUNS, Plan
-from manela.reports.plots import plot_precision
-from manela.reports.sections import NAMES, Comparison, Section, Table, compare, count, draw, format_scores
+from manela.analysis.links import HEURISTICS, Split, hide_edges, rank_links, sample_nodes, score_vectors
+from manela.analysis.methods import make_scorer
+from manela.reproduction.drawing import plot_precision
+from manela.reproduction.laboratory import Laboratory, Results, fit, load_plain
+from manela.reproduction.paper import MEAN_AVERAGE_PRECISION, Reasons
+from manela.reproduction.plan import LINK_RUNS, Plan
+from manela.reproduction.sections import NAMES, Comparison, Section, Table, compare, count, draw, format_scores
 
 _RATIO, _BIASES = 0.4, (4.0, 4.0)
 """The paper's r₁, and its p and q, for link prediction."""

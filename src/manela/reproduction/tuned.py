@@ -7,13 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from manela.evaluation.classification import classify, summarise
-from manela.evaluation.tuning import tune
+from manela.analysis.classification import classify, summarise
+from manela.analysis.tuning import tune
 from manela.formats.loading import load_graph, load_labels
-from manela.reports.laboratory import Laboratory, Results, fit
-from manela.reports.paper import MICRO_F1
-from manela.reports.plan import Plan
-from manela.reports.sections import NAMES, Comparison, Section, Table, compare
+from manela.reproduction.laboratory import Laboratory, Results, fit
+from manela.reproduction.paper import MICRO_F1
+from manela.reproduction.plan import Plan
+from manela.reproduction.sections import NAMES, Comparison, Section, Table, compare
 from manela.settings.parameters import PAPER
 
 

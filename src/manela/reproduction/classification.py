@@ -11,15 +11,24 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import f1_score
 
+from manela.analysis.classification import classify, split, take_best
 from manela.data.graph import Graph
 from manela.estimators.relational_neighbors import RelationalNeighbors
-from manela.evaluation.classification import classify, split, take_best
 from manela.formats.loading import load_graph
-from manela.reports.drawing import add_legend, draw_band, open_panels, save, tidy
-from manela.reports.laboratory import BIASES, FIRST_RATIO, Laboratory, Results, fit, load_plain
-from manela.reports.paper import MICRO_F1, Reasons
-from manela.reports.plan import Plan
-from manela.reports.sections import NAMES, Comparison, Section, Table, compare, draw, format_scores, name_parameters
+from manela.reproduction.drawing import add_legend, draw_band, open_panels, save, tidy
+from manela.reproduction.laboratory import BIASES, FIRST_RATIO, Laboratory, Results, fit, load_plain
+from manela.reproduction.paper import MICRO_F1, Reasons
+from manela.reproduction.plan import Plan
+from manela.reproduction.sections import (
+    NAMES,
+    Comparison,
+    Section,
+    Table,
+    compare,
+    draw,
+    format_scores,
+    name_parameters,
+)
 
 _LEARNED = ("manela", "node2vec", "deepwalk")
 _NOT_LEARNED = ("relational-neighbors", "most-frequent")

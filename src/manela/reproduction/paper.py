@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from manela.reports.sections import NEAR, Comparison
+from manela.reproduction.sections import NEAR, Comparison
 
 MICRO_F1 = {
     "manela": {"blogcatalog": 0.386, "ppi": 0.229, "wikipedia": 0.492},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from manela.evaluation.classification import TRAIN_RATIOS
+from manela.analysis.classification import TRAIN_RATIOS
 from manela.settings.parameters import PAIRS_PER_NODE
 
 WALKS = 10

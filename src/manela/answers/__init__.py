@@ -1,1 +1,0 @@
-"""Answers from vectors: similar nodes, groups, odd edges and missing edges."""
