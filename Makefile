@@ -54,8 +54,8 @@ format: $(INSTALLED)  ## fix what `make check` finds and can be fixed
 
 proto: $(INSTALLED)  ## make the descriptor and the types of proto/ anew
 	mkdir -p build/proto
-	$(BIN)/python -m grpc_tools.protoc -Iproto --descriptor_set_out=src/manela/agents/host.desc --pyi_out=build/proto manela/v1/host.proto
-	cp build/proto/manela/v1/host_pb2.pyi src/manela/agents/
+	$(BIN)/python -m grpc_tools.protoc -Iproto --descriptor_set_out=src/manela/hosts/wire/host.desc --pyi_out=build/proto manela/v1/host.proto
+	cp build/proto/manela/v1/host_pb2.pyi src/manela/hosts/wire/
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info

@@ -13,18 +13,18 @@ import numpy as np
 
 from benchmarks.table import table
 from manela import Manela, ManelaWarning
-from manela.agents.config import Config
-from manela.agents.exchanges import make_host
-from manela.agents.federation import Federation, assign, free_ports
-from manela.agents.folder import init, read_status
-from manela.agents.identity import CERTIFICATE, KEY, read_certificate
-from manela.agents.learner import Learner
-from manela.agents.neighbourhood import Edge, Neighbourhood
-from manela.agents.options import PeerOptions
-from manela.agents.service import Service
-from manela.agents.store import Store
 from manela.analysis.classification import classify
 from manela.formats.loading import load_graph, load_labels
+from manela.hosts.daemon.learner import Learner
+from manela.hosts.daemon.service import Service
+from manela.hosts.federation import Federation, assign, free_ports
+from manela.hosts.folder.config import Config
+from manela.hosts.folder.home import init, read_status
+from manela.hosts.folder.identity import CERTIFICATE, KEY, read_certificate
+from manela.hosts.folder.store import Store
+from manela.hosts.state.neighbourhood import Edge, Neighbourhood
+from manela.hosts.state.terms import PeerOptions
+from manela.hosts.wire.exchanges import make_host
 
 PEERS = (64, 256)
 KILLS = 2.0
@@ -130,7 +130,7 @@ def _kill_once(federation: Federation, statuses: list[dict[str, Any]], _: float)
 
 async def _hold(folder: Path, peers: int) -> list[str]:
     """A real daemon with many peers, all of which live in this process and speak TLS."""
-    from manela.agents.transport.rpc import Keys, Peer, RpcServer, RpcTransport, Traffic
+    from manela.hosts.transport.rpc import Keys, Peer, RpcServer, RpcTransport, Traffic
 
     parameters = {"dimensions": 32, "rounds": 10**6, "pairs": 10**9, "start": "random", "smooth": False}
     names = ["hub", *(f"p{i}" for i in range(peers))]

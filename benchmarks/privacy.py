@@ -10,18 +10,18 @@ from sklearn.metrics import roc_auc_score
 
 from benchmarks.table import table
 from manela import Graph, ManelaWarning
-from manela.agents.config import Config
-from manela.agents.exchanges import make_host
-from manela.agents.exposure import Record, attack, average_precision, count_common, read_record
-from manela.agents.federation import assign, split_graph
-from manela.agents.learner import Learner
-from manela.agents.neighbourhood import Neighbourhood
-from manela.agents.options import PeerOptions
-from manela.agents.service import Service
-from manela.agents.transport.memory import MemoryTransport
 from manela.analysis.classification import classify
 from manela.formats.datasets import stochastic_block_model
 from manela.formats.loading import load_graph, load_labels
+from manela.hosts.daemon.learner import Learner
+from manela.hosts.daemon.service import Service
+from manela.hosts.exposure import Record, attack, average_precision, count_common, read_record
+from manela.hosts.federation import assign, split_graph
+from manela.hosts.folder.config import Config
+from manela.hosts.state.neighbourhood import Neighbourhood
+from manela.hosts.state.terms import PeerOptions
+from manela.hosts.transport.memory import MemoryTransport
+from manela.hosts.wire.exchanges import make_host
 
 NOISES = (0.0, PeerOptions().noise, 3.0)
 MOST_SEEN = 2000

@@ -17,15 +17,15 @@ import scipy.sparse as sp
 
 from benchmarks.table import table
 from manela import ManelaWarning
-from manela.agents.daemon import run
-from manela.agents.federation import Federation, Member, assign
-from manela.agents.folder import export, read_status
-from manela.agents.identity import CERTIFICATE, read_certificate
-from manela.agents.message_host import MessageHost
-from manela.agents.store import Store
-from manela.agents.vectors_file import VectorsFile
 from manela.analysis.classification import classify
 from manela.formats.datasets import planted_partition
+from manela.hosts.daemon.daemon import run
+from manela.hosts.federation import Federation, Member, assign
+from manela.hosts.folder.home import export, read_status
+from manela.hosts.folder.identity import CERTIFICATE, read_certificate
+from manela.hosts.folder.store import Store
+from manela.hosts.folder.vectors import VectorsFile
+from manela.hosts.state.rounds import MessageHost
 
 _MORE = 20
 """Rounds that every host is asked for when all are done, while they are disturbed."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from manela.agents.status_server import write_metrics
+from manela.hosts.daemon.status_server import write_metrics
 
 HOST = Path(__file__).parents[1] / "examples" / "host"
 STATUS = {

@@ -7,8 +7,8 @@ import pytest
 def identities(tmp_path_factory):
     """Keys of a few hosts, made once."""
     pytest.importorskip("cryptography")
-    from manela.agents.identity import make_identity, read_certificate
-    from manela.agents.transport.rpc import Keys
+    from manela.hosts.folder.identity import make_identity, read_certificate
+    from manela.hosts.transport.rpc import Keys
 
     folder = tmp_path_factory.mktemp("identities")
     found = {}

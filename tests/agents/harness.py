@@ -6,14 +6,13 @@ from contextlib import asynccontextmanager
 import numpy as np
 
 from manela import Graph, Manela
-from manela.agents.exchanges import make_host
-from manela.agents.federation import split_graph
-from manela.agents.learner import Learner
-from manela.agents.neighbourhood import Neighbourhood
-from manela.agents.options import PeerOptions
-from manela.agents.service import Service
-from manela.agents.terms import Terms
-from manela.agents.transport.memory import MemoryTransport
+from manela.hosts.daemon.learner import Learner
+from manela.hosts.daemon.service import Service
+from manela.hosts.federation import split_graph
+from manela.hosts.state.neighbourhood import Neighbourhood
+from manela.hosts.state.terms import PeerOptions, Terms
+from manela.hosts.transport.memory import MemoryTransport
+from manela.hosts.wire.exchanges import make_host
 from manela.settings.settings import check_all
 
 
@@ -99,7 +98,7 @@ def gather(hosts, numbers):
 @asynccontextmanager
 async def listening(host, identities, peers, **options):
     """A host that listens on loopback over TLS: its server, service, and the refusals that it told."""
-    from manela.agents.transport.rpc import Peer, RpcServer, RpcTransport, Traffic
+    from manela.hosts.transport.rpc import Peer, RpcServer, RpcTransport, Traffic
 
     told = []
     deadline = options.pop("deadline", 5.0)
@@ -122,7 +121,7 @@ async def listening(host, identities, peers, **options):
 @asynccontextmanager
 async def calling(identities, name, server, of="a", deadline=5.0):
     """What a peer of this name calls a listening host with."""
-    from manela.agents.transport.rpc import Peer, RpcTransport, Traffic
+    from manela.hosts.transport.rpc import Peer, RpcTransport, Traffic
 
     peers = {of: Peer(of, f"127.0.0.1:{server.port}", (identities[of].certificate.decode(),))}
     transport = RpcTransport(identities[name], peers, deadline, Traffic())

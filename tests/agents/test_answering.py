@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from harness import make_terms
 
-from manela.agents.answering import Answering, make_book
-from manela.agents.exchanges import make_host
-from manela.agents.neighbourhood import Edge, Neighbourhood
+from manela.hosts.daemon.status_server import Answering, make_book
+from manela.hosts.state.neighbourhood import Edge, Neighbourhood
+from manela.hosts.wire.exchanges import make_host
 
 
 @pytest.fixture

@@ -9,15 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manela.agents.backups import keep_backup, restore_backup, write_backup
-from manela.agents.config import Config
-from manela.agents.folder import init
-from manela.agents.host import Saved
-from manela.agents.locks import only_one
-from manela.agents.neighbourhood import Edge
-from manela.agents.store import BACKUP, NAME, Store
-from manela.agents.vectors_file import VectorsFile
 from manela.errors import AgentError, OutputError
+from manela.hosts.folder.backups import keep_backup, restore_backup, write_backup
+from manela.hosts.folder.config import Config
+from manela.hosts.folder.home import init, only_one
+from manela.hosts.folder.store import BACKUP, NAME, Store
+from manela.hosts.folder.vectors import VectorsFile
+from manela.hosts.state.host import Saved
+from manela.hosts.state.neighbourhood import Edge
 
 
 @pytest.fixture

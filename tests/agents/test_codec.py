@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manela.agents import codec, frames
-from manela.agents import host_pb2 as wire
-from manela.agents.messages import (
+from manela.errors import REFUSALS, MalformedError, RefusedError, TermsError, TooLargeError
+from manela.hosts.state.messages import (
     ROUND,
     SMOOTH,
     START,
@@ -22,7 +21,8 @@ from manela.agents.messages import (
     WalkReply,
     WalkRequest,
 )
-from manela.errors import REFUSALS, MalformedError, RefusedError, TermsError, TooLargeError
+from manela.hosts.wire import codec, frames
+from manela.hosts.wire import host_pb2 as wire
 from manela.kernels.moments import measure
 
 NOW = Step(ROUND, 7)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from manela.agents.config import Config, check_address, read_config
-from manela.agents.options import PeerOptions, Rates
 from manela.errors import AgentError
+from manela.hosts.folder.config import Config, check_address, read_config
+from manela.hosts.state.terms import PeerOptions, Rates
 
 
 @pytest.mark.parametrize(

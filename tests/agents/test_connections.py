@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from manela.agents.transport.connections import Connections
+from manela.hosts.transport.connections import Connections
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system does not show open files")  # noqa: PTH112
 
@@ -34,8 +34,8 @@ def is_open(client):
 
 
 def test_silent_ones_are_hung_up_when_they_are_too_many_and_known_ones_stay(monkeypatch):
-    monkeypatch.setattr("manela.agents.transport.connections._FEW", 4)
-    monkeypatch.setattr("manela.agents.transport.connections._YOUNG", 0.0)
+    monkeypatch.setattr("manela.hosts.transport.connections._FEW", 4)
+    monkeypatch.setattr("manela.hosts.transport.connections._YOUNG", 0.0)
     with connected(10) as (port, ends):
         connections = Connections(deadline=60.0)
         host, remote = ends[0][0].getsockname()
@@ -59,7 +59,7 @@ def test_those_over_the_deadline_are_hung_up_and_other_sockets_left_alone():
 
 
 def test_a_peer_keeps_its_latest_connections(monkeypatch):
-    monkeypatch.setattr("manela.agents.transport.connections._MOST_OF_ONE", 2)
+    monkeypatch.setattr("manela.hosts.transport.connections._MOST_OF_ONE", 2)
     with connected(5) as (port, ends):
         connections = Connections(deadline=60.0)
         for client, _ in ends:

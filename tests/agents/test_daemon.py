@@ -12,19 +12,19 @@ import time
 import numpy as np
 import pytest
 
-from manela.agents import vectors_file
-from manela.agents.backups import restore_backup
-from manela.agents.config import Config
-from manela.agents.daemon import Daemon, run
-from manela.agents.folder import export, init, read_status
-from manela.agents.identity import CERTIFICATE, KEY
-from manela.agents.neighbourhood import Edge
-from manela.agents.options import PeerOptions
-from manela.agents.round_requests import request_rounds
-from manela.agents.store import BACKUP, HOST, SECRET, Store
-from manela.agents.trace import read_facts
-from manela.agents.vectors_file import VectorsFile
 from manela.errors import AgentError, PeerError
+from manela.hosts.daemon.daemon import Daemon, run
+from manela.hosts.daemon.reopening import request_rounds
+from manela.hosts.folder import vectors as vectors_file
+from manela.hosts.folder.backups import restore_backup
+from manela.hosts.folder.config import Config
+from manela.hosts.folder.home import export, init, read_status
+from manela.hosts.folder.identity import CERTIFICATE, KEY
+from manela.hosts.folder.store import BACKUP, HOST, SECRET, Store
+from manela.hosts.folder.trace import read_facts
+from manela.hosts.folder.vectors import VectorsFile
+from manela.hosts.state.neighbourhood import Edge
+from manela.hosts.state.terms import PeerOptions
 
 PARAMETERS = {"dimensions": 8, "rounds": 3, "pairs": 2_000}
 RING = [Edge(f"n{i}", (f"n{(i + step) % 12}", "alpha")) for i in range(12) for step in (1, 3)]
@@ -303,7 +303,7 @@ def test_a_missing_store_names_the_backup(folder, process):
 
 
 def test_a_certificate_that_ends_soon_is_logged_at_the_start(folder, monkeypatch):
-    monkeypatch.setattr("manela.agents.daemon.find_expiry", lambda certificates: time.time() + 86400 * 3.5)
+    monkeypatch.setattr("manela.hosts.daemon.daemon.find_expiry", lambda certificates: time.time() + 86400 * 3.5)
     with daemon_of(folder) as daemon:
         events = run_until_done(daemon)
     assert ("certificate", {"why": "this host's certificate ends in 3 days"}) in events

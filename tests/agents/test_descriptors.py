@@ -6,14 +6,14 @@ import subprocess
 import sys
 import threading
 
-from manela.agents.descriptors import Reserve
+from manela.hosts.daemon.saving import Reserve
 
 
 def test_there_are_files_to_open_while_something_is_saved_whoever_has_taken_all():
     # in a process of its own, whose limit can be lowered
     code = """
 import os, resource, sys
-from manela.agents.descriptors import Reserve, allow_many_files
+from manela.hosts.daemon.saving import Reserve, allow_many_files
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 256))
 assert allow_many_files() == 256
 reserve = Reserve()

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from harness import circles, connect, draw_graph, draw_ring, infer, learn, make_terms, split_over
 
-from manela.agents.walk_host import fingerprint
+from manela.hosts.walks.host import fingerprint
 
 
 class Observer:

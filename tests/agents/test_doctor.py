@@ -12,17 +12,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from manela.agents import doctor
-from manela.agents.config import FILE, Config
-from manela.agents.doctor import BAD, GOOD, POOR, Finding, examine
-from manela.agents.folder import STATUS, init
-from manela.agents.host import Saved
-from manela.agents.identity import CERTIFICATE, KEY, make_identity, read_certificate
-from manela.agents.locks import only_one
-from manela.agents.neighbourhood import Edge
-from manela.agents.store import BACKUP, NAME, Store
-from manela.agents.transport.rpc import Peer, RpcServer, Traffic
-from manela.agents.vectors_file import VectorsFile
+from manela.hosts import doctor
+from manela.hosts.doctor import BAD, GOOD, POOR, Finding, examine
+from manela.hosts.folder.config import FILE, Config
+from manela.hosts.folder.home import STATUS, init, only_one
+from manela.hosts.folder.identity import CERTIFICATE, KEY, make_identity, read_certificate
+from manela.hosts.folder.store import BACKUP, NAME, Store
+from manela.hosts.folder.vectors import VectorsFile
+from manela.hosts.state.host import Saved
+from manela.hosts.state.neighbourhood import Edge
+from manela.hosts.transport.rpc import Peer, RpcServer, Traffic
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import io
 
 import pytest
 
-from manela.agents.edge_files import parse_edge, read_edges, read_numbers, write_edges
-from manela.agents.neighbourhood import Edge
 from manela.errors import AgentError, FormatError
+from manela.hosts.folder.edge_files import parse_edge, read_edges, read_numbers, write_edges
+from manela.hosts.state.neighbourhood import Edge
 from manela.sources.ties import Ties
 from manela.sources.writing import write_ties
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from harness import draw_graph, make_terms, meet_all, split_over
 
-from manela.agents.codec import decode_walk_reply, encode
-from manela.agents.exchanges import SHOW, WALK, calls_of, make_host
-from manela.agents.frames import LARGEST
-from manela.agents.message_host import MessageHost
-from manela.agents.messages import ROUND, START, Pull, Step, WalkReply, WalkRequest
-from manela.agents.neighbourhood import Edge, Neighbourhood
-from manela.agents.walk_host import WalkHost
 from manela.errors import MalformedError
+from manela.hosts.state.messages import ROUND, START, Pull, Step, WalkReply, WalkRequest
+from manela.hosts.state.neighbourhood import Edge, Neighbourhood
+from manela.hosts.state.rounds import MessageHost
+from manela.hosts.walks.host import WalkHost
+from manela.hosts.wire.codec import decode_walk_reply, encode
+from manela.hosts.wire.exchanges import SHOW, WALK, calls_of, make_host
+from manela.hosts.wire.frames import LARGEST
 
 
 def met(**options):

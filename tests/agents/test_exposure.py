@@ -7,8 +7,10 @@ import pytest
 from harness import connect, learn, make_terms, split_over
 from sklearn.metrics import average_precision_score
 
-from manela.agents import exposure
-from manela.agents.exposure import (
+from manela.errors import FormatError
+from manela.formats.datasets import stochastic_block_model
+from manela.hosts import exposure
+from manela.hosts.exposure import (
     attack,
     average_precision,
     read_record,
@@ -16,10 +18,8 @@ from manela.agents.exposure import (
     take_sample,
     try_on_known_edges,
 )  # fmt: skip
-from manela.agents.neighbourhood import Edge, Neighbourhood
-from manela.agents.trace import read_facts, write_fact
-from manela.errors import FormatError
-from manela.formats.datasets import stochastic_block_model
+from manela.hosts.folder.trace import read_facts, write_fact
+from manela.hosts.state.neighbourhood import Edge, Neighbourhood
 
 
 def trace(tmp_path, noise):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from manela.agents.federation import assign, split_graph
 from manela.formats.datasets import stochastic_block_model
+from manela.hosts.federation import assign, split_graph
 
 
 @pytest.fixture(scope="module")

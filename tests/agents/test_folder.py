@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from manela.agents.config import FILE, Config, read_config
-from manela.agents.folder import STATUS, export, init, read_status, remove_node
-from manela.agents.host import Saved
-from manela.agents.identity import CERTIFICATE, KEY, check_key, name_of, read_certificate
-from manela.agents.locks import only_one
-from manela.agents.neighbourhood import Edge
-from manela.agents.store import HOST, NAME, SECRET, Store
-from manela.agents.vectors_file import VectorsFile
 from manela.errors import AgentError
+from manela.hosts.folder.config import FILE, Config, read_config
+from manela.hosts.folder.home import STATUS, export, init, only_one, read_status, remove_node
+from manela.hosts.folder.identity import CERTIFICATE, KEY, check_key, name_of, read_certificate
+from manela.hosts.folder.store import HOST, NAME, SECRET, Store
+from manela.hosts.folder.vectors import VectorsFile
+from manela.hosts.state.host import Saved
+from manela.hosts.state.neighbourhood import Edge
 
 CONFIG = Config("alpha", "127.0.0.1:7446", {"dimensions": 16})
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from manela.agents import frames
-from manela.agents import host_pb2 as wire
 from manela.errors import MalformedError, OutOfOrderError, RefusedError, TooLargeError
+from manela.hosts.wire import frames
+from manela.hosts.wire import host_pb2 as wire
 
 
 def reason(call, *arguments):

@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 from harness import connect, draw_graph, gather, learn, learners_of, make_terms, split_over
 
-from manela.agents.exchanges import make_host
-from manela.agents.host import Compute, Exchange, Saved, exact_sum
-from manela.agents.neighbourhood import Edge, Neighbourhood
 from manela.errors import (
     AgentError,
     DivergenceError,
@@ -20,6 +17,9 @@ from manela.errors import (
     SessionError,
 )
 from manela.formats.datasets import stochastic_block_model
+from manela.hosts.state.host import Compute, Exchange, Saved, exact_sum
+from manela.hosts.state.neighbourhood import Edge, Neighbourhood
+from manela.hosts.wire.exchanges import make_host
 from manela.reproduction.visualisation import measure_separation
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from manela.agents.identity import (
+from manela.errors import AgentError
+from manela.hosts.folder.identity import (
     check_certificate,
     check_key,
     expiry_of,
@@ -12,7 +13,6 @@ from manela.agents.identity import (
     name_of,
     read_certificate,
 )
-from manela.errors import AgentError
 
 
 def test_a_certificate_names_its_host_and_the_key_is_private(tmp_path):

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from manela.agents.config import Config
-from manela.agents.folder import init
-from manela.agents.identity import make_identity, read_certificate
-from manela.agents.imports import FOLDER, import_to_host
-from manela.agents.neighbourhood import Edge
-from manela.agents.store import Store
 from manela.errors import AgentError
+from manela.hosts.folder.config import Config
+from manela.hosts.folder.home import init
+from manela.hosts.folder.identity import make_identity, read_certificate
+from manela.hosts.folder.imports import FOLDER, import_to_host
+from manela.hosts.folder.store import Store
+from manela.hosts.state.neighbourhood import Edge
 from manela.sources.ties import Ties
 
 

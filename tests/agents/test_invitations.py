@@ -2,8 +2,8 @@
 
 import pytest
 
-from manela.agents.invitations import Invitation, read_invitation
 from manela.errors import AgentError
+from manela.hosts.folder.invitations import Invitation, read_invitation
 
 PRINT = "AB:" * 31 + "AB"
 

@@ -5,10 +5,9 @@ import json
 
 import pytest
 
-from manela.agents.journal import Journal
-from manela.agents.logs import begin_log
-from manela.agents.store import Store
 from manela.errors import MalformedError, OutputError, TooOftenError
+from manela.hosts.daemon.logs import Journal, begin_log
+from manela.hosts.folder.store import Store
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from manela.agents import judging
-from manela.agents.judging import Judge
-from manela.agents.neighbourhood import Edge, Neighbourhood
-from manela.agents.sessions import Link
-from manela.agents.trust import FEWEST_NODES, Bounded, Exact
+from manela.hosts.state import judging
+from manela.hosts.state.judging import Judge
+from manela.hosts.state.neighbourhood import Edge, Neighbourhood
+from manela.hosts.state.sessions import Link
+from manela.hosts.state.trust import FEWEST_NODES, Bounded, Exact
 
 OWN = 40
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from harness import connect, learners_of, make_terms, split_over
 
-from manela.agents.neighbourhood import Edge, Neighbourhood
 from manela.formats.datasets import stochastic_block_model
+from manela.hosts.state.neighbourhood import Edge, Neighbourhood
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from harness import make_terms, meet_all, split_over
 
-from manela.agents import codec
-from manela.agents.exchanges import calls_of
-from manela.agents.host import Compute, Exchange, NotReadyError
-from manela.agents.messages import Pull, Shown, Step, Sums
 from manela.errors import RefusedError
 from manela.formats.datasets import stochastic_block_model
+from manela.hosts.state.host import Compute, Exchange, NotReadyError
+from manela.hosts.state.messages import Pull, Shown, Step, Sums
+from manela.hosts.wire import codec
+from manela.hosts.wire.exchanges import calls_of
 from manela.kernels.moments import Moments
 
 ODD = np.array([0.0, -0.0, 1e-45, 1e-30, 1.0, -3.0, 1e4, 6e4, 1e20, 3e38, np.inf, -np.inf, np.nan], np.float32)

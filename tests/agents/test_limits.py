@@ -2,9 +2,9 @@
 
 import pytest
 
-from manela.agents.limits import Limits
-from manela.agents.options import Rates
 from manela.errors import TooOftenError
+from manela.hosts.state.terms import Rates
+from manela.hosts.wire.limits import Limits
 
 
 def test_a_request_larger_than_what_can_be_saved_up_is_answered_all_the_same():

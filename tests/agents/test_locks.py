@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from manela.agents import locks
-from manela.agents.locks import LOCK, is_running, only_one
 from manela.errors import AgentError, OutputError
+from manela.hosts.folder import home as locks
+from manela.hosts.folder.home import LOCK, is_running, only_one
 
 
 def test_a_folder_where_nothing_runs_says_so_and_is_left_as_it_is(tmp_path):
@@ -45,7 +45,7 @@ def test_two_folders_do_not_keep_each_other_out(tmp_path):
 
 
 def test_a_process_that_was_killed_leaves_the_folder_free(tmp_path):
-    code = "import sys, pathlib, manela.agents.locks as l\nwith l.only_one(pathlib.Path(sys.argv[1])):\n print('in', flush=True)\n input()"  # noqa: E501
+    code = "import sys, pathlib, manela.hosts.folder.home as l\nwith l.only_one(pathlib.Path(sys.argv[1])):\n print('in', flush=True)\n input()"  # noqa: E501
     with subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:

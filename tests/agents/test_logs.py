@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from manela.agents.logs import JsonLines, begin_log, log
+from manela.hosts.daemon.logs import JsonLines, begin_log, log
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from harness import connect, gather, learn, learners_of, make_terms, meet_all, split_over
 
-from manela.agents.exchanges import make_host
-from manela.agents.host import Committed, Compute, Exchange
-from manela.agents.messages import ROUND, SMOOTH, START, Pull, Shown, Step
-from manela.agents.neighbourhood import Edge, Neighbourhood
 from manela.errors import BadVectorError, MalformedError
 from manela.formats.datasets import stochastic_block_model
+from manela.hosts.state.host import Committed, Compute, Exchange
+from manela.hosts.state.messages import ROUND, SMOOTH, START, Pull, Shown, Step
+from manela.hosts.state.neighbourhood import Edge, Neighbourhood
+from manela.hosts.wire.exchanges import make_host
 from manela.kernels.moments import Moments, measure
 from manela.reproduction.visualisation import measure_separation
 

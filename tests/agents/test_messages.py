@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from manela.agents.messages import NOTHING, OWN, ROUND, SMOOTH, START, Hello, Step, WalkRequest, no_integers
+from manela.hosts.state.messages import NOTHING, OWN, ROUND, SMOOTH, START, Hello, Step, WalkRequest, no_integers
 
 
 def hello(**more):

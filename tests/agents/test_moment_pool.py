@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from manela.agents.moment_pool import MomentPool
-from manela.agents.trust import Bounded, Exact
 from manela.errors import MalformedError
+from manela.hosts.state.judging import MomentPool
+from manela.hosts.state.trust import Bounded, Exact
 from manela.kernels.moments import measure
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manela.agents.names import LONGEST_NAME, check_host_name, is_name, number_of, parse_node
 from manela.errors import AgentError, MalformedError
+from manela.hosts.state.names import LONGEST_NAME, check_host_name, is_name, number_of, parse_node
 
 
 def test_a_node_is_a_name_and_the_host_behind_the_last_at():

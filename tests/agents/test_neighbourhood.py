@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manela.agents.names import parse_node
-from manela.agents.neighbourhood import Edge, Neighbourhood, check_steps, find_distinct
 from manela.errors import AgentError, ClaimError, MalformedError, NotAdjacentError, RefusedError, TooFarError
+from manela.hosts.state.names import parse_node
+from manela.hosts.state.neighbourhood import Edge, Neighbourhood, check_steps, find_distinct
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from dataclasses import asdict, fields
 
 import pytest
 
-from manela.agents.options import PeerOptions, Rates, read_table, show, write_line, write_table
 from manela.errors import AgentError
+from manela.hosts.state.terms import PeerOptions, Rates, read_table, show, write_line, write_table
 
 
 @pytest.mark.parametrize("table", [PeerOptions, Rates])

@@ -6,14 +6,13 @@ import sys
 
 import pytest
 
-from manela.agents.config import Config
-from manela.agents.folder import init
-from manela.agents.locks import only_one
-from manela.agents.process import make_command
+from manela.hosts.daemon.process import make_command
+from manela.hosts.folder.config import Config
+from manela.hosts.folder.home import init, only_one
 
 
 def test_a_command_names_the_folder_and_only_what_is_asked_for(tmp_path):
-    start = [sys.executable, "-P", "-m", "manela.agents.process", str(tmp_path)]
+    start = [sys.executable, "-P", "-m", "manela.hosts.daemon.process", str(tmp_path)]
     assert make_command(tmp_path)[0] == start
     assert make_command(tmp_path, trace=True)[0] == [*start, "--trace"]
     assert make_command(tmp_path, while_stdin=True)[0] == [*start, "--while-stdin"]
@@ -61,7 +60,7 @@ def test_without_the_extra_the_install_command_is_named(tmp_path, arguments):
         "sys.modules.update({'google': None, 'google.protobuf': None})\n"
         "from manela.cli.main import run\n"
         "from manela.agents import process\n"
-        "process.exec_daemon = lambda home, **_: __import__('manela.agents.daemon')\n"
+        "process.exec_daemon = lambda home, **_: __import__('manela.hosts.daemon.daemon')\n"
         "sys.exit(run(sys.argv[1:]))"
     )
     done = subprocess.run(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from manela.agents import host_pb2 as wire
+from manela.hosts.wire import host_pb2 as wire
 
 ROOT = Path(__file__).resolve().parents[2]
 

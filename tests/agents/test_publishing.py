@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from manela.agents.host import NotReadyError
-from manela.agents.messages import ROUND, SMOOTH, START, Step
-from manela.agents.publishing import Publications, Published
 from manela.errors import TermsError
+from manela.hosts.state.host import NotReadyError
+from manela.hosts.state.messages import ROUND, SMOOTH, START, Step
+from manela.hosts.state.publishing import Publications, Published
 
 
 def at(phase, number, level=0):

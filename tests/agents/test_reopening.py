@@ -3,11 +3,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from manela.agents import reopening
-from manela.agents.reopening import Reopening
-from manela.agents.round_requests import find_request, request_rounds
-from manela.agents.store import Store
 from manela.errors import OutputError
+from manela.hosts.daemon import reopening
+from manela.hosts.daemon.reopening import Reopening, find_request, request_rounds
+from manela.hosts.folder.store import Store
 
 
 class Finished:

@@ -1,7 +1,7 @@
 import pytest
 
-from manela.agents.round_requests import RoundRequest, close_request, find_request, request_rounds
-from manela.agents.store import Store
+from manela.hosts.daemon.reopening import RoundRequest, close_request, find_request, request_rounds
+from manela.hosts.folder.store import Store
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from manela.agents import saving, vectors_file
-from manela.agents.descriptors import Reserve
-from manela.agents.host import Saved
-from manela.agents.saving import Saver
-from manela.agents.vectors_file import VectorsFile
 from manela.errors import OutputError
+from manela.hosts.daemon import saving
+from manela.hosts.daemon.saving import Reserve, Saver
+from manela.hosts.folder import vectors as vectors_file
+from manela.hosts.folder.vectors import VectorsFile
+from manela.hosts.state.host import Saved
 
 
 class Learning:

@@ -8,12 +8,12 @@ from harness import connect, draw_graph, make_terms, split_over
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manela.agents.codec import encode
-from manela.agents.exchanges import GREET, INTRODUCE, SHOW, WALK
-from manela.agents.limits import Limits
-from manela.agents.messages import Hello, Introduction, Pull, Step, WalkRequest
-from manela.agents.options import Rates
 from manela.errors import REFUSALS, MalformedError, RefusedError, SessionError, TooOftenError, TooSlowError
+from manela.hosts.state.messages import Hello, Introduction, Pull, Step, WalkRequest
+from manela.hosts.state.terms import Rates
+from manela.hosts.wire.codec import encode
+from manela.hosts.wire.exchanges import GREET, INTRODUCE, SHOW, WALK
+from manela.hosts.wire.limits import Limits
 
 EMPTY = np.zeros(0, np.int64)
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from harness import make_terms
 
-from manela.agents.exchanges import make_host
-from manela.agents.messages import PROTOCOL, Acceptance
-from manela.agents.neighbourhood import Edge, Neighbourhood
-from manela.agents.sessions import Sessions
 from manela.errors import ClaimError, MalformedError, SessionError, TermsError
+from manela.hosts.state.messages import PROTOCOL, Acceptance
+from manela.hosts.state.neighbourhood import Edge, Neighbourhood
+from manela.hosts.state.sessions import Sessions
+from manela.hosts.wire.exchanges import make_host
 
 EDGES = {
     "a": [("x", "p", "b"), ("x", "q", "b"), ("y", "p", "b"), ("y", "r", "c"), ("x", "y", "a")],

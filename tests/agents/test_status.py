@@ -4,13 +4,13 @@ import time
 
 import pytest
 
-from manela.agents.status import Speed, find_expiry, warn_of_expiry, write_status
+from manela.hosts.daemon.status import Speed, find_expiry, warn_of_expiry, write_status
 
 
 def test_speed_is_kept_in_bars_for_a_day(monkeypatch):
     clock = [1000.0]
-    monkeypatch.setattr("manela.agents.status.time.time", lambda: clock[0])
-    monkeypatch.setattr("manela.agents.status.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("manela.hosts.daemon.status.time.time", lambda: clock[0])
+    monkeypatch.setattr("manela.hosts.daemon.status.time.monotonic", lambda: clock[0])
     speed, pairs = Speed(0), 0
     for _ in range(2 * 86400 // 60):
         clock[0] += 60.0

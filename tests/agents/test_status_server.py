@@ -10,8 +10,8 @@ import time
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from manela.agents.status_server import StatusServer, write_metrics
 from manela.errors import AgentError
+from manela.hosts.daemon.status_server import StatusServer, write_metrics
 from manela.system import local_server
 
 STATUS = {

@@ -7,9 +7,9 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from manela.agents.neighbourhood import Edge
-from manela.agents.store import BACKUP, HOST, NAME, SECRET, Store
 from manela.errors import AgentError
+from manela.hosts.folder.store import BACKUP, HOST, NAME, SECRET, Store
+from manela.hosts.state.neighbourhood import Edge
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_a_peer_is_forgotten_with_all_of_it(store):
 
 
 def test_one_peer_cannot_push_out_what_others_did(store, monkeypatch):
-    monkeypatch.setattr("manela.agents.store._MOST_AUDITED_OF_ONE", 5)
+    monkeypatch.setattr("manela.hosts.folder.store._MOST_AUDITED_OF_ONE", 5)
     store.audit([("honest", "too slow", str(i)) for i in range(3)])
     for i in range(50):
         store.audit([("flood", "malformed", str(i))])
@@ -99,7 +99,7 @@ def test_one_peer_cannot_push_out_what_others_did(store, monkeypatch):
 
 
 def test_the_audit_log_keeps_the_latest(store, monkeypatch):
-    monkeypatch.setattr("manela.agents.store._MOST_AUDITED", 3)
+    monkeypatch.setattr("manela.hosts.folder.store._MOST_AUDITED", 3)
     for i in range(6):
         store.audit([("beta", "flood", str(i))])
     assert [detail for *_, detail in store.audited()] == ["5", "4", "3"]
@@ -241,8 +241,8 @@ def test_threads_that_write_at_once_do_not_end_each_others_transactions(store):
 
 
 def test_a_flood_of_one_leaves_the_lines_of_others_however_long_it_lasts(store, monkeypatch):
-    monkeypatch.setattr("manela.agents.store._MOST_AUDITED", 50)
-    monkeypatch.setattr("manela.agents.store._MOST_AUDITED_OF_ONE", 20)
+    monkeypatch.setattr("manela.hosts.folder.store._MOST_AUDITED", 50)
+    monkeypatch.setattr("manela.hosts.folder.store._MOST_AUDITED_OF_ONE", 20)
     store.audit([("honest", "too slow", str(i)) for i in range(10)])
     for i in range(300):
         store.audit([("evil", "malformed", str(i))])

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from harness import make_terms
 
-from manela.agents.options import PeerOptions
-from manela.agents.terms import Terms
+from manela.hosts.state.terms import PeerOptions, Terms
 
 
 def test_hops_and_tables_follow_from_ratios_and_context():

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from manela.agents.trace import read_facts, write_fact
 from manela.errors import FormatError
+from manela.hosts.folder.trace import read_facts, write_fact
 
 
 def read(path):

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from manela.agents.trace import read_facts
-from manela.agents.tracing import Tracer
 from manela.errors import OutputError
+from manela.hosts.daemon.logs import Tracer
+from manela.hosts.folder.trace import read_facts
 
 
 def test_facts_are_added_to_those_of_earlier_starts(tmp_path):

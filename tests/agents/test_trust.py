@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from manela.agents.messages import ROUND, START, Step, Sums
-from manela.agents.trust import FEWEST_NODES, Bounded, Exact, Norms, measure_norms
 from manela.errors import MalformedError
+from manela.hosts.state.messages import ROUND, START, Step, Sums
+from manela.hosts.state.trust import FEWEST_NODES, Bounded, Exact, Norms, measure_norms
 from manela.kernels.moments import UNIT, Moments, center, estimate, measure
 
 STEP = Step(ROUND, 5)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from manela.agents.neighbourhood import Edge, Neighbourhood
-from manela.agents.sessions import Link
-from manela.agents.used_arcs import UsedArcs
+from manela.hosts.state.arcs import UsedArcs
+from manela.hosts.state.neighbourhood import Edge, Neighbourhood
+from manela.hosts.state.sessions import Link
 
 EDGES = [
     Edge("x", ("y", "a"), 2.0), Edge("x", ("p", "b"), 3.0), Edge("y", ("p", "b"), 5.0), Edge("y", ("r", "c"), 7.0),

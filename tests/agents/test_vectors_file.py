@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from manela.agents.host import Saved
-from manela.agents.vectors_file import VectorsFile
 from manela.errors import AgentError
+from manela.hosts.folder.vectors import VectorsFile
+from manela.hosts.state.host import Saved
 
 
 def test_vectors_come_back_and_damage_is_told(tmp_path):

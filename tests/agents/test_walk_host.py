@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from harness import connect, learners_of, make_terms, meet_all, split_over
 
-from manela.agents.exchanges import make_host
-from manela.agents.messages import WalkReply, WalkRequest
-from manela.agents.neighbourhood import Edge, Neighbourhood
-from manela.agents.walk_answering import Pending
 from manela.errors import BadVectorError, MalformedError
 from manela.formats.datasets import stochastic_block_model
+from manela.hosts.state.messages import WalkReply, WalkRequest
+from manela.hosts.state.neighbourhood import Edge, Neighbourhood
+from manela.hosts.walks.answering import Pending
+from manela.hosts.wire.exchanges import make_host
 
 EMPTY = np.zeros(0, np.int64)
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from manela.agents.neighbourhood import Edge, Neighbourhood
-from manela.agents.walk_plan import ActiveArcs, WalkPlan
+from manela.hosts.state.neighbourhood import Edge, Neighbourhood
+from manela.hosts.walks.drawing import ActiveArcs, WalkPlan
 from manela.kernels.layout import allocate
 
 EDGES = [Edge("x", ("y", "a"), 3.0), Edge("x", ("p", "b"), 1.0), Edge("y", ("p", "b"), 5.0), Edge("z", None)]

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from manela.agents.messages import SMOOTH, START
+from manela.hosts.state.messages import SMOOTH, START
 
 
 @pytest.fixture
@@ -116,8 +116,8 @@ def test_an_edge_that_cannot_be_meant_is_refused(made, manela_here):
 
 @pytest.mark.parametrize("most", [500, 2])
 def test_the_table_of_exposure_has_two_columns_and_says_where_it_is_of_a_sample(made, manela_here, monkeypatch, most):
-    from manela.agents import exposure
-    from manela.agents.trace import write_fact
+    from manela.hosts import exposure
+    from manela.hosts.folder.trace import write_fact
 
     random, home = np.random.default_rng(0), made / "alpha"
     (made / "edges.csv").write_text("a,b\na,x@beta\nb,c\nc,d\nd,e\n")
@@ -151,8 +151,8 @@ def test_a_host_that_has_not_run_says_so(made, manela_here, manela):
 
 
 def test_vectors_on_stdout_are_nothing_but_a_table(made, manela):
-    from manela.agents.host import Saved
-    from manela.agents.vectors_file import VectorsFile
+    from manela.hosts.folder.vectors import VectorsFile
+    from manela.hosts.state.host import Saved
 
     assert manela("agent", "edges", "add", "ann", "bob", "--home", made / "alpha").returncode == 0
     VectorsFile(made / "alpha").save(Saved(["ann"], np.ones((1, 1, 2), np.float32), 3, 3, 9))
@@ -179,7 +179,7 @@ def test_federate_refuses_what_cannot_be(tmp_path, manela_here):
 
 
 def test_an_old_status_tells_its_age(manela_here, made):
-    from manela.agents.locks import only_one
+    from manela.hosts.folder.home import only_one
 
     home = made / "alpha"
     status = {
@@ -233,7 +233,7 @@ def test_address_and_size_of_a_peer_are_changed_without_its_certificate(made, ma
 
 
 def test_a_certificate_that_has_ended_is_told_when_it_is_added_and_listed(made, manela_here, monkeypatch):
-    from manela.agents import identity
+    from manela.hosts.folder import identity
 
     yesterday = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
     monkeypatch.setattr(identity, "expiry_of", lambda certificate: yesterday)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from manela.agents.config import FILE, read_config
-from manela.agents.daemon import run
-from manela.agents.message_host import MessageHost
-from manela.agents.transport import rpc  # noqa: F401
-from manela.agents.warming import warm_up
+from manela.hosts.daemon.daemon import run
+from manela.hosts.daemon.warming import warm_up
+from manela.hosts.folder.config import FILE, read_config
+from manela.hosts.state.rounds import MessageHost
+from manela.hosts.transport import rpc  # noqa: F401
 from manela.kernels.moments import Moments, measure
 
 ATTACKS = ("norm 3", "norm 10", "norm 999", "constant", "differing", "claims", "mid-run", "equivocation")

@@ -8,23 +8,23 @@ from pathlib import Path
 
 import numpy as np
 
-from manela.agents import codec
-from manela.agents.config import Config
-from manela.agents.exchanges import GREET, INTRODUCE, SHOW, WALK, make_host
-from manela.agents.federation import free_ports
-from manela.agents.folder import init, read_status
-from manela.agents.identity import CERTIFICATE, make_identity, read_certificate
-from manela.agents.messages import ROUND, Acceptance, Pull, Step, WalkRequest
-from manela.agents.neighbourhood import Edge, Neighbourhood
-from manela.agents.options import PeerOptions, Rates
-from manela.agents.process import make_command
-from manela.agents.store import Store
-from manela.agents.transport import rpc
-from manela.agents.vectors_file import VectorsFile
 from manela.errors import (
     PeerError,
     RefusedError,
 )
+from manela.hosts.daemon.process import make_command
+from manela.hosts.federation import free_ports
+from manela.hosts.folder.config import Config
+from manela.hosts.folder.home import init, read_status
+from manela.hosts.folder.identity import CERTIFICATE, make_identity, read_certificate
+from manela.hosts.folder.store import Store
+from manela.hosts.folder.vectors import VectorsFile
+from manela.hosts.state.messages import ROUND, Acceptance, Pull, Step, WalkRequest
+from manela.hosts.state.neighbourhood import Edge, Neighbourhood
+from manela.hosts.state.terms import PeerOptions, Rates
+from manela.hosts.transport import rpc
+from manela.hosts.wire import codec
+from manela.hosts.wire.exchanges import GREET, INTRODUCE, SHOW, WALK, make_host
 
 EMPTY = np.zeros(0, np.int64)
 PARAMETERS = {

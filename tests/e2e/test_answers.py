@@ -15,13 +15,13 @@ import urllib.request
 import numpy as np
 import pytest
 
-from manela.agents.config import FILE
-from manela.agents.folder import read_status
-from manela.agents.neighbourhood import Edge
-from manela.agents.store import Store
 from manela.data.embedding import Embedding
 from manela.formats.datasets import stochastic_block_model
 from manela.formats.embeddings import check_output
+from manela.hosts.folder.config import FILE
+from manela.hosts.folder.home import read_status
+from manela.hosts.folder.store import Store
+from manela.hosts.state.neighbourhood import Edge
 
 BROWSER = shutil.which("chromium")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]

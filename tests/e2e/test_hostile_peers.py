@@ -10,13 +10,6 @@ import numpy as np
 import pytest
 from hostile_peers import PATIENCE, World, attack_with, hostile_b, pull, reach, request, run_world
 
-from manela.agents import codec, frames
-from manela.agents import host_pb2 as wire
-from manela.agents.exchanges import GREET, INTRODUCE, SHOW, WALK
-from manela.agents.folder import read_status
-from manela.agents.messages import Introduction, Shown
-from manela.agents.transport import rpc
-from manela.agents.vectors_file import VectorsFile
 from manela.errors import (
     BadVectorError,
     ClaimError,
@@ -30,6 +23,13 @@ from manela.errors import (
     TooSlowError,
     UnknownPeerError,
 )
+from manela.hosts.folder.home import read_status
+from manela.hosts.folder.vectors import VectorsFile
+from manela.hosts.state.messages import Introduction, Shown
+from manela.hosts.transport import rpc
+from manela.hosts.wire import codec, frames
+from manela.hosts.wire import host_pb2 as wire
+from manela.hosts.wire.exchanges import GREET, INTRODUCE, SHOW, WALK
 
 
 @pytest.fixture(scope="module")

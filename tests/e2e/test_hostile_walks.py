@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hostile_peers import EMPTY, attack_with, pull, request, run_world
 
-from manela.agents import codec
-from manela.agents.exchanges import INTRODUCE, SHOW, WALK
-from manela.agents.messages import Introduction, WalkReply
 from manela.errors import BadVectorError, MalformedError, NotAdjacentError, TooFarError
+from manela.hosts.state.messages import Introduction, WalkReply
+from manela.hosts.wire import codec
+from manela.hosts.wire.exchanges import INTRODUCE, SHOW, WALK
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from manela.agents.folder import read_status
 from manela.formats.embeddings import read_embedding
+from manela.hosts.folder.home import read_status
 
 PAGE = Path(__file__).parents[2] / "docs" / "hosts.md"
 PATIENCE = 300.0

@@ -10,10 +10,10 @@ import pytest
 import scipy.sparse as sp
 from hostile_daemon import ATTACKS
 
-from manela.agents.federation import Federation, assign
-from manela.agents.folder import export, read_status
 from manela.analysis.classification import classify
 from manela.formats.datasets import stochastic_block_model
+from manela.hosts.federation import Federation, assign
+from manela.hosts.folder.home import export, read_status
 
 LONGEST = 90.0
 FALSE_ROWS = ("norm 3", "norm 10", "norm 999", "constant", "differing", "equivocation")

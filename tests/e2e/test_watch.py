@@ -13,11 +13,11 @@ import urllib.request
 import pytest
 
 from accessible import find_barriers
-from manela.agents.config import FILE
-from manela.agents.folder import read_status
-from manela.agents.identity import make_identity, read_certificate
-from manela.agents.neighbourhood import Edge
-from manela.agents.store import Store
+from manela.hosts.folder.config import FILE
+from manela.hosts.folder.home import read_status
+from manela.hosts.folder.identity import make_identity, read_certificate
+from manela.hosts.folder.store import Store
+from manela.hosts.state.neighbourhood import Edge
 
 BROWSER = shutil.which("chromium")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]

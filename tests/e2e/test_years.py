@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from manela.agents.config import Config
-from manela.agents.descriptors import allow_many_files
-from manela.agents.federation import Federation, assign, free_ports
-from manela.agents.folder import export, init, read_status
-from manela.agents.identity import CERTIFICATE, fingerprint, make_identity, read_certificate
-from manela.agents.neighbourhood import Edge
-from manela.agents.store import NAME, Store
 from manela.formats.datasets import stochastic_block_model
+from manela.hosts.daemon.saving import allow_many_files
+from manela.hosts.federation import Federation, assign, free_ports
+from manela.hosts.folder.config import Config
+from manela.hosts.folder.home import export, init, read_status
+from manela.hosts.folder.identity import CERTIFICATE, fingerprint, make_identity, read_certificate
+from manela.hosts.folder.store import NAME, Store
+from manela.hosts.state.neighbourhood import Edge
 
 LONGEST = 120.0
 OLD = Path(__file__).parents[1] / "data" / "host-0.1.tar.gz"
@@ -140,7 +140,7 @@ def test_strangers_that_say_nothing_keep_nobody_out(blocks, tmp_path, monkeypatc
     def start_with_few_files(*given, **options):
         return popen(*given, **options, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 512)))
 
-    monkeypatch.setattr("manela.agents.federation.subprocess.Popen", start_with_few_files)
+    monkeypatch.setattr("manela.hosts.federation.subprocess.Popen", start_with_few_files)
     with federation.running(), contextlib.ExitStack() as stack:
         wait_for(federation, lambda found: all(status.get("round", 0) > 0 for status in found.values()))
         connections = []

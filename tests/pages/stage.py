@@ -108,7 +108,7 @@ def _rdf(folder, _):
 def _postgres(_, stack):
     from benchmarks.postgres import find_programs, start_postgres
 
-    from manela.agents.federation import free_ports
+    from manela.hosts.federation import free_ports
 
     programs = find_programs()
     if programs is None:
@@ -152,9 +152,9 @@ def _mastodon(_, stack):
 
 def _alpha_and_beta(folder, _):
     """Two hosts that have pinned each other's certificates."""
-    from manela.agents.config import Config
-    from manela.agents.folder import init
-    from manela.agents.store import Store
+    from manela.hosts.folder.config import Config
+    from manela.hosts.folder.home import init
+    from manela.hosts.folder.store import Store
 
     addresses = {"alpha": "127.0.0.1:7446", "beta": "127.0.0.1:7449"}
     for name, address in addresses.items():
@@ -165,8 +165,8 @@ def _alpha_and_beta(folder, _):
 
 def _watched_host(folder, _):
     """A host with a status page, on whose address it can answer."""
-    from manela.agents.config import Config
-    from manela.agents.folder import init
+    from manela.hosts.folder.config import Config
+    from manela.hosts.folder.home import init
 
     init(folder / "host", Config("alpha", "127.0.0.1:7446", {"dimensions": 4}, watch="127.0.0.1:7447"))
 
@@ -201,10 +201,10 @@ def _calls(folder, _):
 
 def _host(folder, _):
     """A host in the folder that commands take by default."""
-    from manela.agents.config import Config
-    from manela.agents.folder import init
-    from manela.agents.neighbourhood import Edge
-    from manela.agents.store import Store
+    from manela.hosts.folder.config import Config
+    from manela.hosts.folder.home import init
+    from manela.hosts.folder.store import Store
+    from manela.hosts.state.neighbourhood import Edge
 
     init(folder / "manela-host", Config("alpha", "127.0.0.1:7446", {"dimensions": 4}))
     with Store(folder / "manela-host") as store:
@@ -213,7 +213,7 @@ def _host(folder, _):
 
 def _peer(folder, _):
     """The certificate of beta, and edges of alpha."""
-    from manela.agents.identity import make_identity
+    from manela.hosts.folder.identity import make_identity
 
     make_identity("beta", folder / "beta.key", folder / "beta.pem")
     (folder / "edges.csv").write_text("ann,bob\nbob,cem@beta,2\n")

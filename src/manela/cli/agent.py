@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from manela.agents.config import PARAMETERS_OF_HOSTS
 from manela.cli import options as o
 from manela.cli.agent_edges import edges, node
 from manela.cli.agent_peers import peer
 from manela.cli.options import HOME, Home
 from manela.errors import AgentError
+from manela.hosts.folder.config import PARAMETERS_OF_HOSTS
 from manela.settings.parameters import default
 
 agent = typer.Typer(help="Run a host: one organisation's part of a network that many learn together.")
@@ -49,9 +49,9 @@ def init(
     \b
     manela agent init alpha --home alpha
     """
-    from manela.agents.config import FILE, Config, check_address, check_watch
-    from manela.agents.folder import init as make
-    from manela.agents.identity import CERTIFICATE, fingerprint, read_certificate
+    from manela.hosts.folder.config import FILE, Config, check_address, check_watch
+    from manela.hosts.folder.home import init as make
+    from manela.hosts.folder.identity import CERTIFICATE, fingerprint, read_certificate
 
     changed = {parameter: value for parameter, value in parameters.items() if value != default(parameter)}
     config = Config(name, check_address(listen), changed, weighted=weighted, watch=check_watch(watch))
@@ -72,7 +72,7 @@ def run(
 
     SIGHUP reloads peers, key and certificate. A host that has finished its rounds continues to answer peers.
     """
-    from manela.agents.process import exec_daemon
+    from manela.hosts.daemon.process import exec_daemon
 
     exec_daemon(home, trace=trace, while_stdin=while_stdin)
 
@@ -86,10 +86,10 @@ def status(
     ] = False,
 ) -> None:
     """Show what the daemon does: round, update pairs, peers, refusals, traffic."""
-    from manela.agents.config import FILE, describe_missing
-    from manela.agents.folder import read_status
-    from manela.agents.status import warn_of_expiry
     from manela.cli.display import print_facts
+    from manela.hosts.daemon.status import warn_of_expiry
+    from manela.hosts.folder.config import FILE, describe_missing
+    from manela.hosts.folder.home import read_status
 
     if not (home / FILE).exists():
         raise AgentError(describe_missing(home))
@@ -147,10 +147,10 @@ def export(
     import warnings
     from contextlib import suppress
 
-    from manela.agents.folder import export as export_vectors
-    from manela.agents.folder import read_status
     from manela.errors import ManelaWarning
     from manela.formats.embeddings import check_output
+    from manela.hosts.folder.home import export as export_vectors
+    from manela.hosts.folder.home import read_status
 
     target = check_output(output)
     report: dict[str, Any] = {}
@@ -176,7 +176,7 @@ def audit(
     most: Annotated[int, typer.Option(metavar="N", min=1, help="Largest number of lines.")] = 50,
 ) -> None:
     """Show what was refused, the latest first."""
-    from manela.agents.store import Store
+    from manela.hosts.folder.store import Store
 
     with Store(home) as store:
         for time, name, reason, detail in store.audited(most):
@@ -191,12 +191,12 @@ def exposure(home: Home = HOME) -> None:
     and nodes of other hosts. It would infer about as many of the edges between the nodes of others that it sees.
     A large host attacks a sample of its nodes.
     """
-    from manela.agents.config import FILE, read_config
-    from manela.agents.exposure import read_record, run_attacks, take_sample, try_on_known_edges
-    from manela.agents.folder import TRACE
-    from manela.agents.neighbourhood import Neighbourhood
-    from manela.agents.store import Store
-    from manela.agents.trace import read_facts
+    from manela.hosts.exposure import read_record, run_attacks, take_sample, try_on_known_edges
+    from manela.hosts.folder.config import FILE, read_config
+    from manela.hosts.folder.home import TRACE
+    from manela.hosts.folder.store import Store
+    from manela.hosts.folder.trace import read_facts
+    from manela.hosts.state.neighbourhood import Neighbourhood
 
     config = read_config(home / FILE)
     if not (home / TRACE).exists():
@@ -228,8 +228,8 @@ def learn(
     home: Home = HOME,
 ) -> None:
     """Ask for more rounds, which the daemon does after those that it already has."""
-    from manela.agents.round_requests import request_rounds
-    from manela.agents.store import Store
+    from manela.hosts.daemon.reopening import request_rounds
+    from manela.hosts.folder.store import Store
 
     with Store(home) as store:
         rounds = request_rounds(store, rounds)
@@ -245,11 +245,11 @@ def serve(
 
     Questions are about own nodes. Answers contain own nodes and their neighbours on other hosts, never other nodes.
     """
-    from manela.agents.answering import ANSWERS, ON
-    from manela.agents.config import FILE, read_config
-    from manela.agents.folder import read_status
-    from manela.agents.store import Store
     from manela.analysis.answers import PAGE
+    from manela.hosts.daemon.status_server import ANSWERS, ON
+    from manela.hosts.folder.config import FILE, read_config
+    from manela.hosts.folder.home import read_status
+    from manela.hosts.folder.store import Store
 
     if not read_config(home / FILE).watch:
         raise AgentError(f'{home / FILE}: set watch to an address of this machine, as in "127.0.0.1:7447", and restart')
@@ -276,9 +276,9 @@ def invite(
     It holds the name, the address and the fingerprint of the certificate; nothing in it is secret. `peer add` fetches
     the certificate itself from the daemon at that address, so run the daemon first.
     """
-    from manela.agents.config import FILE, check_address, read_config
-    from manela.agents.identity import CERTIFICATE, fingerprint, read_certificate
-    from manela.agents.invitations import Invitation
+    from manela.hosts.folder.config import FILE, check_address, read_config
+    from manela.hosts.folder.identity import CERTIFICATE, fingerprint, read_certificate
+    from manela.hosts.folder.invitations import Invitation
 
     config = read_config(home / FILE)
     shown_address = check_address(address or config.listen)
@@ -296,7 +296,7 @@ def backup(
     home: Home = HOME,
 ) -> None:
     """Write all that this host needs to continue elsewhere to one file, including the key; the daemon may run."""
-    from manela.agents.backups import write_backup
+    from manela.hosts.folder.backups import write_backup
     from manela.system.files import check_writable
 
     if str(output) == "-":
@@ -312,7 +312,7 @@ def restore(
     home: Home = HOME,
 ) -> None:
     """Restore a host from a backup after checking all of it; the previous files are kept beside it."""
-    from manela.agents.backups import restore_backup
+    from manela.hosts.folder.backups import restore_backup
 
     print(f"{home}: {', '.join(restore_backup(path, home))} are back")
 
@@ -320,7 +320,7 @@ def restore(
 @agent.command()
 def check(home: Home = HOME) -> None:
     """Check configuration, permissions, certificate, clock, store, port, and the connections to and from peers."""
-    from manela.agents.doctor import BAD, examine
+    from manela.hosts.doctor import BAD, examine
 
     bad = 0
     for level, what, words in examine(home):
@@ -340,8 +340,8 @@ def renew(
     First without --use: next-certificate.pem appears; peers add it beside the one they have. Then with --use, and
     SIGHUP to the daemon; the previous certificate is kept as old-certificate.pem, for peers to remove.
     """
-    from manela.agents.config import FILE, read_config
-    from manela.agents.identity import CERTIFICATE, KEY, check_key, make_identity, read_certificate
+    from manela.hosts.folder.config import FILE, read_config
+    from manela.hosts.folder.identity import CERTIFICATE, KEY, check_key, make_identity, read_certificate
     from manela.system.files import replace_file
 
     config = read_config(home / FILE)

@@ -16,8 +16,8 @@ from manela.errors import AgentError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from manela.agents.neighbourhood import Edge
-    from manela.agents.store import Store
+    from manela.hosts.folder.store import Store
+    from manela.hosts.state.neighbourhood import Edge
     from manela.sources.source import Source
 
 edges = typer.Typer(help="The edges of this host's nodes; a daemon that runs takes changes at its next round.")
@@ -35,9 +35,9 @@ def add_edge(
     home: Home = HOME,
 ) -> None:
     """Add an edge, or without OTHER a node without edges; the peer must add its end too."""
-    from manela.agents.config import FILE, read_config
-    from manela.agents.edge_files import check_own_name, is_loop, parse_edge
-    from manela.agents.store import Store
+    from manela.hosts.folder.config import FILE, read_config
+    from manela.hosts.folder.edge_files import check_own_name, is_loop, parse_edge
+    from manela.hosts.folder.store import Store
 
     host = read_config(home / FILE).name
     edge = parse_edge([own, other, repr(weight)], host, "edge")
@@ -53,9 +53,9 @@ def add_edge(
 @edges.command("remove")
 def remove_edge(own: Own, other: Other = "", home: Home = HOME) -> None:
     """Remove an edge; without OTHER all edges of the node. Nodes stay: `manela agent node remove` removes one."""
-    from manela.agents.config import FILE, read_config
-    from manela.agents.edge_files import parse_edge
-    from manela.agents.store import Store
+    from manela.hosts.folder.config import FILE, read_config
+    from manela.hosts.folder.edge_files import parse_edge
+    from manela.hosts.folder.store import Store
 
     edge = parse_edge([own, other], read_config(home / FILE).name, "edge")
     with Store(home) as store:
@@ -89,9 +89,9 @@ def import_file(
 
     A header `source,target,weight` is skipped. A line with one name is a node without edges.
     """
-    from manela.agents.config import FILE, read_config
-    from manela.agents.edge_files import is_loop, read_edges
-    from manela.agents.store import Store
+    from manela.hosts.folder.config import FILE, read_config
+    from manela.hosts.folder.edge_files import is_loop, read_edges
+    from manela.hosts.folder.store import Store
 
     host = read_config(home / FILE).name
     with Store(home) as store:
@@ -107,7 +107,7 @@ def import_file(
 
 def import_source(source: Source, home: Home = HOME) -> None:
     """Put the edges of a source into the host's store."""
-    from manela.agents.imports import import_to_host
+    from manela.hosts.folder.imports import import_to_host
 
     print(f"{import_to_host(home, source)}; {source.describe()}")
 
@@ -121,8 +121,8 @@ def list_edges(
     home: Home = HOME,
 ) -> None:
     """Show the edges in the format of `edges import`; a node without edges has its own line."""
-    from manela.agents.edge_files import write_edges
-    from manela.agents.store import HOST, Store
+    from manela.hosts.folder.edge_files import write_edges
+    from manela.hosts.folder.store import HOST, Store
 
     with Store(home) as store:
         write_edges(_find_edges(store, peer), store.get(HOST) or "", sys.stdout)
@@ -144,8 +144,8 @@ def export_edges(
     """Write the edges to a file in the format of `edges import`."""
     import io
 
-    from manela.agents.edge_files import write_edges
-    from manela.agents.store import HOST, Store
+    from manela.hosts.folder.edge_files import write_edges
+    from manela.hosts.folder.store import HOST, Store
     from manela.system.files import replace_file
 
     with Store(home) as store:
@@ -168,6 +168,6 @@ def remove_node(
 
     Peers have seen its vector; what they learned from it remains in their vectors until they learn again.
     """
-    from manela.agents import folder
+    from manela.hosts.folder import home as folder
 
     print(f"{name} is removed, with {folder.remove_node(home, name):,} edges")

@@ -42,10 +42,10 @@ def add_peer(
     manela agent peer add beta beta.example.org:7446 beta-certificate.pem
     manela agent peer add beta other.example.org:7446
     """
-    from manela.agents.config import FILE, check_address, read_config
-    from manela.agents.identity import expiry_of, fingerprint, name_of, read_certificate
-    from manela.agents.invitations import accept_invitation, read_invitation
-    from manela.agents.store import Store
+    from manela.hosts.folder.config import FILE, check_address, read_config
+    from manela.hosts.folder.identity import expiry_of, fingerprint, name_of, read_certificate
+    from manela.hosts.folder.invitations import accept_invitation, read_invitation
+    from manela.hosts.folder.store import Store
 
     if certificate is None and ":" not in name and (address or nodes is not None):
         with Store(home) as store:
@@ -79,9 +79,9 @@ def add_peer(
 @peer.command("list")
 def list_peers(home: Home = HOME) -> None:
     """Show all peers: certificates with their expiry dates, and what the daemon knows of each."""
-    from manela.agents.folder import read_status
-    from manela.agents.identity import expiry_of, fingerprint
-    from manela.agents.store import Store
+    from manela.hosts.folder.home import read_status
+    from manela.hosts.folder.identity import expiry_of, fingerprint
+    from manela.hosts.folder.store import Store
 
     status = read_status(home)
     now = datetime.datetime.now(datetime.UTC)
@@ -119,8 +119,8 @@ def remove_peer(
 
     The daemon refuses it within a second.
     """
-    from manela.agents.identity import find_certificate, read_certificate
-    from manela.agents.store import Store
+    from manela.hosts.folder.identity import find_certificate, read_certificate
+    from manela.hosts.folder.store import Store
 
     with Store(home) as store:
         if certificate is None and not fingerprint:

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from manela.agents.config import PARAMETERS_OF_HOSTS
 from manela.cli import options as o
 from manela.cli.options import default
 from manela.errors import ParameterError
+from manela.hosts.folder.config import PARAMETERS_OF_HOSTS
 
 
 @o.expand_flags
@@ -56,9 +56,9 @@ def federate(
     manela federate sbm --hosts 4 -o vectors.npz
     manela federate friends.csv --by servers.txt -o vectors.npz --folder hosts
     """
-    from manela.agents.federation import Federation, assign
     from manela.formats.embeddings import check_output
     from manela.formats.loading import load_graph
+    from manela.hosts.federation import Federation, assign
     from manela.settings import parameters as params
 
     params.check("random_state", random_state)

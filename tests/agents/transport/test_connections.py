@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from manela.agents.transport import connections as module
-from manela.agents.transport.connections import Connections, parse_address
+from manela.hosts.transport import connections as module
+from manela.hosts.transport.connections import Connections, parse_address
 
 needs_proc = pytest.mark.skipif(
     not os.path.isdir("/proc/self/fd"),  # noqa: PTH112

@@ -7,11 +7,6 @@ import threading
 
 import pytest
 
-from manela.agents.exchanges import GREET, SHOW
-from manela.agents.frames import PIECE
-from manela.agents.identity import fingerprint
-from manela.agents.transport import rpc
-from manela.agents.transport.rpc import Keys, Peer, RpcServer, RpcTransport, Traffic
 from manela.errors import (
     REFUSALS,
     MalformedError,
@@ -24,6 +19,11 @@ from manela.errors import (
     TooSlowError,
     UnknownPeerError,
 )
+from manela.hosts.folder.identity import fingerprint
+from manela.hosts.transport import rpc
+from manela.hosts.transport.rpc import Keys, Peer, RpcServer, RpcTransport, Traffic
+from manela.hosts.wire.exchanges import GREET, SHOW
+from manela.hosts.wire.frames import PIECE
 
 
 class Listener:

@@ -1,1 +1,0 @@
-"""Transports: carry bytes between hosts."""

@@ -1,0 +1,440 @@
+"""Daemon: runs one host as a process, from its folder."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from manela import __version__
+from manela.errors import AgentError, ManelaError, OutputError
+from manela.hosts.daemon.learner import Learner
+from manela.hosts.daemon.logs import Journal, Tracer, begin_log, log
+from manela.hosts.daemon.reopening import Reopening
+from manela.hosts.daemon.saving import Reserve, Saver, allow_many_files
+from manela.hosts.daemon.service import Service
+from manela.hosts.daemon.status import Speed, count_refusals, describe_peers, find_expiry, warn_of_expiry, write_status
+from manela.hosts.daemon.status_server import ANSWERS, ON, Answering
+from manela.hosts.daemon.warming import warm_up
+from manela.hosts.folder.backups import keep_backup, remove_leftovers
+from manela.hosts.folder.config import FILE, describe_missing, read_config
+from manela.hosts.folder.edge_files import read_numbers
+from manela.hosts.folder.home import STATUS, TRACE, only_one
+from manela.hosts.folder.identity import CERTIFICATE, KEY, check_key, read_certificate
+from manela.hosts.folder.store import HOST, NAME, SECRET, Store, name_backup
+from manela.hosts.state.host import Host
+from manela.hosts.state.neighbourhood import Neighbourhood
+from manela.hosts.wire.exchanges import make_host
+from manela.system.files import check_private, remove_unfinished
+from manela.system.memory import drop_code, keep_memory_small
+
+_TICK = 0.5
+"""Seconds between two housekeeping passes; larger values show older status and notice changes later."""
+_LOCK_STEP_PATIENCE = 3600.0
+"""Seconds that a lock-step run waits for its peers at the start; if smaller, it fails when one starts late."""
+_LONGEST_STOP = 1.0
+"""Seconds that a computation has to end when the daemon stops; larger values delay the stop."""
+
+
+def run(folder: Path, trace: bool = False, while_stdin: bool = False) -> None:
+    """Run the host in this folder until SIGTERM or Ctrl-C, or with `while_stdin` until stdin ends."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the handler that reloads is installed
+    keep_memory_small()
+    begin_log()
+    if not (folder / FILE).exists():
+        raise AgentError(describe_missing(folder))
+    if not (folder / NAME).exists():
+        raise AgentError(f"{folder / NAME}: is missing; {name_backup(folder)}")
+    for secret_file in (KEY, NAME):
+        check_private(folder / secret_file)
+    allow_many_files()
+    with only_one(folder), Store(folder) as store:
+        daemon = Daemon(folder, store, trace)
+        asyncio.run(daemon.run(while_stdin))
+
+
+class Daemon:
+    """A host with its server, its learner and its files."""
+
+    _digest = ""
+
+    def __init__(self, folder: Path, store: Store, trace: bool = False) -> None:
+        self.folder, self.store = folder, store
+        self.config = read_config(folder / FILE)
+        store.check()
+        if store.get(HOST) != self.config.name:
+            raise AgentError(
+                f"{folder / FILE}: the name must be {store.get(HOST)!r}, for which this folder was made, got "
+                f"{self.config.name!r}"
+            )
+        remove_unfinished(folder)
+        remove_leftovers(folder)
+        self._reserve = Reserve()
+        self._saver = Saver(folder, self._reserve, self.config.peers.longest_pause)
+        self._keep_backup()
+        secret = store.get(SECRET)
+        if secret is None:
+            raise AgentError(f"{store.file}: has no secret; make the host anew with `manela agent init`")
+        # every start has a new seed: a free-running host must not repeat its draws after a crash
+        past_starts = store.get("starts") or "0"
+        if not past_starts.isdecimal():
+            raise AgentError(
+                f"{store.file}: is damaged: it has been started {past_starts!r} times; {name_backup(folder)}"
+            )
+        starts = int(past_starts) + 1
+        store.put("starts", str(starts))
+        self._terms = self.config.terms((int(secret) + starts) % 2**63)
+        self._changes = self._edges_seen = store.changes
+        host = self._build()
+        saved = self._saver.load()
+        if saved is not None and saved.exchange != self._terms.settings.exchange:
+            log("begins anew", why=f"the saved vectors were learned by {saved.exchange}")
+        elif saved is not None:
+            host.restore(saved)
+        warm_up(self._terms)
+        drop_code()
+        self.state, self._failure, self._status_trouble = "meeting", "", ""
+        self._tracer = Tracer(folder / TRACE) if trace else None
+        if self._tracer is not None:
+            host.on_disclosure = self._tracer.add
+        self._reload = self._settled = False
+        self._audit = Store(folder)  # a second connection, so that reads need not wait for writes in a thread
+        self._journal = Journal(self._audit)
+        self._reopening = Reopening(store, self._audit)
+        self._known_peers: dict[str, Any] = {}
+        self._expires: float | None = None
+        self._began, self._speed = time.time(), Speed(host.pairs)
+        self._host = host
+        self._watch: Any = None
+        self._answering = Answering(self.config.name)
+        self._answering.turn(store.get(ANSWERS) == ON)
+
+    async def run(self, while_stdin: bool) -> None:
+        """Run until a signal, or the end of stdin, stops the daemon."""
+        from manela.hosts.transport.rpc import RpcServer, RpcTransport, Traffic
+
+        self.traffic = Traffic()
+        keys, peers = self._keys(), self._peers()
+        options = self.config.peers
+        transport = RpcTransport(keys, peers, options.deadline, self.traffic)
+        self.service = Service(self._host, transport, self.config.rates, self._journal.add, options.deadline * 0.8)
+        server = RpcServer(
+            self.config.listen, keys, peers, self.service.serve, self.service.bound_request, self.service.refuse,
+            options.deadline, self.traffic,
+        )  # fmt: skip
+        self._server = server
+        self.learner = Learner(
+            self.service, list(peers), self._save_round, self._tell, options.grace, options.wait, options.finish,
+            options.longest_pause,
+        )  # fmt: skip
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.learner.end)
+        loop.add_signal_handler(signal.SIGHUP, self._request_reload)
+        self.port = 0
+        tasks: list[asyncio.Task[Any]] = []
+        try:
+            await server.start()
+            self.port = server.port
+            log("listening", host=self.config.name, address=self.config.listen, port=server.port, peers=len(peers))
+            self._write_status()
+            for line in warn_of_expiry(self._status):
+                log("certificate", why=line)
+            if self.config.watch:
+                from manela.hosts.daemon.status_server import StatusServer
+
+                self._write_status()
+                self._watch = StatusServer(self.config.watch, self._read_status, self._answering.find)
+                log("watched", page=self._watch.url)
+            if while_stdin:
+                # not in the executor, whose threads the event loop joins at the end
+                threading.Thread(target=self._wait_for_stdin, args=(loop,), daemon=True).start()
+            learning = asyncio.create_task(self._learn())
+            ticking = asyncio.create_task(self._tick(server, transport))
+            tasks = [learning, ticking, asyncio.create_task(self.learner.stop.wait())]
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            await self._end(tasks, server, transport)
+
+    async def _end(self, tasks: list[asyncio.Task[Any]], server: Any, transport: Any) -> None:
+        """Stop everything and save the state, even after a failure."""
+        failed = self.state == "failed"
+        self.state = "stopping"
+        self.learner.end()
+        if tasks:  # the learner undoes its unfinished round, which is quick
+            await asyncio.wait(tasks[:1], timeout=_LONGEST_STOP)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        try:
+            if self._watch is not None:
+                self._watch.close()
+                self._watch = None
+            await server.stop(0.3)
+            await transport.close()
+        finally:
+            await self._saver.wait()
+            self._save_last()
+            self.state = "failed" if failed else "stopped"
+            self._write_status()
+            if self._tracer is not None:
+                self._tracer.close()
+            self._audit.close()
+            log(self.state, round=self.service.host.round)
+
+    async def _learn(self) -> None:
+        """Meet peers, learn all rounds, and go on whenever there is a reason to, until the daemon stops."""
+        learner = self.learner
+        try:
+            await learner.meet_all(_LOCK_STEP_PATIENCE if self._terms.lock_step else self.config.peers.start)
+            await self._go_on()
+            await self._run_rounds()
+            while not learner.stop.is_set():
+                host = self.service.host
+                await learner.stay(self._has_work)
+                # a host that was replaced has shown nothing to peers yet, so run it even if all rounds are done
+                if await self._go_on() or self.service.host is not host:
+                    await self._run_rounds()
+        except ManelaError as error:
+            self.state, self._failure = "failed", str(error)
+            log("failed", why=str(error))
+            raise
+
+    async def _run_rounds(self) -> None:
+        """Learn until all rounds are done, and save what was learned."""
+        self.state = "learning"
+        log("learning", round=self.service.host.round, rounds=self.service.host.expected_rounds)
+        await self.learner.run(self._renew)
+        if self.learner.stop.is_set():
+            return
+        await self._saver.save(self.service.host)
+        self.state = "done"
+        self._write_status()
+        log("done", round=self.service.host.round, pairs=self.service.host.pairs)
+        if self._terms.lock_step:
+            await self.learner.stop.wait()
+
+    def _has_work(self) -> bool:
+        """Return whether a finished host has something to do: new edges, requested rounds, or a new peer."""
+        try:
+            return self._renew() or self._reopening.has_reason(self.service.host)
+        except ManelaError as error:
+            log("trouble", why=str(error))
+            return False
+
+    async def _go_on(self) -> bool:
+        """Reopen learning on a finished host if there is a reason to; return whether it was reopened."""
+        host = self.service.host
+        if self._terms.lock_step or not host.done or not await self._reopening.reopen(host):
+            return False
+        await self._saver.save(host)
+        return True
+
+    async def _save_round(self) -> None:
+        """Save after a round: always in lock-step, otherwise now and then."""
+        if self._watch is not None:
+            self._answering.look(self.service.host)
+        if not self._settled:
+            self._settled = True
+            drop_code()
+        if self._terms.lock_step:
+            await self._saver.save(self.service.host)
+        else:
+            self._saver.save_if_due(self.service.host)
+
+    def _keep_backup(self) -> None:
+        """Write the automatic backup; if that fails, the host runs without one."""
+        try:
+            keep_backup(self.folder, self.store.digest)
+        except (ManelaError, OSError) as error:
+            log("no backup", why=str(error))
+
+    def _save_last(self) -> None:
+        """Save the state and the journal before the daemon ends."""
+        try:
+            self._saver.save_now(self.service.host)
+            self._journal.flush_now()
+        except OutputError as error:
+            log("not saved", why=str(error))
+
+    # housekeeping beside learning
+
+    async def _tick(self, server: Any, transport: Any) -> None:
+        """Do the housekeeping every `_TICK` seconds; log errors and carry on."""
+        last_error = ""
+        while True:
+            try:
+                with self._reserve.lend():
+                    server.sweep()
+                if self.state == "done":  # while a host learns, every round is saved anyway
+                    self._saver.retry_if_due(self.service.host)
+                try:
+                    await self._journal.flush()
+                finally:  # even if the journal cannot be written
+                    self._write_status()
+                if self._watch is not None:
+                    self._answering.look(self.service.host)
+                changes = self.store.changes
+                if changes != self._changes or self._reload:
+                    self._changes, on_signal = changes, self._reload
+                    await self._reload_peers(server, transport, on_signal)
+                last_error = ""
+            except (ManelaError, OSError) as error:
+                if str(error) != last_error:
+                    last_error = str(error)
+                    log("trouble", why=last_error)
+            await asyncio.sleep(_TICK)
+
+    async def _reload_peers(self, server: Any, transport: Any, on_signal: bool) -> None:
+        """Read keys, peers and their sizes again; log that if a signal asked for it."""
+        self._reload = False
+        self._answering.turn(self.store.get(ANSWERS) == ON)
+        keys = self._used_keys
+        try:
+            keys = self._keys()
+        except ManelaError as error:
+            log("not reloaded", why=str(error))
+            self._changes = -1  # retry at the next tick
+        try:
+            peers = self._peers()
+            await transport.change(keys, peers)
+            server.change(keys, peers)
+            for gone in set(self.learner.peers) - set(peers):
+                self.service.forget(gone)
+                self.learner.forget(gone)
+                self.traffic.forget(gone)
+            self.learner.peers = list(peers)
+            await asyncio.to_thread(self._keep_backup)
+            self.service.host.sizes = self.store.sizes()
+        except ManelaError as error:
+            log("not reloaded", why=str(error))
+            self._changes = -1
+        if on_signal:
+            log("reloaded", peers=len(self.learner.peers))
+
+    def _renew(self) -> bool:
+        """Replace the host if its edges have changed, and return whether they have; called between two rounds."""
+        changes = self.store.changes
+        if changes == self._edges_seen or self._terms.lock_step:
+            return False
+        self._edges_seen = changes
+        try:
+            near = Neighbourhood.build(self.config.name, self.store.edges())
+            if near.digest == self._digest:
+                return False
+            self._digest = near.digest
+            self.service.host = self.service.host.renew(near)
+        except ManelaError as error:
+            log("edges not taken", why=str(error))
+            return False
+        log("edges taken", nodes=len(near.nodes), arcs=len(near.indices))
+        return True
+
+    def _request_reload(self) -> None:
+        """Have the next tick read keys and peers again."""
+        self._reload = True
+
+    def _wait_for_stdin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Stop the daemon when standard input ends."""
+        with contextlib.suppress(OSError, ValueError):
+            while os.read(sys.stdin.fileno(), 4096):
+                pass
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(self.learner.end)
+
+    def _tell(self, words: str) -> None:
+        """Log what the learner tells about peers."""
+        log("peers", what=words)
+
+    def _write_status(self) -> None:
+        """Write the current status to its file."""
+        self._speed.look(self.service.host.pairs)
+        self._status = self._describe()
+        trouble = write_status(self.folder / STATUS, self._status)
+        if trouble and not self._status_trouble:
+            log("not saved", why=trouble)
+        self._status_trouble = trouble
+        self._status["trouble"] = self._status["trouble"] or trouble  # for the page and the metrics
+
+    def _describe(self) -> dict[str, Any]:
+        """Return the current status."""
+        host, traffic = self.service.host, self.traffic
+        certificates = {name: self._find_used(peer) for name, peer in self._known_peers.items()}
+        return {
+            "name": self.config.name,
+            "program": __version__,
+            "pid": os.getpid(),
+            "port": self.port,
+            "watch": self._watch.url if self._watch is not None else "",
+            "state": self.state,
+            "trouble": self._failure or self._saver.trouble,
+            "round": host.round,
+            "rounds": host.expected_rounds,
+            "pairs": host.pairs,
+            "pairs_per_second": round(self._speed.now),
+            "nodes": host.own,
+            "arcs": len(host.neighbourhood.indices),
+            "noise": self._terms.peers.noise if self._terms.settings.exchange == "messages" else 0.0,
+            "traced": self._tracer is not None and self._tracer.is_open,
+            "began": self._began,
+            "updated": time.time(),
+            "expires": self._expires,
+            "sent": sum(traffic.sent.values()),
+            "received": sum(traffic.received.values()),
+            "refusals": count_refusals(self.service),
+            "peers": describe_peers(self.learner, traffic.sent, traffic.received, certificates),
+        }
+
+    def _find_used(self, peer: Any) -> tuple[str, ...]:
+        """Return the certificate that a peer has shown last, or all that are pinned for it."""
+        shown = self._server.shown.get(peer.name)
+        pinned: tuple[str, ...] = peer.certificates
+        return (shown,) if shown is not None and shown in pinned else pinned
+
+    def _read_status(self) -> dict[str, Any]:
+        """Return what the page shows: the status, and the speed over the last day."""
+        return {**self._status, "now": time.time(), "history": self._speed.history(self.service.host.pairs)}
+
+    # contents of the folder
+
+    def _build(self) -> Host:
+        """Return a new host with the edges in the store."""
+        numbers = read_numbers(self.folder / self.config.numbers) if self._terms.lock_step else None
+        near = Neighbourhood.build(self.config.name, self.store.edges(), numbers)
+        self._digest = near.digest
+        return make_host(self._terms, near, numbers, self.store.sizes())
+
+    def _keys(self) -> Any:
+        """Read the key and the certificate, and check that they belong together."""
+        from manela.hosts.transport.rpc import Keys
+
+        try:
+            key = (self.folder / KEY).read_bytes()
+        except OSError as error:
+            raise AgentError(f"{self.folder / KEY}: cannot be read: {error.strerror or error}") from error
+        certificate = read_certificate(self.folder / CERTIFICATE)
+        try:
+            check_key(self.folder / KEY, certificate)
+        except AgentError as error:
+            hint = (
+                "; finish the renewal with `manela agent renew --use`" * (self.folder / f"next-{CERTIFICATE}").exists()
+            )
+            raise AgentError(f"{error}{hint}") from error
+        self._expires = find_expiry([certificate])
+        self._used_keys = Keys(key, certificate.encode())
+        return self._used_keys
+
+    def _peers(self) -> dict[str, Any]:
+        """Read the peers from the store."""
+        from manela.hosts.transport.rpc import Peer
+
+        self._known_peers = {name: Peer(name, *entry) for name, entry in self.store.peers().items()}
+        return self._known_peers

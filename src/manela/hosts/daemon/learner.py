@@ -1,0 +1,341 @@
+"""Learner: follows a host's script, exchanging messages with the peers that can be reached."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from manela.errors import PeerError, RefusedError, SessionError, TooSlowError
+from manela.hosts.daemon.service import Service
+from manela.hosts.state.host import Committed, Compute, Exchange, Host, Instruction
+
+_FIRST_PAUSE = 0.2
+"""Seconds before the first retry of a peer; each failure doubles the pause."""
+_POLL = 0.1
+"""Seconds between two checks of peers that are away; larger values waste more time once a peer is back."""
+_REFILL = 0.05
+"""Seconds of patience that a peer regains per second in which it answers; larger values let it slow others down."""
+_REFRESH = 2.0
+"""Seconds between two requests to peers after the last round; larger values notice new peers and edges later."""
+
+
+@dataclass
+class _Contact:
+    """The state of a peer: being asked, away, or free to be asked."""
+
+    call: asyncio.Task[Any] | None = None
+    request: Any = None
+    meeting: asyncio.Task[bool] | None = None
+    pause: float = _FIRST_PAUSE
+    again: float = 0.0
+    trouble: str = ""
+    patience: float = 0.0
+    answered: float = field(default_factory=time.monotonic)
+    seen: float | None = None
+
+
+@dataclass
+class Learner:
+    """Follows a host's script.
+
+    Attributes
+    ----------
+    service : Service
+        The service whose host learns.
+    peers : list of str
+        The peers to learn with.
+    on_commit : callable
+        Awaited after each round, to save what was learned; in lock-step before peers see it.
+    tell : callable
+        Called with a message for each change of a peer's state.
+    grace : float
+        Seconds that a free-running round waits for replies.
+    wait : float
+        Seconds for which rounds pause while a peer is away; a peer that comes and goes uses this time up.
+    finish : float
+        Seconds that a step of the start or of smoothing waits for peers.
+    longest_pause : float
+        Longest pause in seconds between two retries of a peer that is away.
+    """
+
+    service: Service
+    peers: list[str]
+    on_commit: Callable[[], Awaitable[None]]
+    tell: Callable[[str], None] = lambda _: None
+    grace: float = 1.0
+    wait: float = 60.0
+    finish: float = 60.0
+    longest_pause: float = 30.0
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    contacts: dict[str, _Contact] = field(default_factory=dict)
+    _late: set[str] = field(default_factory=set)
+
+    def end(self) -> None:
+        """Stop as soon as possible and discard the unfinished round."""
+        self.stop.set()
+        self.host.abandon()
+
+    def trouble_with(self, peer: str) -> str:
+        """Return why a peer is away, or "" if it is not."""
+        return self.contacts[peer].trouble if peer in self.contacts else ""
+
+    def seen(self, peer: str) -> float | None:
+        """Return when a peer last answered, in seconds since 1970, or None if never."""
+        return self.contacts[peer].seen if peer in self.contacts else None
+
+    def forget(self, peer: str) -> None:
+        """Cancel all calls to a host that is no longer a peer."""
+        self._late.discard(peer)
+        contact = self.contacts.pop(peer, None)
+        for task in (contact.call, contact.meeting) if contact is not None else ():
+            if task is not None:
+                task.cancel()
+
+    @property
+    def host(self) -> Host:
+        """The host; it is replaced when edges change."""
+        return self.service.host
+
+    async def meet_all(self, patience: float) -> None:
+        """Meet all peers; after `patience` seconds go on without those that are missing."""
+        until = time.monotonic() + patience
+        missing = list(self.peers)
+        pause = _FIRST_PAUSE / 2
+        while missing and not self.stop.is_set():
+            met = await asyncio.gather(*(self._meet(peer) for peer in missing))
+            missing = [peer for peer, was_met in zip(missing, met, strict=True) if not was_met]
+            if not missing or time.monotonic() > until:
+                break
+            await asyncio.sleep(pause)
+            pause = min(1.0, 1.5 * pause)
+        if missing and self.host.terms.lock_step and not self.stop.is_set():
+            raise PeerError(f"lock-step needs all peers, but {', '.join(missing)} did not answer")
+        if missing:
+            self.tell(f"goes on without {', '.join(missing)}")
+
+    async def run(self, changed: Callable[[], bool] = lambda: False) -> None:
+        """Follow the host's script to its end.
+
+        `changed` is called after each round and returns whether the host was replaced because edges have changed. If
+        so, the script of the new host is followed.
+        """
+        if self.host.terms.lock_step:
+            self.host.check_numbers()
+        while not self.stop.is_set() and await self._follow(self.host.script(), changed):
+            pass
+
+    async def _follow(self, script: Iterator[Instruction], changed: Callable[[], bool]) -> bool:
+        """Follow a script to its end; return whether it was left because the host was replaced."""
+        for instruction in script:
+            if isinstance(instruction, Exchange):
+                self.service.moved()
+                await self._exchange(instruction)
+            elif isinstance(instruction, Compute):
+                await asyncio.to_thread(instruction.work)
+                if self.stop.is_set():
+                    next(script, None)  # lets the host undo the unfinished round
+                    return False
+            elif isinstance(instruction, Committed):
+                await self.on_commit()
+                if changed():
+                    return True
+            if self.stop.is_set():
+                return False
+        self.service.moved()
+        return False
+
+    async def stay(self, changed: Callable[[], bool] = lambda: False) -> None:
+        """After the last round, stay in contact with peers until `changed` returns True."""
+        while not self.stop.is_set():
+            self._meet_again()
+            if changed():
+                return
+            requests = self.host.refresh()
+            await asyncio.gather(*(self._refresh(peer, request) for peer, request in requests.items()))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.stop.wait(), _REFRESH)
+
+    # asking
+
+    async def _exchange(self, exchange: Exchange) -> None:
+        """Ask peers as the exchange and the terms say: all, patiently, or those that are ready."""
+        if self.host.terms.lock_step:
+            await self._ask_all(exchange.ask())
+        elif exchange.patient:
+            await self._ask_patiently(exchange)
+        else:
+            await self._ask_freely(exchange)
+
+    async def _ask_all(self, requests: Any) -> None:
+        """In lock-step, ask all peers, and wait for all of them."""
+
+        async def ask(peer: str) -> Any:
+            while True:
+                try:
+                    return await self.service.ask(peer, requests[peer])
+                except TooSlowError:  # the peer is still at an earlier step
+                    if self.stop.is_set():
+                        raise
+                    await asyncio.sleep(_POLL)
+
+        peers = list(requests)
+        for peer, reply in zip(peers, await asyncio.gather(*(ask(peer) for peer in peers)), strict=True):
+            for refusal in self.host.receive(peer, requests[peer], reply):
+                raise PeerError(f"{peer} sent a reply that cannot be used: {refusal}")
+
+    async def _ask_patiently(self, exchange: Exchange) -> None:
+        """Ask all peers and wait for slower ones until a deadline; then go on without those that are missing."""
+        until = time.monotonic() + self.finish
+
+        async def ask(peer: str) -> None:
+            while time.monotonic() < until and not self.stop.is_set():
+                request = exchange.ask().get(peer)
+                if request is None and not await self._meet(peer):
+                    await asyncio.sleep(_POLL)
+                if request is None:
+                    continue
+                try:
+                    reply = await self.service.ask(peer, request)
+                except TooSlowError:  # the peer is still at an earlier step
+                    await asyncio.sleep(_POLL)
+                except (PeerError, RefusedError) as error:
+                    self._note_failure(peer, error)
+                    await asyncio.sleep(_POLL)
+                else:
+                    self.service.receive(peer, request, reply)
+                    self._late.discard(peer)
+                    return
+                if peer in self._late:
+                    return  # it was late before, so it is asked only once
+
+        asking = {asyncio.create_task(ask(peer)): peer for peer in exchange.ask()}
+        stopping = asyncio.create_task(self.stop.wait())
+        waiting = set(asking)
+        while waiting and not stopping.done() and time.monotonic() < until:
+            done, _ = await asyncio.wait(
+                {*waiting, stopping}, timeout=until - time.monotonic(), return_when=asyncio.FIRST_COMPLETED
+            )
+            waiting -= done
+        self._late |= {asking[task] for task in waiting}
+        for task in (*waiting, stopping):
+            task.cancel()
+        await asyncio.gather(*asking, stopping, return_exceptions=True)
+
+    async def _ask_freely(self, exchange: Exchange) -> None:
+        """Ask the peers that have no open call, wait for `grace` seconds, and store the replies that have come.
+
+        Later replies are stored in a later round.
+        """
+        self._late.clear()
+        self._meet_again()
+        while (self._should_wait() or self.host.stranded) and not self.stop.is_set():
+            await asyncio.sleep(_POLL)
+            self._meet_again()
+        asked = []
+        for peer, request in exchange.ask().items():
+            contact = self._contact(peer)
+            if contact.call is None and time.monotonic() >= contact.again:
+                contact.request = request
+                contact.call = asyncio.create_task(self._try(peer, self.service.ask(peer, request)))
+                asked.append(contact.call)
+        if asked:
+            await asyncio.wait(asked, timeout=self.grace)
+        for peer, contact in self.contacts.items():
+            if contact.call is not None and contact.call.done():
+                reply, request = contact.call.result(), contact.request
+                contact.call = contact.request = None
+                if reply is not None:
+                    self.service.receive(peer, request, reply)
+
+    def _should_wait(self) -> bool:
+        """Return whether a peer is away for which patience is left; each call uses up some of it."""
+        waits = False
+        for peer in self.peers:
+            contact = self._contact(peer)
+            if contact.trouble and contact.patience > 0.0:
+                contact.patience -= _POLL
+                waits = True
+        return waits
+
+    def _contact(self, peer: str) -> _Contact:
+        """Return what is known about a peer's answers so far."""
+        if peer not in self.contacts:
+            self.contacts[peer] = _Contact(patience=self.wait)
+        return self.contacts[peer]
+
+    async def _refresh(self, peer: str, request: Any) -> None:
+        """Ask a peer after the last round, unless it is in a pause, and pass on its reply."""
+        host = self.host
+        if time.monotonic() >= self._contact(peer).again:
+            reply = await self._try(peer, self.service.ask(peer, request))
+            if reply is not None and self.host is host:
+                self.service.receive(peer, request, reply)
+
+    async def _try(self, peer: str, answer: Awaitable[Any]) -> Any:
+        """Wait for a peer's answer and record that it came; return None if it did not."""
+        contact = self._contact(peer)
+        try:
+            reply = await answer
+        except (PeerError, RefusedError) as error:
+            self._note_failure(peer, error)
+            return None
+        if contact.trouble:
+            self.tell(f"{peer} answers again")
+        now = time.monotonic()
+        contact.patience = min(self.wait, contact.patience + _REFILL * (now - contact.answered))
+        contact.pause, contact.trouble, contact.answered, contact.seen = _FIRST_PAUSE, "", now, time.time()
+        return reply
+
+    # meeting
+
+    def _note_failure(self, peer: str, error: PeerError | RefusedError) -> None:
+        """Handle a failed call: retry later, or at once if the peer only needs a new introduction."""
+        contact = self._contact(peer)
+        if isinstance(error, SessionError):
+            self.host.sessions.forget(peer)
+            if contact.pause == _FIRST_PAUSE:
+                # the peer answered before, so it was restarted or its edges have changed: meet it again at once
+                contact.pause *= 2
+                return
+        self._back_off(peer, str(error))
+
+    def _back_off(self, peer: str, why: str) -> None:
+        """Leave a peer alone for a pause, which doubles each time."""
+        contact = self._contact(peer)
+        contact.again = time.monotonic() + contact.pause
+        contact.pause = min(self.longest_pause, 2 * contact.pause)
+        if not contact.trouble:
+            self.tell(f"{peer} is away: {why}")
+        contact.trouble = why
+
+    async def _meet(self, peer: str) -> bool:
+        """Greet a peer and introduce own edges; return whether it answered."""
+        contact = self._contact(peer)
+        try:
+            refused = await self.service.meet(peer)
+        except (PeerError, RefusedError) as error:
+            self._back_off(peer, str(error))
+            return False
+        if refused:
+            self.tell(f"{peer} does not have {refused:,} of the edges with it; they are not used")
+        if contact.trouble:
+            self.tell(f"{peer} is here")
+        contact.seen = time.time()
+        # the pause is reset only when the peer answers a request
+        contact.trouble, contact.again = "", 0.0
+        return True
+
+    def _meet_again(self) -> None:
+        """Start to meet the peers that are away and due for a retry."""
+        for peer in self.peers:
+            contact = self._contact(peer)
+            if contact.meeting is not None and contact.meeting.done():
+                contact.meeting = None
+            # a peer that does not answer may have been restarted, and must then be met again
+            is_away = bool(contact.trouble) or not self.host.sessions.knows(peer)
+            if is_away and contact.meeting is None and time.monotonic() >= contact.again:
+                contact.meeting = asyncio.create_task(self._meet(peer))

@@ -1,0 +1,96 @@
+"""Reopening: decides when a host that is done continues to learn, and the rounds that operators request."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from typing import NamedTuple
+
+from manela.errors import ManelaError
+from manela.hosts.daemon.logs import log
+from manela.hosts.folder.store import Store
+from manela.hosts.state.host import Host
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 3600.0
+"""Shortest and longest pause in seconds between two times that peers reopen learning.
+
+The pause doubles each time. If smaller, a peer could keep the host busy.
+"""
+
+
+class Reopening:
+    """The reasons to go on: rounds that the operator requests, other nodes or edges, and new peers.
+
+    Parameters
+    ----------
+    store : Store
+        Where requests are read.
+    second_store : Store
+        Another connection to the same store, where a thread records that a request is carried out.
+    """
+
+    def __init__(self, store: Store, second_store: Store) -> None:
+        self._store, self._second_store = store, second_store
+        self._next, self._pause = 0.0, _FIRST_PAUSE
+
+    def has_reason(self, host: Host) -> bool:
+        """Return whether rounds are requested or a peer is new; new edges are noticed by whoever renews the host."""
+        return find_request(self._store) is not None or self._has_new_peer(host)
+
+    async def reopen(self, host: Host) -> bool:
+        """Reopen learning on a finished host if there is a reason to; return whether it was reopened."""
+        try:
+            request = find_request(self._store)
+            if request is not None:
+                await asyncio.to_thread(close_request, self._second_store, request)
+        except ManelaError as error:
+            log("trouble", why=str(error))
+            return False
+        if request is not None:
+            log("goes on", why=f"{request.rounds:,} rounds were asked for")
+            host.reopen(request.rounds)
+        elif host.has_new_edges:
+            log("goes on", why="there are other nodes or edges")
+            host.reopen()
+        elif self._has_new_peer(host):
+            log("goes on", why="there is a peer, or there are edges with it, that were not there before")
+            self._next = time.monotonic() + self._pause
+            self._pause = min(_LONGEST_PAUSE, 2 * self._pause)
+            host.reopen()
+        return not host.done
+
+    def _has_new_peer(self, host: Host) -> bool:
+        """Return whether a peer has edges that were not learned from yet, and the pause since the last one is over."""
+        return host.should_go_on and time.monotonic() >= self._next
+
+
+_REQUESTED, _DONE = "learn", "learned"
+"""Keys in the store: the last request, and the id of the last one that was carried out."""
+
+
+class RoundRequest(NamedTuple):
+    """A request that was not carried out yet."""
+
+    id: str
+    rounds: int
+
+
+def find_request(store: Store) -> RoundRequest | None:
+    """Return the open request, or None if there is none."""
+    number, _, rounds = (store.get(_REQUESTED) or "").partition(" ")
+    return RoundRequest(number, int(rounds)) if rounds.isdecimal() and number != store.get(_DONE) else None
+
+
+def request_rounds(store: Store, rounds: int) -> int:
+    """Ask for more rounds, in addition to those of an open request; return how many are requested in all."""
+    waiting = find_request(store)
+    if waiting is not None:
+        rounds += waiting.rounds
+    store.put(_REQUESTED, f"{secrets.token_hex(8)} {rounds}")
+    return rounds
+
+
+def close_request(store: Store, request: RoundRequest) -> None:
+    """Record that a request is carried out, so that no later start does it again."""
+    store.put(_DONE, request.id)

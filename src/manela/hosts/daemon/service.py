@@ -1,0 +1,252 @@
+"""Service: exchanges requests with peers, within limits, and counts and reports every refusal."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from manela.errors import MalformedError, PeerError, RefusedError, SessionError, TooOftenError, TooSlowError
+from manela.hosts.state.host import Host, NotReadyError
+from manela.hosts.state.terms import Rates
+from manela.hosts.walks.answering import Pending
+from manela.hosts.wire.codec import decode_acceptance, decode_hello, decode_introduction, encode
+from manela.hosts.wire.exchanges import GREET, INTRODUCE, Cost, calls_of
+from manela.hosts.wire.frames import LARGEST
+from manela.hosts.wire.limits import Limits
+
+_GREETING = 4096
+"""Most bytes of a greeting outside lock-step; larger ones would let a peer take more memory."""
+_MORE_EDGES, _FEW_EDGES = 2, 10_000
+"""A peer may introduce this many times the edges listed here with it, plus a constant, as lists may differ in age.
+
+Larger values let a peer take more memory.
+"""
+_LONG = 1 << 16
+"""Longer messages, in bytes, are decoded in a thread; if larger, decoding holds up other peers for longer."""
+_RELAY = 0.2
+"""The part of the deadline that a relayed request may take; if larger, one slow host holds up the others."""
+
+
+class Transport(Protocol):
+    """Sends bytes to a peer and returns its reply; raises PeerError if it fails, RefusedError if the peer refuses."""
+
+    async def call(self, peer: str, kind: str, content: bytes, largest: int = LARGEST) -> bytes:
+        """Send a request and return the reply; refuse a reply of more than `largest` bytes."""
+        ...
+
+
+class Service:
+    """The requests between one host and its peers.
+
+    Attributes
+    ----------
+    host : Host
+        Is replaced when edges change.
+    refusals : Counter
+        The number of refusals by peer and reason.
+    asked : dict of float
+        When each peer last asked for something, in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        transport: Transport,
+        rates: Rates | None = None,
+        tell: Callable[[str, RefusedError], None] = lambda *_: None,
+        deadline: float = 30.0,
+    ) -> None:
+        self.host, self.transport, self.deadline = host, transport, deadline
+        self.refusals: Counter[tuple[str, str]] = Counter()
+        self._calls, self._rates, self._tell = calls_of(host), rates or Rates(), tell
+        self._limits: dict[str, Limits] = defaultdict(lambda: Limits(self._rates))
+        self._turns: dict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(self._rates.at_once))
+        self._waiting: Counter[str] = Counter()
+        self._moved = asyncio.Event()
+        self.asked: dict[str, float] = {}
+        self._listed_of: Any = None
+        self._listed: dict[str, tuple[int, int]] = {}
+
+    async def serve(self, peer: str, kind: str, content: bytes) -> bytes:
+        """Answer a peer; nothing that a peer sends makes this raise anything but RefusedError."""
+        self.asked[peer] = time.time()
+        try:
+            if self._waiting[peer] >= 4 * self._rates.at_once:
+                raise TooOftenError(f"{peer} has {self._waiting[peer]} requests waiting")
+            self._waiting[peer] += 1
+            try:
+                async with self._turns[peer]:
+                    # a request counts even if it turns out to be malformed
+                    self._limits[peer].charge(time.monotonic(), len(content))
+                    await self._wait_for_turn(peer, Cost(0, 0), requests=1)
+                    answer = await self._serve(peer, kind, content)
+                    self._limits[peer].charge(time.monotonic(), len(answer))
+                    return answer
+            finally:
+                self._waiting[peer] -= 1
+        except RefusedError as refusal:
+            self.refuse(peer, refusal)
+            raise
+
+    def bound_request(self, peer: str, kind: str) -> int:
+        """Return the most bytes that a peer's request may have; for edges this depends on those listed here with it."""
+        host = self.host
+        if kind == GREET:
+            return LARGEST if host.terms.lock_step else _GREETING
+        if kind == INTRODUCE:
+            return _bound_introduction(*self._listed_with(peer))
+        return self._calls.bound_request(host, peer) if kind == self._calls.kind else _GREETING
+
+    def forget(self, peer: str) -> None:
+        """Delete everything about a host that is no longer a peer."""
+        for key in [key for key in self.refusals if key[0] == peer]:
+            del self.refusals[key]
+        self._limits.pop(peer, None)
+        self.asked.pop(peer, None)
+        self._listed.pop(peer, None)
+        if not self._waiting[peer]:  # requests that still wait count themselves out
+            del self._waiting[peer]
+            self._turns.pop(peer, None)
+        self.host.forget(peer)
+
+    def _listed_with(self, peer: str) -> tuple[int, int]:
+        """Return the number of edges with a peer's nodes, and the bytes of their names; cached until edges change."""
+        near = self.host.neighbourhood
+        if self._listed_of is not near:
+            self._listed_of, self._listed = near, {}
+        if peer not in self._listed:
+            self._listed[peer] = near.count_bytes(peer)
+        return self._listed[peer]
+
+    def refuse(self, peer: str, refusal: RefusedError) -> None:
+        """Count and report a refusal, unless the peer refused us or the refusal is nobody's fault."""
+        if not refusal.remote and not refusal.expected:
+            self.refusals[peer, refusal.reason] += refusal.times
+            self._tell(peer, refusal)
+
+    def moved(self) -> None:
+        """Wake up the requests that wait for the host to reach a later step."""
+        self._moved.set()
+        self._moved = asyncio.Event()
+
+    async def ask(self, peer: str, request: Any) -> Any:
+        """Send a request to a peer and return its decoded reply; refuse a reply that is not valid."""
+        host, calls = self.host, self._calls
+        try:
+            largest = calls.bound_reply(host, peer, request)
+            content = await self.transport.call(peer, calls.kind, encode(request), largest)
+            return await _run_by_size(len(content), calls.decode_reply, host, peer, request, content)
+        except RefusedError as refusal:
+            self.refuse(peer, refusal)
+            raise
+
+    def receive(self, peer: str, request: Any, reply: Any) -> None:
+        """Pass a peer's reply to the host, and count what the host refuses of it."""
+        try:
+            refusals = self.host.receive(peer, request, reply)
+        except RefusedError as error:
+            refusals = [error]
+        for refusal in refusals:
+            self.refuse(peer, refusal)
+
+    async def meet(self, peer: str) -> int:
+        """Greet a peer and introduce our edges to it; return how many of them it does not have."""
+        host = self.host
+        try:
+            lock_step = host.terms.lock_step
+            greeting = await self.transport.call(peer, GREET, encode(host.hello()), LARGEST if lock_step else _GREETING)
+            hello = decode_hello(greeting, lock_step)
+            host.greet(peer, hello)
+            introduction = host.sessions.introduce(peer)
+            largest = len(introduction.askers) + 4096
+            content = await self.transport.call(peer, INTRODUCE, encode(introduction), largest)
+            acceptance = decode_acceptance(content)
+            if self.host is not host:
+                raise PeerError(f"edges have changed while {peer} was met")
+            return host.record_acceptance(peer, acceptance)
+        except RefusedError as refusal:
+            self.refuse(peer, refusal)
+            raise
+
+    async def _serve(self, peer: str, kind: str, content: bytes) -> bytes:
+        """Answer a request of a peer, which has been identified."""
+        # the host may be replaced during each await, so read self.host again afterwards
+        if kind == GREET:
+            hello = decode_hello(content, self.host.terms.lock_step)
+            return encode(self.host.greet(peer, hello))
+        if kind == INTRODUCE:
+            most = _MORE_EDGES * self._listed_with(peer)[0] + _FEW_EDGES
+            introduction = await _run_by_size(len(content), decode_introduction, content, most)
+            await self._wait_for_turn(peer, Cost(0, len(introduction.askers)))
+            host = self.host
+            admitted = await _run_by_size(
+                len(content), host.neighbourhood.admit_edges, peer, introduction.askers, introduction.others
+            )
+            if self.host is not host:
+                raise SessionError("edges have changed meanwhile")
+            acceptance, refusals = host.admit_edges(peer, introduction, admitted)
+            for refusal in refusals:
+                self.refuse(peer, refusal)
+            return encode(acceptance)
+        if kind == self._calls.kind:
+            request = self._calls.decode_request(self.host, content)
+            await self._wait_for_turn(peer, self._calls.count(self.host, peer, request))
+            return self._calls.encode_reply(self.host, peer, await self._answer(peer, request))
+        raise MalformedError(f"nothing is called {kind} here")
+
+    async def _answer(self, peer: str, request: Any) -> Any:
+        """Answer a request when the host has reached its step, which may take until the deadline."""
+        until = time.monotonic() + self.deadline
+        while True:
+            waiter = self._moved
+            try:
+                answer = self.host.answer(peer, request)
+                break
+            except NotReadyError:
+                try:
+                    await asyncio.wait_for(waiter.wait(), until - time.monotonic())
+                except TimeoutError:
+                    raise TooSlowError("what is asked for has not begun here") from None
+        return await self._relay(answer) if isinstance(answer, Pending) else answer
+
+    async def _relay(self, pending: Pending) -> Any:
+        """Ask other hosts to finish the walks of a pending reply, and return the reply."""
+        host: Any = self.host
+        # a host that hangs must not hold up the peer that waits for this one
+        limit = self.deadline if host.terms.lock_step else _RELAY * self.deadline
+
+        async def ask(peer: str) -> Any:
+            try:
+                return await asyncio.wait_for(self.ask(peer, pending.requests[peer]), limit)
+            except (PeerError, RefusedError, TimeoutError):
+                return None
+
+        peers = list(pending.requests)
+        replies = await asyncio.gather(*(ask(peer) for peer in peers))
+        try:
+            reply, refused = host.resume(pending, dict(zip(peers, replies, strict=True)))
+        except PeerError as error:
+            raise TooSlowError(str(error)) from error
+        for peer, refusal in refused.items():
+            self.refuse(peer, refusal)
+        return reply
+
+    async def _wait_for_turn(self, peer: str, cost: Cost, requests: int = 0) -> None:
+        """Wait until a peer's limits allow a request of this cost."""
+        wait = self._limits[peer].take(time.monotonic(), *cost, requests)
+        if wait > 0:
+            await asyncio.sleep(wait)
+
+
+def _bound_introduction(edges: int, names: int) -> int:
+    """Return the most bytes of an introduction, for this many listed edges whose names have this many bytes."""
+    # each name adds two bytes of encoding, and may be followed by the name of its host
+    return _MORE_EDGES * (names + 80 * edges) + 32 * _FEW_EDGES
+
+
+async def _run_by_size(size: int, work: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the result of a function; for long messages run it in a thread, so that other peers need not wait."""
+    return await asyncio.to_thread(work, *arguments) if size > _LONG else work(*arguments)

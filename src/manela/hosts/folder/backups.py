@@ -1,0 +1,186 @@
+"""Backups: writes and restores a file with everything that a host needs to run elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+import tarfile
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from manela.errors import AgentError, OutputError
+from manela.hosts.folder.config import FILE, read_config
+from manela.hosts.folder.home import is_running, only_one
+from manela.hosts.folder.identity import CERTIFICATE, KEY, check_key, read_certificate
+from manela.hosts.folder.store import BACKUP, Store
+from manela.hosts.folder.store import NAME as STORE
+from manela.hosts.folder.vectors import NAME as VECTORS
+from manela.hosts.folder.vectors import VectorsFile
+from manela.system.files import make_private_folder, replace_file
+
+_MANIFEST = "manifest.json"
+_LARGEST_MANIFEST = 1 << 20
+_NEEDED = (FILE, KEY, CERTIFICATE, STORE)
+_OTHERS = (VECTORS, "numbers.csv", f"next-{KEY}", f"next-{CERTIFICATE}", f"old-{CERTIFICATE}")
+_WORK = (".backup.", ".restore.")
+"""Prefixes of the temporary folders in which backups are made and unpacked."""
+_OLD = 600.0
+"""Age in seconds after which such a folder is deleted as a leftover; if smaller, a slow backup may lose its folder."""
+_VERSION = 1
+_PIECE = 1 << 20
+
+
+def write_backup(folder: Path, path: Path, vectors: bool = True) -> None:
+    """Write a backup of a host, whose daemon may be running; only the owner can read it, as it holds the key."""
+    read_config(folder / FILE)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=_WORK[0]) as temporary, Store(folder) as store:
+        store.check()
+        copy = Path(temporary) / STORE
+        store.copy_to(copy)
+        files = {name: folder / name for name in (*_NEEDED, *_OTHERS) if (folder / name).exists()}
+        files[STORE] = copy
+        if not vectors:
+            files.pop(VECTORS, None)
+        name = read_config(folder / FILE).name
+        digests: dict[str, str] = {}
+        with replace_file(path, private=True) as file, tarfile.open(fileobj=file, mode="w") as archive:
+            for file_name, source in files.items():
+                # if the file is replaced meanwhile, this handle still reads the whole old one
+                with _open(source) as content:
+                    size = content.seek(0, io.SEEK_END)
+                    content.seek(0)
+                    digests[file_name] = hashlib.file_digest(content, "sha256").hexdigest()
+                    content.seek(0)
+                    entry = tarfile.TarInfo(file_name)
+                    entry.size, entry.mode, entry.mtime = size, 0o600, int(time.time())
+                    archive.addfile(entry, content)
+            manifest = {"manela": _VERSION, "host": name, "time": time.time(), "files": digests, "store": store.digest}
+            encoded = json.dumps(manifest).encode()
+            entry = tarfile.TarInfo(_MANIFEST)
+            entry.size, entry.mode = len(encoded), 0o600
+            archive.addfile(entry, io.BytesIO(encoded))
+
+
+def _open(source: Path) -> io.BufferedReader:
+    """Open a file of the host for reading."""
+    try:
+        return source.open("rb")
+    except OSError as error:
+        raise AgentError(f"{source}: cannot be read: {error.strerror or error}") from error
+
+
+def keep_backup(folder: Path, digest: str) -> None:
+    """Write the automatic backup of a host, unless there is one of the same store content and the same other files."""
+    path = folder / BACKUP
+    with suppress(AgentError, OSError):
+        if path.exists() and _is_current(_read_manifest(path), folder, digest):
+            return
+    # in the middle of a renewal the two do not match, and a backup of them could not be restored
+    check_key(folder / KEY, read_certificate(folder / CERTIFICATE))
+    write_backup(folder, path, vectors=False)
+
+
+def _is_current(manifest: dict[str, Any], folder: Path, digest: str) -> bool:
+    """Return whether a backup has this store content, and the configuration, keys and certificates of the folder."""
+    names = [name for name in (*_NEEDED, *_OTHERS) if name not in (STORE, VECTORS) and (folder / name).exists()]
+    digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
+    kept = {name: kept_digest for name, kept_digest in manifest["files"].items() if name != STORE}
+    return bool(manifest["store"] == digest and kept == digests)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Delete the temporary folders of backups and restores that were killed."""
+    for prefix in _WORK:
+        for leftover in folder.glob(f"{prefix}*"):
+            with suppress(OSError):
+                if time.time() - leftover.lstat().st_mtime > _OLD:
+                    shutil.rmtree(leftover)
+
+
+def restore_backup(path: Path, folder: Path) -> list[str]:
+    """Restore a host's files after checking all of them; return their names.
+
+    The files that were there before are moved to a folder beside them.
+    """
+    if is_running(folder):
+        raise AgentError(f"{folder}: a daemon runs there; stop it first")
+    manifest = _read_manifest(path)
+    if (folder / FILE).exists() and (present := _name_of(folder)) not in ("", manifest["host"]):
+        raise AgentError(
+            f"{folder}: holds the host {present!r}, and {path} is a backup of {manifest['host']!r}; name another folder"
+        )
+    make_private_folder(folder)
+    with only_one(folder), tempfile.TemporaryDirectory(dir=folder, prefix=_WORK[1]) as name:
+        temporary = Path(name)
+        _unpack(path, manifest["files"], temporary)
+        for needed in _NEEDED:
+            if not (temporary / needed).exists():
+                raise AgentError(f"{path}: is not a complete backup: {needed} is missing")
+        read_config(temporary / FILE)
+        check_key(temporary / KEY, read_certificate(temporary / CERTIFICATE))
+        with Store(temporary) as store:
+            store.check()
+        VectorsFile(temporary).load()
+        before = folder / time.strftime("before-restore-%Y%m%d-%H%M%S", time.gmtime())
+        try:
+            make_private_folder(before)
+            for old in (*_NEEDED, *_OTHERS, f"{STORE}-wal", f"{STORE}-shm"):
+                if (folder / old).exists() and (old != VECTORS or VECTORS in manifest["files"]):
+                    (folder / old).replace(before / old)
+            # the configuration comes last: its presence means that the folder is complete
+            for restored in sorted(manifest["files"], key=lambda file_name: file_name == FILE):
+                (temporary / restored).replace(folder / restored)
+        except OSError as error:
+            raise OutputError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    return list(manifest["files"])
+
+
+def _name_of(folder: Path) -> str:
+    """Return the name of the host in a folder, empty if its configuration is damaged."""
+    try:
+        return read_config(folder / FILE).name
+    except AgentError:
+        return ""
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    """Return the manifest of a backup, after checking that it is one of this version."""
+    try:
+        with tarfile.open(path, "r:") as archive:
+            entry = archive.getmember(_MANIFEST)
+            content = archive.extractfile(entry) if entry.isreg() and entry.size <= _LARGEST_MANIFEST else None
+            manifest: dict[str, Any] = json.loads(content.read()) if content is not None else {}
+        files, _ = manifest["files"], manifest["host"]
+        known = {*_NEEDED, *_OTHERS}
+        if manifest["manela"] != _VERSION or not isinstance(files, dict) or not set(files) <= known:
+            raise AgentError(f"{path}: is a backup of another version: update manela")
+        return manifest
+    except (OSError, tarfile.TarError, ValueError, KeyError, TypeError, EOFError) as error:
+        raise AgentError(f"{path}: is no backup that `manela agent backup` wrote: {error}") from error
+
+
+def _unpack(path: Path, digests: dict[str, str], folder: Path) -> None:
+    """Extract the files listed in a backup's manifest to a folder, and check the digest of each."""
+    try:
+        with tarfile.open(path, "r:") as archive:
+            for name, digest in digests.items():
+                entry = archive.getmember(name)
+                content = archive.extractfile(entry) if entry.isreg() else None
+                if content is None:
+                    raise AgentError(f"{path}: its entry {name} is not a file")
+                sha = hashlib.sha256()
+                with replace_file(folder / name, private=True) as file:
+                    while piece := content.read(_PIECE):
+                        sha.update(piece)
+                        file.write(piece)
+                if sha.hexdigest() != digest:
+                    raise AgentError(f"{path}: is damaged: its entry {name} does not match its digest")
+    except (OSError, tarfile.TarError, KeyError, EOFError) as error:
+        if isinstance(error, OutputError):
+            raise
+        raise AgentError(f"{path}: is damaged: {error}") from error

@@ -1,0 +1,193 @@
+"""Config: reads and writes the configuration of a host, a TOML file with comments."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from manela.errors import AgentError, ParameterError
+from manela.hosts.state.names import check_host_name
+from manela.hosts.state.terms import PeerOptions, Rates, Terms, read_table, write_line, write_table
+from manela.settings.parameters import DEFAULT_RATIOS, PAPER, PARAMETERS, check
+from manela.settings.settings import check_all
+from manela.system.local_server import is_local
+
+FILE = "agent.toml"
+
+AGREED = ("exchange", "dimensions", "ratios", "context")
+"""Parameters that must be the same at all hosts; of `ratios`, only their number."""
+PARAMETERS_OF_HOSTS = (
+    *AGREED, "window", "negatives", "learning_rate", "frequency", "start", "smooth", "pairs", "rounds", "patience",
+)  # fmt: skip
+"""Parameters of learning that a host may set."""
+_RENAMED, _GONE = {"patience": "away"}, ("largest_norm",)
+"""Options of peers that were renamed since 0.1, and those that are no longer used."""
+_EXAMPLES = {"pairs": 1_000_000, "rounds": 100}
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
+
+
+@dataclass(frozen=True)
+class Config:
+    """A host's validated configuration.
+
+    `seed` is None unless hosts run in lock-step; `numbers` is the file with the node numbers for lock-step.
+    """
+
+    name: str
+    listen: str
+    parameters: dict[str, Any]
+    weighted: bool = False
+    peers: PeerOptions = field(default_factory=PeerOptions)
+    rates: Rates = field(default_factory=Rates)
+    seed: int | None = None
+    numbers: str = "numbers.csv"
+    watch: str = ""
+
+    def terms(self, secret: int) -> Terms:
+        """Return how this host learns; `secret` is the seed outside lock-step."""
+        by_walks = self.parameters.get("exchange") == "walks"
+        # hosts exchange vectors of direct neighbours only, so negatives are drawn from moments
+        defaults: dict[str, Any] = PAPER if by_walks else {"negative_source": "moments"}
+        seed = secret if self.seed is None else self.seed
+        settings = check_all({**defaults, **self.parameters, "random_state": seed, "n_jobs": 1})
+        return Terms(settings, lock_step=self.seed is not None, weighted=self.weighted, peers=self.peers)
+
+    def write(self) -> str:
+        """Return the configuration as TOML."""
+        lines = [
+            "# This host, for `manela agent run`. Hosts that learn together need the same exchange, dimensions and",
+            "# context, and as many ratios. What is commented out is the default.",
+            "",
+            write_line("name", self.name, f"by which peers know this host: alice@{self.name}"),
+            write_line("listen", self.listen, "address and port for peers; 0.0.0.0 for every address of this machine"),
+            write_line("watch", self.watch, 'address and port of a status page, as in "127.0.0.1:7447"; "" for none'),
+            "",
+            "[learning]",
+            *(self._write_parameter(name) for name in PARAMETERS_OF_HOSTS),
+            write_line("weighted", self.weighted, "Steps and frequencies go by edge weight."),
+            "",
+            "[peers]",
+            *write_table(self.peers),
+            "",
+            "[limits]  # of what one peer may ask for in a second",
+            *write_table(self.rates),
+        ]
+        if self.seed is not None:
+            lines += [
+                "",
+                "[lock_step]  # all hosts go through the rounds together, with the bits of one process",
+                write_line("random_state", self.seed, "the seed of all hosts"),
+                write_line("numbers", self.numbers, "each node's place in the whole network"),
+            ]
+        return "\n".join(lines) + "\n"
+
+    def _write_parameter(self, name: str) -> str:
+        """Return the line of a parameter, as a comment if the default is used."""
+        parameter, value = PARAMETERS[name], self.parameters.get(name)
+        given = value is not None or name in AGREED
+        default = DEFAULT_RATIOS if name == "ratios" else parameter.default
+        shown = value if value is not None else _EXAMPLES.get(name) if default is None else default
+        purpose = parameter.help if name not in ("pairs", "rounds") else f"{parameter.help} Of this host's nodes."
+        return write_line(name, shown, purpose, given)
+
+
+def is_half_restored(folder: Path) -> bool:
+    """Return whether a restore was interrupted in a folder: the configuration, which comes last, is missing."""
+    is_begun = any(folder.glob("before-restore-*")) or any(folder.glob(".restore.*"))
+    return is_begun and not (folder / FILE).exists()
+
+
+def describe_missing(folder: Path) -> str:
+    """Return what to say of a folder without a configuration."""
+    if is_half_restored(folder):
+        return f"{folder}: a restore was interrupted there; run `manela agent restore FILE` again"
+    return f"{folder}: holds no host; make one with `manela agent init`"
+
+
+def read_config(path: Path) -> Config:
+    """Read and validate the configuration in a file."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise AgentError(describe_missing(path.parent)) from None
+    except OSError as error:
+        raise AgentError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise AgentError(f"{path}: is no TOML: {error}") from error
+    try:
+        return _check(tables)
+    except (AgentError, ParameterError) as error:
+        raise AgentError(f"{path}: {error}") from error
+
+
+def check_address(address: str) -> str:
+    """Return the address, or raise unless it is `host:port`."""
+    match = _ADDRESS.fullmatch(address)
+    if match is None or int(match[2]) > 65535:
+        raise AgentError(f"an address must be host:port, as in mail.example.org:7446, got {address!r}")
+    return address
+
+
+def check_watch(address: str) -> str:
+    """Return the address of the status page, or raise unless it is empty or local to this machine."""
+    if address and not is_local(check_address(address).rpartition(":")[0].strip("[]")):
+        raise AgentError(f"watch must be an address of this machine alone, as in 127.0.0.1:7447, got {address!r}")
+    return address
+
+
+def _check(tables: dict[str, Any]) -> Config:
+    """Return the tables of a file as a validated configuration."""
+    learning, peers, limits = (_table(tables, name) for name in ("learning", "peers", "limits"))
+    peers = {_RENAMED.get(name, name): value for name, value in peers.items() if name not in _GONE}
+    lock_step = _table(tables, "lock_step")
+    _check_names(tables, ("name", "listen", "watch", "learning", "peers", "limits", "lock_step"), "")
+    _check_names(learning, (*PARAMETERS_OF_HOSTS, "weighted"), "learning.")
+    _check_names(lock_step, ("random_state", "numbers"), "lock_step.")
+    parameters = {name: learning[name] for name in PARAMETERS_OF_HOSTS if name in learning}
+    for name, value in parameters.items():
+        check(name, value)
+    weighted = learning.get("weighted", False)
+    if not isinstance(weighted, bool):
+        raise AgentError(f"learning.weighted must be true or false, got {weighted!r}")
+    seed = None
+    if "lock_step" in tables:
+        check("random_state", lock_step.get("random_state", 0))
+        seed = int(lock_step.get("random_state", 0))
+    config = Config(
+        name=check_host_name(_text(tables, "name")),
+        listen=check_address(_text(tables, "listen")),
+        parameters=parameters,
+        weighted=weighted,
+        peers=read_table(PeerOptions, peers, "peers"),
+        rates=read_table(Rates, limits, "limits"),
+        seed=seed,
+        numbers=_text(lock_step, "numbers") if "numbers" in lock_step else Config.numbers,
+        watch=check_watch(_text(tables, "watch")) if "watch" in tables else "",
+    )
+    config.terms(0)
+    return config
+
+
+def _table(tables: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a table of a file, empty if it is missing."""
+    table = tables.get(name, {})
+    if not isinstance(table, dict):
+        raise AgentError(f"{name} must be a table, as in [{name}]")
+    return table
+
+
+def _check_names(table: dict[str, Any], known: tuple[str, ...], prefix: str) -> None:
+    """Refuse a table that has unknown names."""
+    for name in table:
+        if name not in known:
+            raise AgentError(f"{prefix}{name} is not known; there are {', '.join(prefix + other for other in known)}")
+
+
+def _text(table: dict[str, Any], name: str) -> str:
+    """Return a required text of a table."""
+    if not isinstance(table.get(name), str):
+        raise AgentError(f"{name} must be given, as text in quotes")
+    return str(table[name])

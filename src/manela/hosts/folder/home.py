@@ -1,0 +1,138 @@
+"""A host's home, the folder with its files: made, locked while in use, read, and its vectors exported."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manela.data.embedding import Embedding
+from manela.errors import AgentError, OutputError
+from manela.hosts.folder.config import FILE, Config, describe_missing, is_half_restored
+from manela.hosts.folder.identity import CERTIFICATE, KEY, make_identity
+from manela.hosts.folder.store import SECRET, Store
+from manela.hosts.folder.vectors import VectorsFile
+from manela.hosts.state.names import check_host_name
+from manela.system.files import make_private_folder, replace_file
+
+STATUS, TRACE = "status.json", "trace.jsonl"
+
+
+def init(folder: Path, config: Config) -> None:
+    """Create a host's folder with a configuration, key, certificate and empty store."""
+    if (folder / FILE).exists():
+        raise AgentError(f"{folder}: holds a host already")
+    if is_half_restored(folder):
+        raise AgentError(describe_missing(folder))
+    check_host_name(config.name)  # before the store is made, which would keep it
+    make_private_folder(folder)
+    with Store(folder, create=config.name) as store:
+        if store.get(SECRET) is None:
+            store.put(SECRET, str(secrets.randbits(63)))
+    for leftover in (KEY, CERTIFICATE):  # from an attempt that failed
+        (folder / leftover).unlink(missing_ok=True)
+    make_identity(config.name, folder / KEY, folder / CERTIFICATE)
+    # the configuration comes last: its presence means that the folder is complete
+    with replace_file(folder / FILE, private=True) as file:
+        file.write(config.write().encode())
+
+
+def read_status(folder: Path) -> dict[str, Any]:
+    """Return the last status that the daemon of this folder has written, and whether it is running."""
+    try:
+        status: Any = json.loads((folder / STATUS).read_text(encoding="utf-8"))
+        if not isinstance(status, dict):
+            raise ValueError("is no object")
+    except FileNotFoundError:
+        status = {}
+    except (OSError, ValueError) as error:
+        raise AgentError(f"{folder / STATUS}: cannot be read: {error}") from error
+    return {**status, "running": is_running(folder)}
+
+
+def remove_node(folder: Path, name: str) -> int:
+    """Remove a node with its edges and its vector; return how many edges there were.
+
+    A running daemon drops the vector itself, after its current round.
+    """
+    with Store(folder) as store:
+        edges = store.remove_node(name)
+    if not is_running(folder):
+        with only_one(folder):
+            file = VectorsFile(folder)
+            saved = file.load()
+            if saved is not None and name in saved.names:
+                file.save(saved.keep({*saved.names} - {name}))
+    return edges
+
+
+def export(folder: Path) -> Embedding:
+    """Return the vectors of a host's own nodes."""
+    saved = VectorsFile(folder).load()
+    if saved is None:
+        raise AgentError(f"{folder}: there are no vectors yet")
+    with suppress(AgentError), Store(folder) as store:  # vectors can be exported without a store
+        saved = saved.keep(store.nodes())  # without those that were removed since the last save
+    nodes = np.empty(len(saved.names), dtype=object)
+    nodes[:] = saved.names
+    context = saved.vectors[:, 1] if saved.vectors.shape[1] > 1 else None
+    provenance: dict[str, Any] = {"method": "manela", "pairs_made": saved.pairs, "rounds_done": saved.round}
+    vectors = saved.vectors[:, 0]
+    if saved.smoothed is not None and saved.whole is not None:
+        vectors = saved.smoothed
+        provenance |= {
+            "smoothed": len(saved.names),
+            "smoothed_without_some_neighbours": [
+                name for name, whole in zip(saved.names, saved.whole.tolist(), strict=True) if not whole
+            ],
+        }
+    return Embedding(nodes, vectors, context, provenance)
+
+
+LOCK = "lock"
+_ATTEMPTS = 20
+
+
+def is_running(folder: Path) -> bool:
+    """Return whether a daemon runs in this folder."""
+    try:
+        with (folder / LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return False
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def only_one(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder within this block, or raise if a daemon holds it."""
+    try:
+        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        if (folder / LOCK).is_symlink():
+            raise AgentError(f"{folder / LOCK}: is a symbolic link, which is not followed; remove it") from error
+        raise OutputError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    try:
+        for attempt in range(_ATTEMPTS):
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                # retry, as `is_running` takes the lock for a moment
+                if attempt == _ATTEMPTS - 1:
+                    raise AgentError(f"{folder}: a daemon runs there already") from None
+                time.sleep(0.05)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,126 @@
+"""UsedArcs: tracks which arcs of a host's nodes can be used as peers come and go; and rows in half precision."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.engines.rounds.neighbours import Neighbours, sum_weights
+from manela.hosts.state.messages import Integers
+from manela.hosts.state.neighbourhood import Neighbourhood
+from manela.hosts.state.sessions import Link
+from manela.kernels.cpu.half import from_half, to_half
+from manela.kernels.cpu.walks import build_aliases
+from manela.kernels.layout import Arcs
+from manela.system.threads import Threads
+
+Mask = npt.NDArray[np.bool_]
+Doubles = npt.NDArray[np.float64]
+
+
+class UsedArcs:
+    """The arcs that can be used: to own nodes, and along accepted edges to nodes of trusted peers with known vectors.
+
+    Attributes
+    ----------
+    own, known : int
+        The number of own nodes, which have the first rows, and of all known nodes.
+    seen : array of bool, shape (known,)
+        The nodes whose vectors have arrived; own nodes always.
+    known_strengths, largest_weights : arrays, shape (known,)
+        The sum of this host's own edges with a node, and the largest of their weights.
+    strengths : array, shape (known,)
+        The strengths that peers state for their nodes.
+    used : array of bool, shape (arcs,)
+        The arcs that are used now; `neighbours` is built from them.
+    is_stale : bool
+        Whether something has changed since `neighbours` was built.
+    """
+
+    def __init__(self, near: Neighbourhood, own: int, known: int, weighted: bool) -> None:
+        self._near, self._weighted, self._threads = near, weighted, Threads(1)
+        self.own, self.known = own, known
+        weights = near.weights if weighted else np.ones(len(near.indices))
+        self.known_strengths, self.largest_weights = np.zeros(known), np.zeros(known)
+        np.add.at(self.known_strengths, near.indices, weights)
+        np.maximum.at(self.largest_weights, near.indices, weights)
+        self.strengths = np.zeros(known)
+        self.seen = np.zeros(known, bool)
+        self.seen[:own] = True
+        self.is_stale = False
+        self.used = self.find({}, self.seen)
+        self.neighbours = self.build(self.used)
+
+    def see(self, rows: Integers, strengths: Doubles | None = None) -> None:
+        """Record that the vectors of these nodes have arrived, and their strengths if given."""
+        self.is_stale |= not self.seen[rows].all()
+        self.seen[rows] = True
+        if strengths is not None:
+            self.is_stale |= not (self.strengths[rows] == strengths).all()
+            self.strengths[rows] = strengths
+
+    def forget(self, rows: Mask | slice) -> None:
+        """Stop using the vectors of these nodes."""
+        self.seen[rows], self.is_stale = False, True
+
+    def update(self, links: Mapping[str, Link], distrusted: Container[str]) -> bool:
+        """Rebuild `neighbours` if something has changed; return whether it was rebuilt."""
+        if not self.is_stale:
+            return False
+        self.is_stale = False
+        self.used = self.find(links, self.seen, distrusted)
+        self.neighbours = self.build(self.used)
+        return True
+
+    def find(self, links: Mapping[str, Link], seen: Mask | None = None, distrusted: Container[str] = ()) -> Mask:
+        """Return a mask of the usable arcs: to own nodes, and to nodes of linked and trusted peers.
+
+        If `seen` is given, only arcs to seen nodes count.
+        """
+        indices = self._near.indices
+        usable: Mask = indices < self.own
+        for peer, link in list(links.items()):
+            usable[link.arcs] = peer not in distrusted
+        return usable if seen is None else usable & seen[indices]
+
+    def have_all(self, used: Mask) -> Mask:
+        """Return which own nodes have all their arcs among the used ones."""
+        counts = np.bincount(self._near.sources[used], minlength=self.own)
+        mask: Mask = counts == np.diff(self._near.indptr)
+        return mask
+
+    def build(self, used: Mask) -> Neighbours:
+        """Return the Neighbours along the used arcs."""
+        near = self._near
+        places = np.flatnonzero(used)
+        counts = np.bincount(near.sources[places], minlength=self.known)
+        indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        weights = thresholds = aliases = None
+        sums = counts.astype(np.float64)
+        if self._weighted:
+            weights = near.weights[places]
+            thresholds, aliases = np.empty(len(places), np.uint32), np.empty(len(places), np.int32)
+            build_aliases(indptr, weights, thresholds, aliases)
+            sums = sum_weights(indptr, weights)
+        sums[self.own :] = self.strengths[self.own :]
+        scales = np.divide(1.0, sums, out=np.zeros(self.known), where=sums > 0)[None]
+        arcs = Arcs(indptr, near.indices[places], thresholds, aliases)
+        return Neighbours(arcs, weights, scales, self._threads, np.array([0, self.own]), False)
+
+
+def read_rows(shown: npt.NDArray[Any], rows: Integers, columns: int) -> npt.NDArray[np.float32]:
+    """Return the first columns of the given rows, in single precision."""
+    selected = shown[rows, :columns]
+    if selected.dtype == np.uint16:
+        widened: npt.NDArray[np.float32] = from_half(np.ascontiguousarray(selected).view(np.float16))
+        return widened
+    return selected.astype(np.float32)
+
+
+def write_rows(shown: npt.NDArray[Any], rows: Integers, vectors: npt.NDArray[np.float32]) -> None:
+    """Write vectors to the first columns of the given rows, in half precision."""
+    halves = to_half(vectors)
+    shown[rows, : vectors.shape[1]] = halves.view(np.uint16) if shown.dtype == np.uint16 else halves

@@ -1,0 +1,433 @@
+"""Host: the agents of one organisation's nodes as pure state, without socket, clock or thread.
+
+`MessageHost` and `WalkHost` implement the two ways to learn. Both answer peers' requests with `answer`, and yield from
+`script` the instructions that a driver must follow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from manela import __version__
+from manela.engines.rounds.neighbours import sum_weights
+from manela.errors import AgentError, RefusedError
+from manela.hosts.state.messages import Acceptance, Hello, Integers, Introduction, Totals, VectorRows
+from manela.hosts.state.names import Node, number_of
+from manela.hosts.state.neighbourhood import Admitted, Neighbourhood
+from manela.hosts.state.sessions import Sessions
+from manela.hosts.state.terms import Terms
+from manela.kernels.layout import allocate
+from manela.kernels.randomness import CONTEXTS, VECTORS, derive_key, draw_vectors
+from manela.kernels.reference import POWER
+from manela.settings.schedule import Schedule, weigh
+
+SESSIONS, ANSWERS, POOLS, NOISE, SAMPLES = range(101, 106)
+"""Purposes of random draws that only hosts make; numbered apart from those in `manela.kernels.randomness`."""
+
+
+class NotReadyError(Exception):
+    """The host has not reached the requested step yet; ask again later."""
+
+
+# instructions to the driver of a host
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Send peers the requests that `ask` returns, and pass their replies to `receive`.
+
+    If `patient`, wait for slower peers, as all hosts should be at the same step.
+    """
+
+    ask: Callable[[], Mapping[str, Any]]
+    patient: bool = False
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Call `work`, which may take a while; it may run in another thread."""
+
+    work: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Committed:
+    """A round is over: the state can be saved, and edges may change."""
+
+
+Instruction = Exchange | Compute | Committed
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The saved state of a host, its checkpoint.
+
+    Attributes
+    ----------
+    names : list of str
+    vectors : array of float32, shape (n, tables, m)
+        The learned vectors, before smoothing.
+    round, version, pairs : int
+    exchange : str
+        How they were learned: "messages" or "walks".
+    falls_at : int, or None
+        The round from which the learning rate falls, if that is known.
+    more : int, or None
+        Rounds that were added when learning was reopened.
+    taught : dict of int
+        The number of edges with each peer that have been learned from.
+    edges : str
+        Digest of the nodes and edges that the host had when its last phase of learning began.
+    smoothed : array of float32, shape (n, m), or None
+        The vectors to export instead, if they were smoothed at the end.
+    whole : array of bool, shape (n,), or None
+        Which nodes were smoothed with all their neighbours.
+    """
+
+    names: list[str]
+    vectors: VectorRows
+    round: int
+    version: int
+    pairs: int
+    exchange: str = "messages"
+    falls_at: int | None = None
+    more: int | None = None
+    taught: dict[str, int] = field(default_factory=dict)
+    edges: str = ""
+    smoothed: npt.NDArray[np.float32] | None = None
+    whole: npt.NDArray[np.bool_] | None = None
+
+    def keep(self, names: Collection[str]) -> Saved:
+        """Return the same state of these nodes only."""
+        rows = [row for row, name in enumerate(self.names) if name in names]
+        return replace(
+            self,
+            names=[self.names[row] for row in rows],
+            vectors=self.vectors[rows],
+            smoothed=None if self.smoothed is None else self.smoothed[rows],
+            whole=None if self.whole is None else self.whole[rows],
+        )
+
+
+class Host:
+    """The agents of one host's nodes; the base class of the two ways to learn.
+
+    Attributes
+    ----------
+    name : str
+    own : int
+        Number of own nodes, which have the first rows; `known` also counts their neighbours elsewhere.
+    round : int
+        Rounds done.
+    version : int
+        Increases whenever vectors change.
+    pairs : int
+        Update pairs made.
+    sizes : dict
+        The number of nodes of each peer, as configured by the operator.
+    alarms : dict
+        How often a peer's vectors were suspicious, by peer and kind.
+    taught : dict of int
+        The number of edges with each peer that have been learned from.
+    has_new_edges : bool
+        Whether nodes or edges have changed since the last phase of learning began.
+    can_be_saved : bool
+        Whether the vectors are initial ones or those after a whole round, and not in the middle of one.
+    on_disclosure : callable, or None
+        Called with every fact that a peer discloses to this host, for tracing.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        neighbourhood: Neighbourhood,
+        numbers: Mapping[Node, int] | None = None,
+        sizes: Mapping[str, int] | None = None,
+    ) -> None:
+        self.name, self.terms, self.neighbourhood = neighbourhood.host, terms, neighbourhood
+        self.sizes: Mapping[str, int] = sizes or {}
+        self.round = self.pairs = 0
+        self.version = 0 if terms.lock_step else 1
+        self.on_disclosure: Callable[..., None] | None = None
+        self.own = len(neighbourhood.nodes)
+        if self.own == 0:
+            raise AgentError("this host has no nodes yet: import edges first (manela agent edges import FILE)")
+        self.known = self.own + len(neighbourhood.strangers)
+        settings = terms.settings
+        self.numbers = _number(neighbourhood, numbers if terms.lock_step else None)
+        self.tables = [allocate(self.known, settings.dimensions) for _ in range(terms.tables)]
+        for table, purpose in zip(self.tables, (VECTORS, CONTEXTS), strict=False):
+            draw_vectors(settings.seed, self.numbers, table[: self.own, : settings.dimensions], purpose)
+        near = neighbourhood
+        self.strengths = (
+            sum_weights(near.indptr, near.weights) if terms.weighted else np.diff(near.indptr).astype(np.float64)
+        )
+        self.sessions = Sessions(near, derive_key(settings.seed, SESSIONS))
+        hosts = {host: place for place, host in enumerate(near.peers)}
+        self._peer_of = np.array([-1] * self.own + [hosts[host] for _, host in near.strangers], dtype=np.int64)
+        self._place_of_peer = hosts
+        self.heard: dict[str, int] = {}
+        self.taught: dict[str, int] = {}
+        self.has_new_edges, self._learned_edges = False, near.digest
+        self._extra_rounds: int | None = None
+        self.can_be_saved = True
+        self.alarms: dict[tuple[str, str], int] = {}
+        self._schedule: Schedule | None = None
+        self.prepare()
+
+    # peers
+
+    def hello(self) -> Hello:
+        """Return the greeting of this host."""
+        terms = self.terms
+        return Hello(
+            host=self.name, exchange=terms.settings.exchange, dimensions=terms.settings.dimensions, hops=terms.hops,
+            context=terms.settings.context, lock_step=terms.lock_step, half=terms.peers.half,
+            nodes=self.own, run=terms.run,
+            numbers=self.numbers if terms.lock_step else np.zeros(0, np.int64),
+            totals=self._total() if terms.lock_step else Totals(), program=__version__,
+        )  # fmt: skip
+
+    def greet(self, peer: str, hello: Hello) -> Hello:
+        """Record a peer's greeting and return our own; refuse a peer with other terms."""
+        mine = self.hello()
+        self.sessions.greet(peer, hello, mine)
+        if self.terms.lock_step:
+            self._schedule = None  # in lock-step it depends on the totals of all hosts
+        return mine
+
+    def admit_edges(
+        self, peer: str, introduction: Introduction, admitted: tuple[Admitted, list[RefusedError]] | None = None
+    ) -> tuple[Acceptance, list[RefusedError]]:
+        """Open a session for those of a peer's edges that this host has too, and refuse the others.
+
+        `admitted` is the result of `neighbourhood.admit_edges`, if the caller has it already.
+        """
+        admitted = admitted or self.neighbourhood.admit_edges(peer, introduction.askers, introduction.others)
+        acceptance, refusals = self.sessions.open(peer, *admitted)
+        if self.on_disclosure:
+            for arc in self.sessions.find(peer, acceptance.session).arcs.tolist():
+                own, other_node = self.neighbourhood.name_arc(arc)
+                self.on_disclosure(kind="edge", peer=peer, own=own, other=other_node[0])
+        return acceptance, refusals
+
+    def record_acceptance(self, peer: str, acceptance: Acceptance) -> int:
+        """Record a peer's answer to our introduction; return how many of our edges it does not have."""
+        missing = self.sessions.record_acceptance(peer, acceptance)
+        self.heard[peer] = self.round
+        self.change_peer(peer)
+        return missing
+
+    def forget(self, peer: str) -> None:
+        """Delete everything about a host that is no longer a peer."""
+        self.sessions.forget_all(peer)
+        self.heard.pop(peer, None)
+        self.taught.pop(peer, None)
+        self.alarms = {key: times for key, times in self.alarms.items() if key[0] != peer}
+        self.drop_peer(peer)
+
+    def rows_of(self, peer: str) -> npt.NDArray[np.bool_]:
+        """Return a mask of the rows that are nodes of a peer."""
+        mask: npt.NDArray[np.bool_] = self._peer_of == self._place_of_peer.get(peer, -2)
+        return mask
+
+    def check_numbers(self) -> None:
+        """In lock-step, raise unless all hosts together have the node numbers 0 … n − 1, each once."""
+        greetings = self.sessions.greetings.values()
+        numbers = np.sort(np.concatenate([self.numbers, *(hello.numbers for hello in greetings)]))
+        if not np.array_equal(numbers, np.arange(self.own + sum(hello.nodes for hello in greetings))):
+            raise AgentError("the numbers of all hosts' nodes must be 0, 1, 2, … without gaps, each once")
+
+    def expire(self) -> None:
+        """Stop using the vectors of peers that have been away for too many rounds."""
+        for peer, heard in list(self.heard.items()):
+            if self.round - heard > self.terms.peers.away and not self.terms.lock_step:
+                del self.heard[peer]
+                self.sessions.forget(peer)
+                self.drop_peer(peer)
+
+    # what subclasses implement
+
+    def prepare(self) -> None:
+        """Set up the state that this way to learn needs."""
+        raise NotImplementedError
+
+    @property
+    def rounds(self) -> int:
+        """R, the number of rounds; an upper bound while it is not known."""
+        raise NotImplementedError
+
+    @property
+    def expected_rounds(self) -> int:
+        """The expected number of rounds."""
+        return self.rounds
+
+    @property
+    def done(self) -> bool:
+        """Whether all rounds are done."""
+        return self.round >= self.rounds
+
+    @property
+    def should_go_on(self) -> bool:
+        """Whether edges or peers have come that the finished rounds did not learn from."""
+        links = self.sessions.links.items()
+        return self.has_new_edges or any(len(link.arcs) > self.taught.get(peer, 0) for peer, link in links)
+
+    def note_teachers(self) -> None:
+        """Record, after a round, with which peers' edges it has learned."""
+        for peer, link in self.sessions.links.items():
+            self.taught[peer] = max(self.taught.get(peer, 0), len(link.arcs))
+
+    def reopen(self, rounds: int | None = None) -> None:
+        """Continue learning for this many rounds after the last; the default is up to the subclass."""
+        raise NotImplementedError
+
+    @property
+    def stranded(self) -> bool:
+        """Whether all neighbours of the host's nodes are at peers that are away, so a round would learn nothing."""
+        raise NotImplementedError
+
+    def script(self) -> Iterator[Instruction]:
+        """Yield the instructions to follow, in order, until the last round is done."""
+        raise NotImplementedError
+
+    def answer(self, peer: str, request: Any) -> Any:
+        """Answer a peer's request."""
+        raise NotImplementedError
+
+    def receive(self, peer: str, request: Any, reply: Any) -> list[RefusedError]:
+        """Store a peer's reply to a request, and return the refusals of what cannot be used."""
+        raise NotImplementedError
+
+    def change_peer(self, peer: str) -> None:
+        """Use the edges that a peer has just accepted."""
+        raise NotImplementedError
+
+    def drop_peer(self, peer: str) -> None:
+        """Stop using a peer's vectors."""
+        raise NotImplementedError
+
+    def refresh(self) -> dict[str, Any]:
+        """Return the requests to send peers periodically after the last round."""
+        return {}
+
+    def abandon(self) -> None:
+        """Stop the running computation as soon as possible; may be called from any thread."""
+        raise NotImplementedError
+
+    # vectors, saving and restoring
+
+    @property
+    def vectors(self) -> VectorRows:
+        """The host's own vectors, shape (n, tables, m)."""
+        return self.read_rows(self.tables, np.arange(self.own))
+
+    def read_rows(self, tables: list[Any], rows: Integers) -> VectorRows:
+        """Return the vectors of the given rows, shape (rows, tables, m)."""
+        return np.stack([table[rows, : self.terms.settings.dimensions] for table in tables], axis=1)
+
+    def read_known(self) -> npt.NDArray[np.float32]:
+        """Return a copy of own vectors and of the last vectors that peers have shown, zero for those never shown.
+
+        The shape is (known, m).
+        """
+        known = np.zeros((self.known, self.terms.settings.dimensions), np.float32)
+        known[: self.own] = self.vectors[:, 0]
+        return known
+
+    def find_smoothed(self) -> npt.NDArray[np.float32] | None:
+        """Return the smoothed vectors of own nodes, (n, m), or None if there are none."""
+        return None
+
+    def save(self) -> Saved:
+        """Return the state to resume from."""
+        return Saved(
+            self.neighbourhood.nodes, self.vectors, self.round, self.version, self.pairs, self.terms.settings.exchange,
+            more=self._extra_rounds, taught=dict(self.taught), edges=self._learned_edges,
+        )  # fmt: skip
+
+    def restore(self, saved: Saved) -> None:
+        """Resume from a saved state; new nodes keep their initial vectors."""
+        shape = (len(self.tables), self.terms.settings.dimensions)
+        if saved.vectors.shape[1:] != shape:
+            raise AgentError(
+                f"the saved vectors have the shape {saved.vectors.shape[1:]}, but the configuration says {shape}: "
+                "begin in a new folder, or change it back"
+            )
+        rows, positions = self._match(saved.names)
+        for k, table in enumerate(self.tables):
+            table[rows, : shape[1]] = saved.vectors[positions, k]
+        self.round, self.pairs = saved.round, saved.pairs
+        self._extra_rounds, self.taught = saved.more, dict(saved.taught)
+        self._learned_edges = saved.edges or self.neighbourhood.digest
+        self.has_new_edges = self._learned_edges != self.neighbourhood.digest
+        # the version must be higher than any that peers have seen, or they would take new vectors for old ones
+        self.version = saved.round if self.terms.lock_step else saved.version + 1
+
+    def renew(self, neighbourhood: Neighbourhood) -> Self:
+        """Return the same host with other edges, at the same round and with its own vectors.
+
+        Greetings are kept. Sessions and peers' vectors are not: peers must be introduced and asked again.
+        """
+        new = type(self)(self.terms, neighbourhood, sizes=self.sizes)
+        new.restore(self.save())
+        new.alarms = self.alarms
+        new.sessions, new.on_disclosure = self.sessions.renew(neighbourhood), self.on_disclosure
+        return new
+
+    def _match(self, names: Iterable[str]) -> tuple[Integers, Integers]:
+        """Return the rows of the listed names that are nodes here, and their positions in the list."""
+        rows = self.neighbourhood.rows
+        pairs = [(rows[name], position) for position, name in enumerate(names) if name in rows]
+        return tuple(np.array(pairs, dtype=np.int64).reshape(-1, 2).T)  # type: ignore[return-value]
+
+    def _total(self) -> Totals:
+        """Return the totals over own nodes."""
+        degrees = np.diff(self.neighbourhood.indptr)
+        return Totals(
+            joined=int(np.count_nonzero(degrees)),
+            arcs=int(degrees.sum()),
+            strengths=exact_sum(self.strengths),
+            frequencies=exact_sum(weigh(self.strengths, self.terms.settings)),
+            sizes=exact_sum(np.where(degrees > 0, degrees**POWER, 0.0)),
+        )
+
+    def total_of_all(self) -> Totals:
+        """In lock-step, return the totals over all hosts, each sum as a single number."""
+        parts = [self._total(), *(hello.totals for hello in self.sessions.greetings.values())]
+
+        def add(name: str) -> tuple[float, ...]:
+            return (math.fsum(number for part in parts for number in getattr(part, name)),)
+
+        return Totals(
+            sum(part.joined for part in parts), sum(part.arcs for part in parts),
+            add("strengths"), add("frequencies"), add("sizes"),
+        )  # fmt: skip
+
+
+def exact_sum(values: Iterable[float]) -> tuple[float, ...]:
+    """Return a few floats whose exact sum is that of the values, so that hosts' sums can be added in any order.
+
+    Examples
+    --------
+    >>> exact_sum([0.1, 0.2, 1e20])
+    (1e+20, 0.30000000000000004, -2.7755575615628914e-17)
+    """
+    remainder, parts = [float(value) for value in values], []
+    while (part := math.fsum(remainder)) != 0.0:
+        parts.append(part)
+        remainder.append(-part)
+    return tuple(parts)
+
+
+def _number(near: Neighbourhood, numbers: Mapping[Node, int] | None) -> Integers:
+    """Return a number for each own node: the given one, or a hash of its name."""
+    if numbers is None:
+        return np.array([number_of(name) for name in near.nodes], dtype=np.int64)
+    return np.array([numbers[name, near.host] for name in near.nodes], dtype=np.int64)

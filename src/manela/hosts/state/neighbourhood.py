@@ -1,0 +1,283 @@
+"""The accessibility circumscription: decides which peer may see what of a host's part of the network.
+
+The paper, section III: an agent has the edges of its own node, and may know the network up to s hops around it, but no
+more, not even through chains of other agents.
+
+By messages, hosts only ask for direct neighbours: *show me your node w, because my node v is its neighbour*. The host
+of w checks that v belongs to the asking peer, as given by its certificate, and that v is a neighbour of w in its own
+list of edges (`admit`). It then shows the vector of w and means over the neighbours of w; each further hop is computed
+inside the host that owns the node.
+
+By walks, hosts ask: *for my node v, through your node w, h more steps*. The host of w checks the same, and also that
+h ≤ s − 1 (`check_steps`). So the walk ends within 1 + h ≤ s hops of v, and all its edges lie on the way. For a step
+from w to a node x of a third host, the host of w asks there: *for my node w, through your node x, h − 1 more steps*.
+The same checks apply again, so each edge of a walk is checked by a host that owns it, and each host asks only for its
+own nodes. The reply is a vector without an id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.errors import AgentError, ClaimError, MalformedError, NotAdjacentError, RefusedError, TooFarError
+from manela.hosts.state.messages import Integers
+from manela.hosts.state.names import Node, parse_node
+
+_NONE = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An edge of a node of this host; if `other` is None, a node without edges."""
+
+    own: str
+    other: Node | None
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhood:
+    """The nodes of a host with their edges, and nothing else of the network.
+
+    Rows 0 … n − 1 are the host's own nodes, rows from n on are their neighbours at other hosts.
+
+    Attributes
+    ----------
+    host : str
+    nodes : list of str
+        Names of the host's own nodes.
+    strangers : list of Node
+        Their neighbours at other hosts.
+    indptr, indices : arrays
+        Rows of the neighbours of each own node, in CSR form; each entry is an arc.
+    weights : array of float64, shape (arcs,)
+    """
+
+    host: str
+    nodes: list[str]
+    strangers: list[Node]
+    indptr: Integers
+    indices: Integers
+    weights: npt.NDArray[np.float64]
+
+    @classmethod
+    def build(cls, host: str, edges: Iterable[Edge], numbers: Mapping[Node, int] | None = None) -> Neighbourhood:
+        """Build the neighbourhood of these edges, with nodes sorted by `numbers`, or by name if there are none.
+
+        An edge between two own nodes may be given once or in both directions; the last weight counts.
+        """
+        ids: dict[Node, int] = {}
+        ends, weights = (array("q"), array("q")), array("d")
+        for edge in edges:
+            own = ids.setdefault((edge.own, host), len(ids))
+            if edge.other is None or edge.other == (edge.own, host):
+                continue
+            other = ids.setdefault(edge.other, len(ids))
+            for source, target in ((own, other), (other, own))[: 1 + (edge.other[1] == host)]:
+                ends[0].append(source)
+                ends[1].append(target)
+                weights.append(edge.weight)
+        order = _order(numbers)
+        nodes = sorted((node for node in ids if node[1] == host), key=order)
+        strangers = sorted((node for node in ids if node[1] != host), key=order)
+        rows, ranks = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
+        for row, node in enumerate([*nodes, *strangers]):
+            rows[ids[node]] = row
+            ranks[row] = row if numbers is None else numbers[node]
+        sources, targets = (rows[np.frombuffer(end, np.int64)] if len(end) else _NONE for end in ends)
+        # keep the last of several arcs between the same nodes, and sort each node's arcs by rank
+        _, last = np.unique((sources * len(ids) + targets)[::-1], return_index=True)
+        kept = len(sources) - 1 - last
+        kept = kept[np.lexsort((ranks[targets[kept]], sources[kept]))]
+        return cls(
+            host,
+            [name for name, _ in nodes],
+            strangers,
+            np.concatenate(([0], np.cumsum(np.bincount(sources[kept], minlength=len(nodes))))).astype(np.int64),
+            targets[kept],
+            np.array(weights, dtype=np.float64)[kept],
+        )
+
+    @cached_property
+    def sources(self) -> Integers:
+        """The row of the own node of each arc."""
+        return np.repeat(np.arange(len(self.nodes)), np.diff(self.indptr))
+
+    @cached_property
+    def rows(self) -> dict[str, int]:
+        """The row of each own node."""
+        return {name: row for row, name in enumerate(self.nodes)}
+
+    @cached_property
+    def peers(self) -> list[str]:
+        """The other hosts that have neighbours of own nodes."""
+        return sorted({host for _, host in self.strangers})
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all nodes, edges and weights."""
+        sha = hashlib.sha256(repr((self.host, self.nodes, self.strangers)).encode())
+        for part in (self.indptr, self.indices, self.weights):
+            sha.update(part.tobytes())
+        return sha.hexdigest()
+
+    @cached_property
+    def _stranger_rows(self) -> dict[Node, int]:
+        """The row of each neighbour elsewhere."""
+        return {node: len(self.nodes) + row for row, node in enumerate(self.strangers)}
+
+    @cached_property
+    def _keys(self) -> tuple[Integers, Integers]:
+        """Every arc encoded as one integer, sorted, and the index of each arc."""
+        keys = self.sources * (len(self.nodes) + len(self.strangers)) + self.indices
+        order = np.argsort(keys)
+        return keys[order], order
+
+    def arcs_to(self, peer: str) -> Integers:
+        """Return the arcs that lead to nodes of a peer."""
+        return self._arcs_by_peer.get(peer, _NONE)
+
+    @cached_property
+    def _arcs_by_peer(self) -> dict[str, Integers]:
+        """The arcs from own nodes to those of each peer."""
+        places = {host: place for place, host in enumerate(self.peers)}
+        peer_of = np.array([-1] * len(self.nodes) + [places[host] for _, host in self.strangers], np.int64)
+        peer_of_arc = peer_of[self.indices] if len(self.indices) else _NONE
+        order = np.argsort(peer_of_arc, kind="stable")
+        begins = np.searchsorted(peer_of_arc[order], np.arange(len(places) + 1))
+        return {host: order[begins[place] : begins[place + 1]] for host, place in places.items()}
+
+    def count_bytes(self, peer: str) -> tuple[int, int]:
+        """Return the number of edges to nodes of a peer, and the total length in bytes of the names at their ends."""
+        arcs = self.arcs_to(peer)
+        own, others = (np.bincount(ends, minlength=1) for ends in (self.sources[arcs], self.indices[arcs]))
+        length = sum(len(self.nodes[row].encode()) * int(own[row]) for row in np.flatnonzero(own).tolist())
+        first = len(self.nodes)
+        length += sum(
+            len(self.strangers[row - first][0].encode()) * int(others[row]) for row in np.flatnonzero(others).tolist()
+        )
+        return len(arcs), length
+
+    def name_arc(self, arc: int) -> tuple[str, Node]:
+        """Return the own node of an arc, and the node that it leads to."""
+        target = int(self.indices[arc]) - len(self.nodes)
+        other = self.strangers[target] if target >= 0 else (self.nodes[target + len(self.nodes)], self.host)
+        return self.nodes[int(self.sources[arc])], other
+
+    def admit(self, peer: str, asker: str, through: str) -> int:
+        """Return the arc from `through` to the asker's node `name@host`, or refuse it if this peer may not use it.
+
+        The refusal does not disclose whether a node that is not adjacent exists here.
+        """
+        arcs, refusals = self.admit_all(peer, [asker], [through])
+        if refusals:
+            raise refusals[0]
+        return int(arcs[0])
+
+    def admit_all(
+        self, peer: str, askers: Sequence[str], throughs: Sequence[str]
+    ) -> tuple[Integers, list[RefusedError]]:
+        """Do `admit` for many edges: return their arcs, −1 for refused ones, and one refusal for each type."""
+        refused: dict[type[RefusedError], list[str]] = {}
+        pairs = np.full((2, len(askers)), -1, np.int64)
+        for i, (asker, through) in enumerate(zip(askers, throughs, strict=True)):
+            try:
+                node = parse_node(asker)
+            except MalformedError as refusal:
+                refused.setdefault(MalformedError, []).append(str(refusal))
+                continue
+            if node[1] != peer:
+                refused.setdefault(ClaimError, []).append(f"{asker} is not a node of {peer}")
+                continue
+            pairs[:, i] = self.rows.get(through, -2), self._stranger_rows.get(node, -2)
+        keys, order = self._keys
+        wanted = pairs[0] * (len(self.nodes) + len(self.strangers)) + pairs[1]
+        places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        is_edge = (pairs >= 0).all(axis=0)
+        if len(keys):
+            is_edge &= keys[places] == wanted
+        not_adjacent = np.flatnonzero(~is_edge & (pairs != -1).all(axis=0)).tolist()
+        if not_adjacent:
+            first = f"{askers[not_adjacent[0]]} and {throughs[not_adjacent[0]]} are not adjacent by this host's list"
+            refused[NotAdjacentError] = [first, *([""] * (len(not_adjacent) - 1))]
+        return np.where(is_edge, order[places] if len(keys) else -1, -1), [
+            kind(f"{len(texts):,} edges, such as: {texts[0]}" if len(texts) > 1 else texts[0], times=len(texts))
+            for kind, texts in refused.items()
+        ]
+
+    def admit_edges(
+        self, peer: str, askers: Sequence[str], throughs: Sequence[str]
+    ) -> tuple[Admitted, list[RefusedError]]:
+        """Return those of a peer's edges that this host has too, and the refusals of the others."""
+        arcs, refusals = self.admit_all(peer, askers, throughs)
+        accepted = arcs >= 0
+        distinct, first = np.unique(arcs[accepted], return_index=True)
+        if len(distinct) < np.count_nonzero(accepted):
+            raise MalformedError("an edge is introduced twice")
+        arcs = distinct[np.argsort(first)]
+        edge_of_arc = np.full(len(self.indices), -1, np.int64)
+        edge_of_arc[arcs] = np.arange(len(arcs))
+        rows = self.sources[arcs]
+        return Admitted(accepted, arcs, rows, find_distinct(rows), edge_of_arc), refusals
+
+
+@dataclass(frozen=True, eq=False)
+class Admitted:
+    """The admitted edges of a peer, numbered from 0.
+
+    Attributes
+    ----------
+    accepted : array of bool
+        Which of the edges that the peer introduced are admitted.
+    arcs, rows : arrays
+        The arc of each admitted edge, and the row of its node here.
+    neighbours : array
+        The distinct rows in order of first appearance: the peer's neighbours here, by number.
+    edge_of_arc : array
+        The edge number of each arc of this host, −1 for arcs that are not among these edges.
+    """
+
+    accepted: npt.NDArray[np.bool_]
+    arcs: Integers
+    rows: Integers
+    neighbours: Integers
+    edge_of_arc: Integers
+
+    def find_rows(self, edges: Integers) -> Integers:
+        """Return the rows of the nodes here that belong to these edge numbers; refuse unknown numbers."""
+        if len(edges) and not (edges.min() >= 0 and edges.max() < len(self.rows)):
+            raise NotAdjacentError(f"edges must be numbered 0 to {len(self.rows) - 1}")
+        return self.rows[edges]
+
+
+def find_distinct(values: Integers) -> Integers:
+    """Return each value once, in order of first appearance."""
+    _, first = np.unique(values, return_index=True)
+    return values[np.sort(first)]
+
+
+def check_steps(steps: Integers, hops: int) -> None:
+    """Refuse walks that would end more than `hops` from the node that they are for."""
+    if len(steps) and not (steps.min() >= 1 and steps.max() <= hops - 1):
+        raise TooFarError(f"a walk may go 1 to {hops - 1} more steps, asked for {steps.min()} to {steps.max()}")
+
+
+def _order(numbers: Mapping[Node, int] | None) -> Callable[[Node], Any]:
+    """Return the sort key for nodes."""
+    if numbers is None:
+        return lambda node: node
+
+    def number(node: Node) -> int:
+        if node not in numbers:
+            raise AgentError(f"lock-step needs a number for every node, and {node[0]}@{node[1]} has none")
+        return numbers[node]
+
+    return number

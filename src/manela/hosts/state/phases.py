@@ -1,0 +1,177 @@
+"""The phases before and after the rounds of a host: the start, in sweeps, and smoothing, in steps of a filter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.engines.rounds.smoothing import Filter, find_sizes, resize
+from manela.engines.rounds.start import Sweeps, choose_size
+from manela.hosts.state.arcs import read_rows, write_rows
+from manela.hosts.state.host import Compute, Exchange, Instruction
+from manela.hosts.state.messages import SMOOTH, START, Integers, Shown, Step
+from manela.hosts.state.publishing import Published
+from manela.hosts.state.trust import Norms, measure_norms
+from manela.kernels.layout import Table
+from manela.kernels.randomness import VECTORS, draw_vectors
+from manela.kernels.reference import SWEEPS
+
+if TYPE_CHECKING:
+    from manela.hosts.state.rounds import MessageHost
+
+
+_NOISE, _MOST_NOISE = 1.0, 4.0
+"""Factors on the configured noise; larger ones disclose less and learn worse."""
+
+
+class StartPhase:
+    """The sweeps of one start, and what peers have shown of theirs.
+
+    Attributes
+    ----------
+    sweeps : Sweeps
+    """
+
+    def __init__(self, host: MessageHost) -> None:
+        self._host = host
+        self.sweeps = Sweeps(host.tables[0], host.arcs.neighbours, host.terms.settings.dimensions)
+
+    def script(self) -> Iterator[Instruction]:
+        """Yield the instructions of the start."""
+        host, sweeps, settings = self._host, self.sweeps, self._host.terms.settings
+        for number in range(SWEEPS):
+            sweeps.show(slice(0, host.own))
+            host.trace_own(Step(START, number), read_rows(sweeps.shown, np.arange(host.own), settings.dimensions))
+            edge_rows = read_rows(sweeps.shown, host.edge_rows, settings.dimensions)
+            host.publish_step(Step(START, number), edge_rows, self._find_noise() if number else 0.0)
+            yield Exchange(host.ask, patient=True)
+            host.update_neighbours()
+            sweeps.neighbours = host.arcs.neighbours
+            yield Compute(sweeps.average)
+            sums = host.sum_own_rows()
+            host.sums_of_peers = {}
+            host.publish(Published(Step(START, number, 1), host.version, host.find_strengths(), sums=sums))
+            yield Exchange(host.ask, patient=True)
+            pooled = host.trust.pool_sums(sums, host.sums_of_peers, host.find_sizes_of_peers())
+            total = np.zeros(host.tables[0].shape[1], np.int64)
+            total[: settings.dimensions] = pooled.total
+            sweeps.center(total, max(1, pooled.count))
+        sweeps.finish(choose_size(host.find_degree()))
+        if not host.terms.lock_step:
+            host.arcs.forget(slice(host.own, None))  # peers have sent sweeps so far, but no vectors
+        alone = np.flatnonzero(~host.arcs.neighbours.joined[: host.own])
+        random = np.empty((len(alone), settings.dimensions), dtype=np.float32)
+        draw_vectors(settings.seed, host.numbers[alone], random, VECTORS)
+        host.tables[0][alone, : settings.dimensions] = random
+
+    def store(self, peer: str, asked: Step, reply: Shown, rows: Integers, vectors: npt.NDArray[np.float32]) -> None:
+        """Store what a peer shows of a sweep: rows at level 0, and the sums over its rows at level 1."""
+        host = self._host
+        if asked.level == 1:
+            if reply.sums is not None and reply.step == asked:
+                host.sums_of_peers[peer] = reply.sums
+            return
+        sweep = vectors[:, 0, 0]
+        if not host.terms.lock_step:
+            # enforce the norm that honest rows have: that of random vectors in sweep 0, and 1 afterwards
+            lengths = np.sqrt((sweep.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
+            sweep = np.divide(sweep, lengths, out=np.zeros_like(sweep), where=lengths > 0, casting="same_kind")
+            sweep *= np.float32(1.0 if asked.number > 0 else 1.0 / np.sqrt(12 * sweep.shape[1]))
+        write_rows(self.sweeps.shown, rows, sweep)
+        host.arcs.see(rows)
+
+    def _find_noise(self) -> float:
+        """Return the factor on the noise of sweeps.
+
+        Sweeps start from random rows, so they disclose most about single neighbours, above all on sparse networks.
+        There the start also matters least, as its vectors are small.
+        """
+        return min(_MOST_NOISE, _NOISE / choose_size(self._host.find_degree()))
+
+
+_NOISE = 0.1
+"""Factor on the configured noise; a larger one discloses less.
+
+It is smaller than elsewhere: the few, similar steps of smoothing disclose less, and noise harms them more.
+"""
+
+
+class SmoothingPhase:
+    """The steps of the filter, and what peers have shown at the current one.
+
+    Attributes
+    ----------
+    vectors : array of float32, shape (n, m)
+        The smoothed vectors of own nodes, once the script has ended.
+    whole : array of bool, shape (n,)
+        Which of them were smoothed with all their neighbours.
+    """
+
+    vectors: npt.NDArray[np.float32]
+
+    def __init__(self, host: MessageHost) -> None:
+        self._host = host
+        self.whole = np.ones(host.own, bool)
+        self._source: Table | None = None
+        self._seen = np.zeros(0, bool)
+        self._norms = Norms(np.zeros((1, 1)), 0.0)
+
+    def script(self) -> Iterator[Instruction]:
+        """Yield the instructions of smoothing."""
+        host, dimensions = self._host, self._host.terms.settings.dimensions
+        table = host.tables[0].copy()
+        filtered, neighbours = host.arcs.used, host.arcs.neighbours
+        network_filter = Filter(neighbours)
+        steps = network_filter.pass_through(table)
+        number = 0
+
+        def advance() -> None:
+            self._source = next(steps, None)
+
+        yield Compute(advance)
+        while (source := self._source) is not None:
+            self._seen = np.zeros(host.known, bool)
+            self._seen[: host.own] = True
+            if number == 0 and not host.terms.lock_step:
+                # start from the last known vectors of peers, in case a peer does not answer
+                known = np.flatnonzero(host.arcs.seen[host.own :]) + host.own
+                source[known] = host.read_vectors(known, source.shape[1])
+                self._seen[known] = True
+            host.trace_own(Step(SMOOTH, number), source[: host.own, :dimensions])
+            host.publish_step(Step(SMOOTH, number), source[host.edge_rows, :dimensions], _NOISE)
+            norms = measure_norms(source[: host.own, None, None, :dimensions], None)
+            self._norms = Norms(np.nan_to_num(norms.sizes), 0.0)
+            yield Exchange(host.ask, patient=True)
+            used = host.arcs.find(host.sessions.links, self._seen, host.distrusted)
+            self.whole &= host.arcs.have_all(used)
+            if not np.array_equal(used, filtered):
+                filtered, neighbours = used, host.arcs.build(used)
+                network_filter.change(neighbours)
+            yield Compute(advance)
+            number += 1
+        alone = np.flatnonzero(~neighbours.joined[: host.own])
+        table[alone] = host.tables[0][alone]
+        self._resize(table)
+        self.vectors = table[: host.own, :dimensions].copy()
+
+    def store(self, peer: str, asked: Step, reply: Shown, rows: Integers, vectors: npt.NDArray[np.float32]) -> None:  # noqa: ARG002
+        """Store the rows that a peer shows at the current step of the filter."""
+        if self._source is None or reply.step.phase != SMOOTH:
+            return
+        dimensions = vectors.shape[3]
+        before = self._source[rows, :dimensions]
+        self._source[rows, :dimensions] = self._host.trust.judge(vectors, before, self._norms).rows[:, 0, 0]
+        self._seen[rows] = True
+
+    def _resize(self, table: Table) -> None:
+        """Give rows norms in proportion to strength^¼, with a mean over this host's nodes, or all in lock-step."""
+        host = self._host
+        sizes = find_sizes(host.arcs.neighbours)
+        mean = float(sizes.sum()) / max(1, int(np.count_nonzero(host.arcs.neighbours.joined)))
+        if host.terms.lock_step:
+            totals = host.total_of_all()
+            mean = totals.sizes[0] / totals.joined
+        resize(table, host.arcs.neighbours, sizes, mean or 1.0)

@@ -1,0 +1,526 @@
+"""MessageHost: a host that learns from the vectors that direct neighbours show in messages.
+
+A driver follows the host's `script`: it asks peers for their vectors, passes the replies to `receive`, and runs the
+computations. `answer` only reads what `publish` has published before, so answering never waits for computing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.engines.rounds.messages import MessageRounds
+from manela.engines.rounds.start import find_spread, sum_rows
+from manela.engines.state import State
+from manela.errors import BadVectorError, DivergenceError, MalformedError, RefusedError
+from manela.hosts.state.arcs import UsedArcs, read_rows, write_rows
+from manela.hosts.state.host import NOISE, SAMPLES, Committed, Compute, Exchange, Host, Instruction, Saved
+from manela.hosts.state.judging import Judge, MomentPool
+from manela.hosts.state.messages import ROUND, START, Integers, Pull, Shown, Step, Sums
+from manela.hosts.state.phases import SmoothingPhase, StartPhase
+from manela.hosts.state.publishing import Publications, Published
+from manela.hosts.state.trust import Bounded, Exact, Norms, Trust, measure_norms
+from manela.kernels.cpu.half import to_half
+from manela.kernels.moments import Moments
+from manela.kernels.randomness import derive_key
+from manela.settings.schedule import GROWN, Basis, Schedule, choose_pairs, plan_nodes, weigh
+
+_NEVER = 2**62
+"""A version that vectors never reach: nothing has changed since it."""
+
+
+class MessageHost(Host):
+    """The agents of one host's nodes, learning by messages.
+
+    Attributes
+    ----------
+    step : Step
+        The step that the host is at.
+    arcs : UsedArcs
+        The edges that are used now.
+    trust : Trust
+        How far peers are believed.
+    edge_rows : array of int
+        The rows of own nodes that have neighbours elsewhere, which are shown to peers.
+    sums_of_peers : dict
+        The sums that peers have shown at the current step.
+    smoothed : array of float32, shape (n, m), or None
+        The vectors after smoothing.
+    whole : array of bool, shape (n,), or None
+        Which nodes were smoothed with all their neighbours.
+    """
+
+    def prepare(self) -> None:
+        """Set up the state of a host that has neither received nor published anything."""
+        terms, near, settings = self.terms, self.neighbourhood, self.terms.settings
+        self.trust: Trust = Exact()
+        if not terms.lock_step:
+            self.trust = Bounded(terms.peers.noise, terms.peers.clip, derive_key(settings.seed, NOISE))
+        self.smoothed: npt.NDArray[np.float32] | None = None
+        self.whole: npt.NDArray[np.bool_] | None = None
+        self._smoothed_at = -1
+        self._falls_at: int | None = None
+        self._judge = Judge(near, self.trust, derive_key(settings.seed, SAMPLES))
+        self.arcs = UsedArcs(near, self.own, self.known, terms.weighted)
+        self._state = State(self.tables, settings.dimensions)
+        self._rounds = MessageRounds(
+            self.arcs.neighbours, settings, self._state, slice(0, self.own), np.arange(self.own), self.numbers
+        )
+        self.edge_rows = np.unique(near.sources[near.indices >= self.own])
+        self._edge_positions = np.full(self.own, -1, np.int64)
+        self._edge_positions[self.edge_rows] = np.arange(len(self.edge_rows))
+        self._shown_strengths: npt.NDArray[np.float64] | None = None
+        self._published = Publications(terms.lock_step)
+        self._norms = Norms(np.zeros((terms.tables, terms.hops)), 0.0)
+        self._shown_before: npt.NDArray[np.float32] | None = None
+        self._means: npt.NDArray[Any] | None = None
+        self._means_version = self._means_due = 0
+        self._moments = MomentPool(self.trust)
+        self.sums_of_peers: dict[str, Sums] = {}
+        self._phase: StartPhase | SmoothingPhase | None = None
+        self._starting = settings.starts_by_neighbours
+        self.can_be_saved = not self._starting
+        self.step = Step(START if self._starting else ROUND, 0)
+
+    @property
+    def distrusted(self) -> dict[str, int]:
+        """The peers whose vectors are not used, each with the number of exchanges since."""
+        return self._judge.distrusted
+
+    # the script
+
+    def script(self) -> Iterator[Instruction]:
+        """Yield the instructions of the start, of all rounds, and of smoothing."""
+        if self._starting:
+            self._phase = StartPhase(self)
+            yield from self._phase.script()
+            self._phase, self._starting, self.can_be_saved = None, False, True
+        while not self.done:
+            yield from self._round()
+            yield Committed()
+        if not self.terms.lock_step:
+            yield Compute(self._show)
+        if self.terms.settings.smooths:
+            self._phase = phase = SmoothingPhase(self)
+            yield from phase.script()
+            self._phase = None
+            self._keep_smoothed(phase)
+            yield Committed()
+
+    def _round(self) -> Iterator[Instruction]:
+        """Yield the instructions of one round; in lock-step each hop is exchanged separately, otherwise all at once."""
+        if not self.terms.lock_step:
+            self.update_neighbours()
+        if self.terms.lock_step:
+            yield Compute(self._rounds.show_own)
+            for level in range(self.terms.hops):
+                if level > 0:
+                    self._rounds.show_means()
+                self._publish_level(level)
+                yield Exchange(self.ask, patient=True)
+                self.update_neighbours()
+        else:
+            exchanges = self.round % self.terms.peers.every == 0
+            self._shown_strengths = self.find_strengths()
+            yield Compute(self._show if exchanges else self._show_locally)
+            if exchanges:
+                yield Exchange(self.ask)
+                self._judge_peers()
+                self.update_neighbours()
+        self._begin_fall_if_due()
+        # a node has nothing to learn from while all its neighbours are away
+        joined, number = self.arcs.neighbours.joined[: self.own], self.round
+        schedule = self._find_schedule()
+        schedule = replace(schedule, iterations=np.where(joined, schedule.iterations, 0.0))
+        pooled = self._moments.pool(self.find_sizes_of_peers(), self.distrusted, self.tables[0].shape[1])
+        vectors_before, pairs = [table[: self.own].copy() for table in self.tables], [0]
+
+        def advance() -> None:
+            pairs[0] = self._rounds.advance(number, schedule, pooled)
+
+        self.can_be_saved = False
+        yield Compute(advance)
+        if self._rounds.is_abandoned:
+            # vectors are updated in place, so undo the part of the round that was done
+            for table, vectors in zip(self.tables, vectors_before, strict=True):
+                table[: self.own] = vectors
+            self.can_be_saved = True
+            return
+        self._commit(pairs[0])
+        self.can_be_saved = True
+
+    def _keep_smoothed(self, phase: SmoothingPhase) -> None:
+        """Keep the result of smoothing, unless an earlier one after the same round used more of the neighbours."""
+        if self.whole is not None and self._smoothed_at == self.round and self.whole.sum() > phase.whole.sum():
+            return
+        self.smoothed, self.whole, self._smoothed_at = phase.vectors, phase.whole, self.round
+
+    # asking and answering
+
+    def ask(self) -> dict[str, Pull]:
+        """Return a request for each peer: for what it shows at the step that this host is at."""
+        since = self.step.phase == ROUND and not self.terms.lock_step
+        return {
+            peer: Pull(link.session, self.step, link.seen if since else 0) for peer, link in self.sessions.links.items()
+        }
+
+    def refresh(self) -> dict[str, Pull]:
+        """Return requests that check, after the last round, whether peers still answer; they ask for no vectors."""
+        if self.terms.lock_step:
+            return {}
+        step = Step(ROUND, self.round)
+        return {peer: Pull(link.session, step, _NEVER) for peer, link in self.sessions.links.items()}
+
+    def count_rows(self, request: Pull) -> tuple[int, int, int]:
+        """Return the number of tables, of levels, and of dimensions in what is shown at the step of a request."""
+        tables = self.terms.tables if request.step.phase == ROUND else 1
+        levels = self.terms.hops if request.step.phase == ROUND and not self.terms.lock_step else 1
+        return tables, levels, self.terms.settings.dimensions
+
+    def answer(self, peer: str, request: Pull) -> Shown:
+        """Answer a peer with the published rows of the nodes here that are neighbours of its nodes."""
+        places = self._edge_positions[self.sessions.find(peer, request.session).neighbours]
+        smooths = self.terms.settings.smooths or not self.done
+        published = self._published.find(request.step, self.step, smooths)
+        tables, _, dimensions = self.count_rows(request)
+        rows: npt.NDArray[Any] = np.zeros((0, tables, 1, dimensions), np.float32)
+        if published is None:
+            return Shown(request.step, 0, places[:0], rows, np.zeros(0))
+        if 0 < published.version <= request.since:
+            return Shown(published.step, published.version, places[:0], rows, np.zeros(0))
+        if published.rows is None:
+            places = places[:0]
+        elif published.step.phase == request.step.phase:
+            rows = published.rows[places]
+            if published.means is not None and published.means_version > request.since:
+                rows = np.concatenate((rows, published.means[places]), axis=2)
+        else:
+            rows = published.rows[places, :1]  # a peer that is behind gets the current vectors
+        shows_totals = self.trust.show_totals(self.own, self.own - self.sessions.count_neighbours(peer))
+        return Shown(
+            published.step, published.version, np.arange(len(places)), rows, published.strengths[places],
+            published.moments if shows_totals else [], published.sums if shows_totals else None,
+        )  # fmt: skip
+
+    def receive(self, peer: str, request: Pull, reply: Shown) -> list[RefusedError]:
+        """Store what a peer shows, and return the refusals of what cannot be used."""
+        link = self.sessions.links.get(peer)
+        if link is None or link.session != request.session:
+            return []
+        if len(reply.changed) and not (
+            reply.changed[0] >= 0 and reply.changed[-1] < len(link.neighbours) and (np.diff(reply.changed) > 0).all()
+        ):
+            raise MalformedError(f"neighbours must be numbered 0 to {len(link.neighbours) - 1}, in order, each once")
+        refusals: list[RefusedError] = []
+        finite = np.isfinite(reply.rows).all(axis=(1, 2, 3))
+        if not finite.all():
+            bad = int(np.count_nonzero(~finite))
+            refusals.append(BadVectorError(f"{bad:,} of {len(finite):,} vectors are not finite", times=bad))
+        if reply.moments and request.step.phase == ROUND:
+            try:
+                self._moments.store(peer, reply.moments)
+            except MalformedError as refusal:
+                refusals.append(refusal)
+        rows = link.neighbours[reply.changed[finite]]
+        self._store_reply(peer, request.step, reply, rows, reply.rows[finite], reply.strengths[finite])
+        self.heard[peer] = self.round
+        in_rounds = reply.step.phase == ROUND == request.step.phase and not self.terms.lock_step
+        if in_rounds and reply.version > request.since:  # otherwise the reply holds no rows
+            link.seen = reply.version
+        return refusals
+
+    def _store_reply(
+        self,
+        peer: str,
+        asked: Step,
+        reply: Shown,
+        rows: Integers,
+        vectors: npt.NDArray[np.float32],
+        strengths: npt.NDArray[np.float64],
+    ) -> None:
+        """Store a peer's rows where this step needs them."""
+        if asked != self.step and (asked.phase != ROUND or self.step.phase != ROUND or self.terms.lock_step):
+            return  # too late: this host is at another step now
+        if self.on_disclosure and len(rows):
+            names = [self.neighbourhood.strangers[row - self.own][0] for row in rows.tolist()]
+            self.on_disclosure(
+                kind="shown", peer=peer, phase=reply.step.phase, number=reply.step.number, level=asked.level,
+                nodes=names, rows=vectors,
+            )  # fmt: skip
+        if asked.phase == ROUND:
+            if reply.sums is not None:
+                self.sums_of_peers[peer] = reply.sums
+            levels = [asked.level] if self.terms.lock_step else list(range(vectors.shape[2]))
+            judged = self.trust.judge(vectors, self.read_vectors(rows, vectors.shape[3]), self._norms)
+            self._judge.clipped[peer] = judged.clipped
+            self._count_alarms(peer, judged.alarms)
+            for table, shown in enumerate(self._rounds.shown):
+                for place, level in enumerate(levels):
+                    write_rows(shown, level * self.known + rows, judged.rows[:, table, place])
+            arcs = self.arcs
+            bounded = self.trust.bound_strengths(strengths, arcs.known_strengths[rows], arcs.largest_weights[rows])
+            arcs.see(rows, bounded)
+        elif self._phase is not None:
+            self._phase.store(peer, asked, reply, rows, vectors)
+
+    def trace_own(self, step: Step, rows: npt.NDArray[np.float32]) -> None:
+        """Trace the host's own rows, which an attacker at this host would know as well."""
+        if self.on_disclosure:
+            self.on_disclosure(
+                kind="own", phase=step.phase, number=step.number, nodes=self.neighbourhood.nodes,
+                rows=rows.reshape(self.own, 1, -1, self.terms.settings.dimensions)[:, :, :1],
+            )  # fmt: skip
+
+    def publish(self, published: Published) -> None:
+        """Show this to peers from now on."""
+        self._published.publish(published, self.round)
+        self.step = published.step
+
+    def publish_step(self, step: Step, rows: npt.NDArray[np.float32], noise: float) -> None:
+        """Publish rows of nodes that have neighbours elsewhere, (nodes, m), at a step of the start or of smoothing.
+
+        `noise` is a factor on the configured noise.
+        """
+        shown = rows[:, None, None]
+        if step.number > 0:  # at step 0 a row holds nothing of the node's neighbours
+            shown = self.trust.blur(shown, step, self.version, noise)
+        # rows of the start have half precision anyway
+        halve = step.phase == START or (self.terms.peers.half and not self.terms.lock_step)
+        self.publish(Published(step, self.version, self.find_strengths(), to_half(shown) if halve else shown))
+
+    def _publish_level(self, level: int) -> None:
+        """In lock-step, publish the rows of one hop."""
+        moments, sums = [], None
+        if level == 0:
+            moments = self._measure_moments()
+            sums, self.sums_of_peers = self.sum_own_rows(), {}
+        rows = to_half(self._read_shown(self.edge_rows, [level]))
+        step = Step(ROUND, self.round, level)
+        self.publish(Published(step, self.version, self.find_strengths(), rows, moments=moments, sums=sums))
+
+    def _show_locally(self) -> None:
+        """Update what the host's own nodes show to each other."""
+        self._rounds.show()
+        self._measure_moments()
+
+    def _show(self) -> None:
+        """Update what the host's own nodes show to each other, and publish it for peers."""
+        self._show_locally()
+        own = self._read_shown(np.arange(self.own), [0])
+        self.trace_own(Step(ROUND, self.round), own[:, 0, 0])
+        norms = measure_norms(own, self._shown_before)
+        self._shown_before, sizes = own, self._norms.sizes.copy()
+        sizes[:, :1] = norms.sizes
+        if self.terms.hops > 1 and (self._means is None or self.round >= self._means_due):
+            # the first means are computed before peers' vectors have arrived, so they are replaced after one round
+            self._means_due = self.round + (1 if self._means is None else self.terms.peers.means)
+            means = self._read_shown(np.arange(self.own), range(1, self.terms.hops))
+            sizes[:, 1:] = measure_norms(means, None).sizes
+            self._means = to_half(self.trust.blur(means[self.edge_rows], Step(ROUND, 0), self.version, 1.0))
+            self._means_version = self.version
+        sizes = np.where(np.isfinite(sizes), sizes, sizes[:, :1])
+        self._norms = Norms(np.nan_to_num(sizes), norms.moves)
+        self.publish(
+            Published(
+                Step(ROUND, self.round), self.version, self.find_strengths(), to_half(own[self.edge_rows]),
+                self._means, self._means_version, self._moments.own,
+            )
+        )  # fmt: skip
+
+    def _measure_moments(self) -> list[Moments]:
+        """Measure and return the moments of the host's own vectors, as peers see them, for each table."""
+        own, dimensions = np.arange(self.own), self.terms.settings.dimensions
+        return self._moments.measure(read_rows(shown, own, dimensions) for shown in self._rounds.shown)
+
+    def read_vectors(self, rows: Integers, columns: int) -> npt.NDArray[np.float32]:
+        """Return the first columns of the vectors that the given nodes show, also nodes of peers."""
+        return read_rows(self._rounds.shown[0], rows, columns)
+
+    def _read_shown(self, rows: Integers, levels: Iterable[int]) -> npt.NDArray[np.float32]:
+        """Return what the given own nodes show, shape (nodes, tables, levels, m)."""
+        dimensions = self.terms.settings.dimensions
+        tables = [
+            [read_rows(shown, level * self.known + rows, dimensions) for level in levels]
+            for shown in self._rounds.shown
+        ]
+        return np.array(tables).transpose(2, 0, 1, 3).copy()
+
+    # rounds
+
+    @property
+    def rounds(self) -> int:
+        """R, the number of rounds; an upper bound while it is not known."""
+        return self._find_schedule().rounds
+
+    @property
+    def expected_rounds(self) -> int:
+        """The expected number of rounds."""
+        schedule = self._find_schedule()
+        return schedule.rounds if self._falls_at is not None else schedule.expect_rounds(self.round)
+
+    @property
+    def stranded(self) -> bool:
+        """Whether all neighbours of the host's nodes are at peers that are away, so a round would learn nothing."""
+        near = self.neighbourhood
+        return len(near.indices) > 0 and not self.arcs.find(self.sessions.links).any()
+
+    def reopen(self, rounds: int | None = None) -> None:
+        """Continue learning: the learning rate starts at its full value and falls over the added rounds.
+
+        By default as many rounds are added as the learning rate takes to fall in a first run, whatever was requested
+        in between.
+        """
+        first = self._plan()
+        self._extra_rounds = rounds or first.falling or max(1, first.rounds - first.falls_at)
+        self._falls_at, self._schedule = self.round, None
+        self.has_new_edges, self._learned_edges = False, self.neighbourhood.digest
+
+    def abandon(self) -> None:
+        """Stop the running computation as soon as possible."""
+        self._rounds.abandon()
+
+    def _find_schedule(self) -> Schedule:
+        """Return the schedule, planned anew if something that it depends on has changed."""
+        if self._schedule is None:
+            schedule = self._plan()
+            if self._extra_rounds is not None:
+                rounds = schedule.spread_over or schedule.rounds
+                schedule = replace(schedule, falling=self._extra_rounds, spread_over=rounds)
+            self._schedule = schedule if self._falls_at is None else schedule.fall(self._falls_at)
+        return self._schedule
+
+    def _plan(self) -> Schedule:
+        """Return the schedule of a first run with the nodes and edges that there are now."""
+        settings = self.terms.settings
+        weights = weigh(self.strengths, settings)
+        nodes, total = self.own, float(np.sum(weights))
+        if self.terms.lock_step:
+            totals = self.total_of_all()
+            nodes += sum(hello.nodes for hello in self.sessions.greetings.values())
+            total = totals.frequencies[0]
+        basis = Basis(weights, self.numbers, total, nodes, self.find_degree())
+        return plan_nodes(basis, settings, choose_pairs(settings, nodes))
+
+    def find_degree(self) -> float:
+        """Return the mean degree of nodes with neighbours: of all hosts in lock-step, otherwise of this host."""
+        if self.terms.lock_step:
+            totals = self.total_of_all()
+            return totals.arcs / max(1, totals.joined)
+        near = self.neighbourhood
+        return len(near.indices) / max(1, int(np.count_nonzero(np.diff(near.indptr))))
+
+    def _begin_fall_if_due(self) -> None:
+        """Let the learning rate fall from now on, if vectors have grown enough or the scheduled round is reached."""
+        if self._falls_at is not None:
+            return
+        schedule = self._find_schedule()
+        if self.round >= schedule.falls_at or self._have_grown():
+            self._falls_at = self.round
+            self.has_new_edges, self._learned_edges = False, self.neighbourhood.digest
+            self._schedule = schedule.fall(self.round)
+
+    def _have_grown(self) -> bool:
+        """Return whether the vectors have spread enough for the learning rate to fall."""
+        sums = self.sum_own_rows()
+        if self.terms.lock_step:
+            pooled = self.trust.pool_sums(sums, self.sums_of_peers, {})
+            return find_spread(pooled.total, pooled.squares, pooled.count) >= GROWN
+        # only own nodes decide, so that no peer can
+        return sums.count > 0 and find_spread(sums.total, sums.squares, sums.count) >= GROWN
+
+    def sum_own_rows(self) -> Sums:
+        """Return the sum, and the sum of squares, over the vectors of own nodes that have neighbours."""
+        total, squares = sum_rows(self.tables[0], self.arcs.neighbours)
+        dimensions = self.terms.settings.dimensions
+        return Sums(int(np.count_nonzero(self.arcs.neighbours.joined)), total[:dimensions], squares)
+
+    def _commit(self, pairs: int) -> None:
+        """Finish a round in which this many update pairs were made."""
+        if not all(np.isfinite(table[: self.own]).all() for table in self.tables):
+            raise DivergenceError(
+                f"vectors stopped being finite in round {self.round}: learning_rate must be smaller, "
+                f"got {self.terms.settings.learning_rate:g}"
+            )
+        self.version += 1
+        self.round += 1
+        self.pairs += pairs
+        self.note_teachers()
+        self.expire()
+
+    # available neighbours
+
+    def change_peer(self, peer: str) -> None:
+        """Use the edges that a peer has just accepted."""
+        self._shown_strengths, self.arcs.is_stale = None, True
+
+    def drop_peer(self, peer: str) -> None:
+        """Stop using a peer's vectors and moments."""
+        self.arcs.forget(self.rows_of(peer))
+        self._moments.forget(peer)
+        self._shown_strengths = None  # the neighbours themselves are updated between two rounds
+
+    def find_strengths(self) -> npt.NDArray[np.float64]:
+        """Return the strengths of nodes with neighbours elsewhere, counting only edges that peers have accepted."""
+        strengths = self._shown_strengths
+        if strengths is None:
+            accepted = self.arcs.find(self.sessions.links, distrusted=self.distrusted)
+            strengths = self.arcs.build(accepted).strengths[self.edge_rows]
+        return strengths
+
+    def find_sizes_of_peers(self) -> dict[str, int]:
+        """Return for how many nodes each peer counts at most: its configured size, or the number of its known nodes."""
+        return {peer: self.sizes.get(peer, len(link.neighbours)) for peer, link in self.sessions.links.items()}
+
+    def _judge_peers(self) -> None:
+        """Distrust peers whose nodes are too unlike their neighbours here to be honest."""
+        dimensions = self.terms.settings.dimensions
+        changed, alarms = self._judge.judge(
+            self.sessions.links, self.arcs.seen, lambda rows: self.read_vectors(rows, dimensions), self.round
+        )
+        if changed:
+            self._shown_strengths, self.arcs.is_stale = None, True
+        for peer in alarms:
+            self._count_alarms(peer, ["disagreeing"])
+
+    def update_neighbours(self) -> None:
+        """Let nodes use the neighbours that are available now."""
+        if self.arcs.update(self.sessions.links, self.distrusted):
+            self._rounds.change_neighbours(self.arcs.neighbours)
+
+    def _count_alarms(self, peer: str, alarms: list[str]) -> None:
+        """Count the alarms that a peer's vectors have raised."""
+        for kind in alarms:
+            self.alarms[peer, kind] = self.alarms.get((peer, kind), 0) + 1
+
+    # saving and restoring
+
+    def read_known(self) -> npt.NDArray[np.float32]:
+        """Return a copy of own vectors and of the last vectors that peers have shown, zero for those never shown."""
+        known = super().read_known()
+        shown = np.flatnonzero(self.arcs.seen[self.own :]) + self.own
+        known[shown] = self.read_vectors(shown, self.terms.settings.dimensions)
+        return known
+
+    def find_smoothed(self) -> npt.NDArray[np.float32] | None:
+        """Return a copy of the smoothed vectors of own nodes, (n, m), or None if there are none."""
+        return None if self.smoothed is None else self.smoothed.copy()
+
+    def save(self) -> Saved:
+        """Return the state to resume from, with the smoothed vectors."""
+        return replace(super().save(), falls_at=self._falls_at, smoothed=self.smoothed, whole=self.whole)
+
+    def restore(self, saved: Saved) -> None:
+        """Resume from a saved state; new nodes keep their initial vectors."""
+        super().restore(saved)
+        self._falls_at, self._schedule, self._starting = saved.falls_at, None, False
+        self.can_be_saved = True
+        self.step = Step(ROUND, self.round)
+        if saved.smoothed is not None and saved.whole is not None:
+            rows, positions = self._match(saved.names)
+            self.smoothed, self.whole = self.vectors[:, 0].copy(), np.zeros(self.own, bool)
+            self.smoothed[rows], self.whole[rows] = saved.smoothed[positions], saved.whole[positions]
+            self._smoothed_at = saved.round

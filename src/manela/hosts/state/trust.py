@@ -1,0 +1,326 @@
+"""Trust: how a host limits the influence of what peers send, and what its own messages disclose.
+
+In lock-step, which is for verification, values are used and sent unchanged (`Exact`). Otherwise the harm that a peer
+can do is bounded (`Bounded`): received vectors are clipped, a peer counts for at most its configured number of nodes,
+and values that summarise several nodes are sent with noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.errors import MalformedError
+from manela.hosts.state.messages import Step, Sums
+from manela.kernels.cpu import rows as kernels
+from manela.kernels.moments import UNIT, Moments, add, center, estimate, measure
+from manela.kernels.randomness import derive
+
+Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+
+FEWEST_NODES = 32
+"""A host with fewer nodes shows no sums or moments; if this were smaller, they would disclose single nodes."""
+_MOST_OWN = 0.75
+"""The largest share that one own edge may have in the mean of a peer's node.
+
+Above it the mean is not used: the remainder would be scaled up by 1 / (1 − share), and its noise with it.
+"""
+_ROUNDING = 1e-6
+"""How far below 0 rounding may push a variance, over the largest mean square of a column, for each column.
+
+If larger, false moments pass the check.
+"""
+_FEW_NODES = 2048
+"""Most nodes whose moments are computed exactly; if larger, rounds of larger hosts take longer.
+
+With fewer nodes than dimensions there are directions without variance, in which an estimate would be below 0.
+"""
+
+
+class Norms(NamedTuple):
+    """Median norms of the host's own rows, (tables, levels), and the median relative move since the last round."""
+
+    sizes: Doubles
+    moves: float
+
+
+class Judgement(NamedTuple):
+    """A peer's rows as they are used, and what is suspicious about them.
+
+    Attributes
+    ----------
+    rows : array
+        The rows, clipped.
+    clipped : float
+        The share of vectors that had to be clipped.
+    alarms : list of str
+    """
+
+    rows: Floats
+    clipped: float
+    alarms: list[str]
+
+
+class Trust(Protocol):
+    """How a host limits the influence of what peers send, and what its own messages disclose."""
+
+    def blur(self, rows: Floats, step: Step, version: int, share: float) -> Floats:
+        """Return own rows, (rows, tables, levels, m), that are computed from neighbours' rows, as peers see them.
+
+        `share` is a factor on the noise.
+        """
+        ...
+
+    def judge(self, rows: Floats, before: Floats, norms: Norms) -> Judgement:
+        """Return a peer's rows, (rows, tables, levels, m), as they are used; they may be changed in place.
+
+        `before`, (rows, m), holds the vectors that were known of the same nodes.
+        """
+        ...
+
+    def believes(self, own: float, theirs: float, clipped: float, number: int, trusted: bool) -> bool:
+        """Return whether a peer is believed in round `number`.
+
+        `own` is the mean cosine between neighbours here, `theirs` that between nodes here and the peer's, `clipped` the
+        share of the peer's vectors that were too long, and `trusted` whether the peer was believed so far.
+        """
+        ...
+
+    def bound_strengths(self, strengths: Doubles, known: Doubles, largest: Doubles) -> Doubles:
+        """Return the strengths to use for a peer's nodes, given those that the peer states.
+
+        `known` is the sum of our own edges with each node, and `largest` the largest of them.
+        """
+        ...
+
+    def show_totals(self, nodes: int, hidden: int) -> bool:
+        """Return whether a host shows sums and moments of its nodes to a peer that cannot see `hidden` of them."""
+        ...
+
+    def measure(self, vectors: Floats) -> Moments:
+        """Return the moments of own vectors, (n, m)."""
+        ...
+
+    def check_moments(self, moments: Moments) -> None:
+        """Refuse moments that no set of vectors has."""
+        ...
+
+    def pool_moments(self, own: Moments, others: Mapping[str, Moments], sizes: Mapping[str, int]) -> Moments:
+        """Return the moments of own and peers' vectors together."""
+        ...
+
+    def pool_sums(self, own: Sums, others: Mapping[str, Sums], sizes: Mapping[str, int]) -> Sums:
+        """Return the sums of own and peers' rows of a sweep, which have norm 1."""
+        ...
+
+
+class Exact:
+    """Uses and sends everything unchanged."""
+
+    def blur(self, rows: Floats, step: Step, version: int, share: float) -> Floats:
+        """Return the rows unchanged."""
+        return rows
+
+    def judge(self, rows: Floats, before: Floats, norms: Norms) -> Judgement:
+        """Return the rows unchanged."""
+        return Judgement(rows, 0.0, [])
+
+    def believes(self, own: float, theirs: float, clipped: float, number: int, trusted: bool) -> bool:
+        """Return True."""
+        return True
+
+    def bound_strengths(self, strengths: Doubles, known: Doubles, largest: Doubles) -> Doubles:
+        """Return the strengths unchanged."""
+        return strengths
+
+    def show_totals(self, nodes: int, hidden: int) -> bool:
+        """Return True."""
+        return True
+
+    def measure(self, vectors: Floats) -> Moments:
+        """Return the exact moments, so that the order of additions does not matter."""
+        return measure(vectors)
+
+    def check_moments(self, moments: Moments) -> None:
+        """Accept all moments."""
+
+    def pool_moments(self, own: Moments, others: Mapping[str, Moments], sizes: Mapping[str, int]) -> Moments:
+        """Return the exact sum."""
+        return add([own, *others.values()])
+
+    def pool_sums(self, own: Sums, others: Mapping[str, Sums], sizes: Mapping[str, int]) -> Sums:
+        """Return the exact sum."""
+        parts = [own, *others.values()]
+        total = np.sum([part.total for part in parts], axis=0)
+        return Sums(sum(part.count for part in parts), total, sum(part.squares for part in parts))
+
+
+class Bounded:
+    """Bounds the harm that a peer can do.
+
+    Parameters
+    ----------
+    noise : float
+        Size of the noise on values that summarise several nodes, over the size of these values.
+    clip : float
+        Largest norm of a peer's row, over the median norm of the host's own rows.
+    key : int
+        Seed of the noise.
+    """
+
+    def __init__(self, noise: float, clip: float, key: int) -> None:
+        self._noise, self._clip, self._key = noise, clip, key
+
+    def blur(self, rows: Floats, step: Step, version: int, share: float) -> Floats:
+        """Return the rows with noise, which is drawn anew for each version."""
+        noise = self._noise * share
+        if noise == 0.0 or not rows.size:
+            return rows
+        random = np.random.default_rng(int(derive(derive(self._key, 64 * step.phase + step.number % 64), version)))
+        sizes = np.sqrt(np.square(rows).mean(axis=(0, 3)))
+        blurred: Floats = rows + random.standard_normal(rows.shape, dtype=np.float32) * (
+            noise * sizes[None, :, :, None]
+        )
+        return blurred
+
+    def judge(self, rows: Floats, before: Floats, norms: Norms) -> Judgement:
+        """Return the rows, clipped to `clip` times the median norm of the host's own rows."""
+        if not len(rows):
+            return Judgement(rows, 0.0, [])
+        limits = self._clip * norms.sizes[:, : rows.shape[2]].reshape(-1)
+        parts = rows.reshape(len(rows), len(limits), -1)
+        lengths, moves = np.empty(parts.shape[:2]), np.empty(len(parts))
+        kernels.clip_rows(parts, limits, before, lengths, moves)
+        alarms = []
+        clipped = float((lengths[:, 0] > limits[0]).mean())
+        if clipped > _MANY_OUTLIERS and len(rows) >= _FEWEST_FOR_ALARMS:
+            alarms.append("outliers")
+        measured = moves[moves >= 0]
+        if len(measured) >= _FEWEST_FOR_ALARMS and np.median(measured) > max(_LEAST_JUMP, _JUMP * norms.moves):
+            alarms.append("jumping")
+        return Judgement(rows, clipped, alarms)
+
+    def believes(self, own: float, theirs: float, clipped: float, number: int, trusted: bool) -> bool:
+        """Return False if the peer's nodes are unlike ours; to be believed again they must be clearly alike.
+
+        In the first rounds honest hosts may still be unlike each other, so then more than half of the peer's vectors
+        must also be too long.
+        """
+        alike = theirs > own * (_UNLIKE if trusted else _LIKE_AGAIN)
+        if number < _FIRST_ROUNDS:
+            return alike or clipped <= 0.5
+        return alike or own < _LEAST_LIKENESS
+
+    def bound_strengths(self, strengths: Doubles, known: Doubles, largest: Doubles) -> Doubles:
+        """Return the strengths, but at least the known ones.
+
+        A node whose strength is little more than its largest edge with us gets this edge as its strength.
+        """
+        bounded = np.where(np.isfinite(strengths), np.maximum(strengths, known), known)
+        return np.where(largest > _MOST_OWN * bounded, largest, bounded)
+
+    def show_totals(self, nodes: int, hidden: int) -> bool:
+        """Return True if there are enough nodes, and the peer sees all of them, or some with enough of them unseen."""
+        return nodes >= FEWEST_NODES and hidden < nodes and (hidden == 0 or hidden >= FEWEST_NODES)
+
+    def measure(self, vectors: Floats) -> Moments:
+        """Return the moments of few vectors, and of many an estimate, which is faster."""
+        return measure(vectors) if len(vectors) <= _FEW_NODES else estimate(vectors)
+
+    def check_moments(self, moments: Moments) -> None:
+        """Refuse moments of too few nodes, and those whose covariance is not positive semidefinite."""
+        if moments.size < FEWEST_NODES:
+            raise MalformedError(f"moments must be of at least {FEWEST_NODES} nodes, got {moments.size}")
+        _, covariance = center(moments)
+        largest = float(np.abs(np.diag(moments.products).astype(np.float64)).max()) / moments.size
+        rounding = _ROUNDING * len(covariance) * max(1.0, largest)
+        if np.diag(covariance).min() < -rounding:
+            raise MalformedError("moments must have variances of at least 0")
+        try:
+            np.linalg.cholesky(covariance + rounding * np.eye(len(covariance)))
+        except np.linalg.LinAlgError:
+            raise MalformedError("moments must have a positive covariance") from None
+
+    def pool_moments(self, own: Moments, others: Mapping[str, Moments], sizes: Mapping[str, int]) -> Moments:
+        """Return the sum; each peer counts for at most its known size, and with a bounded mean and variance."""
+        square = _find_square(own)
+        parts = [own]
+        for peer, theirs in others.items():
+            size = min(theirs.size, sizes.get(peer, 0))
+            mean, covariance = center(theirs)
+            mean *= _shrink(float(mean @ mean), _MOST_COMMON**2 * square) ** 0.5
+            covariance *= _shrink(float(np.trace(covariance)), self._clip**2 * square)
+            products = size * (covariance + mean[:, None] * mean[None, :])
+            parts.append(Moments(size, np.rint(size * mean).astype(np.int64), np.rint(products).astype(np.int64)))
+        return add(parts)
+
+    def pool_sums(self, own: Sums, others: Mapping[str, Sums], sizes: Mapping[str, int]) -> Sums:
+        """Return the sum; each peer counts for at most its known size.
+
+        Rows have norm 1, so a mean that is longer is scaled down to norm 1.
+        """
+        count, total = own.count, own.total.astype(np.float64)
+        for peer, theirs in others.items():
+            size = min(theirs.count, sizes.get(peer, 0))
+            mean = theirs.total / max(1, theirs.count)
+            length = float(np.sqrt(mean @ mean)) * UNIT
+            total += mean * (size / max(1.0, length))
+            count += size
+        return Sums(count, np.rint(total).astype(np.int64), own.squares)
+
+
+_MOST_COMMON = 0.6
+"""Largest norm of the mean of a peer's vectors, over the size of own ones; if larger, a liar could shift them all."""
+_MANY_OUTLIERS = 0.25
+"""Share of clipped vectors that raises an alarm; if larger, fewer liars are reported; honest peers have some."""
+_FEWEST_FOR_ALARMS = 8
+"""Fewest vectors in a reply that can raise an alarm; of fewer, some are long by chance; if larger, small liars are not
+reported. All are clipped."""
+_FIRST_ROUNDS = 8
+"""Rounds in which honest hosts may still be unlike, as the start is noisy; if larger, a liar has more time."""
+_LEAST_LIKENESS = 0.2
+"""Least mean cosine between own neighbours for which peers are judged; if larger, peers are judged later."""
+_UNLIKE, _LIKE_AGAIN = 0.15, 0.35
+"""Least likeness of a peer's nodes to ours, over the likeness among ours, to stay trusted and to be trusted again.
+
+If the first were larger, honest hosts of other communities would be distrusted. If the second were smaller, a liar
+would alternate between trusted and distrusted.
+"""
+_JUMP, _LEAST_JUMP = 4.0, 1.0
+"""A peer's vectors that move by more than this many times own moves, and this many times their length, raise an alarm.
+
+If larger, fewer alarms are raised.
+"""
+
+
+def _shrink(value: float, limit: float) -> float:
+    """Return the factor that brings a value down to a limit, 1 if it is within."""
+    return limit / value if value > limit else 1.0
+
+
+def _find_square(moments: Moments) -> float:
+    """Return the mean square norm of vectors; summed in floats, as the sum of integers could overflow."""
+    return float(np.diag(moments.products).astype(np.float64).sum()) / moments.size
+
+
+def measure_norms(rows: Floats, before: Floats | None) -> Norms:
+    """Return the norms of the host's own rows, (rows, tables, levels, m); `before` holds the same rows a round ago."""
+    parts = rows.reshape(len(rows), rows.shape[1] * rows.shape[2], rows.shape[3])
+    lengths = np.empty(parts.shape[:2])
+    kernels.measure_lengths(parts, lengths)
+    moves = 0.0
+    if before is not None:
+        distances, sizes = np.empty((len(rows), 1)), np.empty((len(rows), 1))
+        kernels.measure_lengths(rows[:, 0, :1] - before[:, 0, :1], distances)
+        kernels.measure_lengths(np.ascontiguousarray(before[:, 0, :1]), sizes)
+        moves = float(np.median(distances / np.maximum(sizes, 1e-30)))
+    # ignore zero rows: the means of nodes whose neighbours are all away
+    lengths = np.where(lengths > 0, lengths, np.nan)
+    has_rows = ~np.isnan(lengths).all(axis=0)
+    medians = np.full(lengths.shape[1], np.nan)
+    medians[has_rows] = np.nanmedian(lengths[:, has_rows], axis=0)
+    return Norms(medians.reshape(rows.shape[1:3]), moves)
