@@ -7,8 +7,8 @@ import pytest
 from manela.errors import AgentError, FormatError
 from manela.hosts.folder.edge_files import parse_edge, read_edges, read_numbers, write_edges
 from manela.hosts.state.neighbourhood import Edge
-from manela.sources.ties import Ties
-from manela.sources.writing import write_ties
+from manela.sources import writing
+from manela.sources.edges import Edges
 
 
 def test_edges_are_read_from_a_file(tmp_path):
@@ -31,7 +31,7 @@ def test_a_header_and_a_byte_order_mark_are_no_edge(tmp_path, header, mark):
 
 
 def test_what_a_source_writes_to_a_file_is_read(tmp_path):
-    write_ties([Ties(["ann"], ["bob@beta"])], tmp_path / "edges.csv")
+    writing.write_edges([Edges(["ann"], ["bob@beta"])], tmp_path / "edges.csv")
     assert read_edges(tmp_path / "edges.csv", "alpha", ["beta"]) == [Edge("ann", ("bob", "beta"))]
 
 

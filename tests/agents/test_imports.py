@@ -10,7 +10,7 @@ from manela.hosts.folder.identity import make_identity, read_certificate
 from manela.hosts.folder.imports import FOLDER, import_to_host
 from manela.hosts.folder.store import Store
 from manela.hosts.state.neighbourhood import Edge
-from manela.sources.ties import Ties
+from manela.sources.edges import Edges
 
 
 class Place:
@@ -23,7 +23,7 @@ class Place:
 
     def read(self, state):
         own, other, weights = zip(*self.edges, strict=True) if self.edges else ((), (), ())
-        yield Ties(own, other, np.array(weights, dtype=np.float64))
+        yield Edges(own, other, np.array(weights, dtype=np.float64))
 
     def describe(self):
         return f"{len(self.edges)} edges"

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from manela.cli.sources import BUILDERS
+from manela.cli.import_ import BUILDERS
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import zipfile
 import pytest
 
 from manela.errors import SourceError
-from manela.sources import archive
-from manela.sources.archive import Archive
+from manela.sources import mastodon_archive as archive
+from manela.sources.mastodon_archive import Archive
 
 
 def read(path, name="a.json"):

@@ -15,7 +15,9 @@ needs_gpg = pytest.mark.skipif(shutil.which("gpg") is None, reason="gpg is not i
 
 def edges(source):
     with ImportState(None, source.key) as state:
-        return {edge for ties in source.read(state) for edge in zip(ties.own, ties.other, ties.weights, strict=True)}
+        return {
+            edge for batch in source.read(state) for edge in zip(batch.own, batch.other, batch.weights, strict=True)
+        }
 
 
 @pytest.fixture(scope="module")

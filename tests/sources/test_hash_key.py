@@ -1,7 +1,7 @@
 import pytest
 
 from manela.errors import AgentError, FormatError
-from manela.sources.hash_key import read_or_make_key
+from manela.sources.secret import read_or_make_key
 
 
 def test_a_key_is_made_once_and_for_its_owner_alone(tmp_path):

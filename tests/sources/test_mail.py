@@ -25,10 +25,10 @@ def letter(sender, recipients, identity, date="16 Nov 2026 10:00:00 +0000", more
 def edges_of(source, path=None):
     with ImportState(path, source.key) as state:
         found = {}
-        for ties in source.read(state):
-            found |= dict(zip(zip(ties.own, ties.other, strict=True), ties.weights.tolist(), strict=True))
+        for batch in source.read(state):
+            found |= dict(zip(zip(batch.own, batch.other, strict=True), batch.weights.tolist(), strict=True))
             if path is not None:
-                state.add(ties, True)
+                state.add(batch, True)
         if path is not None:
             state.commit()
         return found

@@ -39,8 +39,8 @@ def edges_of(source):
     with ImportState(None, source.key) as state:
         return {
             pair: weight
-            for ties in source.read(state)
-            for pair, weight in zip(zip(ties.own, ties.other, strict=True), ties.weights.tolist(), strict=True)
+            for batch in source.read(state)
+            for pair, weight in zip(zip(batch.own, batch.other, strict=True), batch.weights.tolist(), strict=True)
         }
 
 

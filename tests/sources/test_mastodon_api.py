@@ -59,10 +59,10 @@ def follow_pages(server):
 def stop_after(source, folder, batches):
     """Import as `import_to_file` does, and stop when so many batches were added."""
     with ImportState(folder / "state", source.key) as state:
-        for number, ties in enumerate(source.read(state)):
+        for number, batch in enumerate(source.read(state)):
             if number == batches:
                 return
-            state.add(ties, source.adds)
+            state.add(batch, source.adds)
     raise AssertionError("the reading ended by itself")
 
 
@@ -145,7 +145,7 @@ def test_a_finished_reading_replaces_what_was_and_an_unfinished_one_does_not(ser
     source = make_source(server)
     stop_after(source, tmp_path, 2)
     with ImportState(tmp_path / "state", source.key) as state:
-        kept = {(own, other) for ties in state.read_ties() for own, other in zip(ties.own, ties.other, strict=True)}
+        kept = {(own, other) for batch in state.read_edges() for own, other in zip(batch.own, batch.other, strict=True)}
     assert ("ann@home.example", "user10@far.example") in kept
     changed = set(OWNER_EDGES) - {"ann@home.example,user10@far.example,1"}
     changed |= {"user10@far.example,ann@home.example,1"}

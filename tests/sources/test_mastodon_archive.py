@@ -18,7 +18,9 @@ ANN, BOB, CEM, DAN = "ann@home.example", "bob@other.example", "cem@home.example"
 def edges(path, owner=None):
     source = MastodonArchiveSource(path, owner)
     with ImportState(None, source.key) as state:
-        return {edge for ties in source.read(state) for edge in zip(ties.own, ties.other, ties.weights, strict=True)}
+        return {
+            edge for batch in source.read(state) for edge in zip(batch.own, batch.other, batch.weights, strict=True)
+        }
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ def test_follows_become_edges_between_addresses(postgres):
     postgres.execute(SCHEMA)
     source = MastodonDatabaseSource(postgres.url, "Home.Example")
     with ImportState(None, source.key) as state:
-        found = {edge for ties in source.read(state) for edge in zip(ties.own, ties.other, strict=True)}
+        found = {edge for batch in source.read(state) for edge in zip(batch.own, batch.other, strict=True)}
     assert found == {
         ("ann@home.example", "bob@other.example"),
         ("cem@home.example", "ann@home.example"),

@@ -17,7 +17,7 @@ def test_records_are_fetched_in_batches_and_only_read():
     records = [(number, number + 1, 1.5) for number in range(3500)]
     with serve_bolt(Bolt(["own", "other", "weight"], records)) as server:
         batches = read(Neo4jSource(server.url, secret=server.password))
-        assert [len(ties.own) for ties in batches] == [1000, 1000, 1000, 500]
+        assert [len(batch.own) for batch in batches] == [1000, 1000, 1000, 500]
         assert server.queries == [QUERY]
         assert server.modes == ["r"]
         assert set(server.pulls) == {1000}
@@ -25,8 +25,8 @@ def test_records_are_fetched_in_batches_and_only_read():
 
 def test_a_server_without_passwords_is_asked_without_one():
     with serve_bolt(Bolt(["a", "b"], [("ann", "bob")])) as server:
-        [ties] = read(Neo4jSource(server.url, "MATCH (a)--(b) RETURN a.id, b.id"))
-        assert (ties.own, ties.other, ties.weights) == (("ann",), ("bob",), None)
+        [batch] = read(Neo4jSource(server.url, "MATCH (a)--(b) RETURN a.id, b.id"))
+        assert (batch.own, batch.other, batch.weights) == (("ann",), ("bob",), None)
 
 
 def test_a_wrong_password_is_told_in_a_line_without_it():

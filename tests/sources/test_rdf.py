@@ -15,7 +15,7 @@ KNOWS, LIKES = "http://a/knows", "http://a/likes"
 def edges(*paths, predicates=()):
     source = RdfSource(paths, predicates)
     with ImportState(None, source.key) as state:
-        return [edge for ties in source.read(state) for edge in zip(ties.own, ties.other, strict=True)]
+        return [edge for batch in source.read(state) for edge in zip(batch.own, batch.other, strict=True)]
 
 
 def write(path, text):

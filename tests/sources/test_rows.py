@@ -14,7 +14,8 @@ from manela.sources.rows import Rows, check_columns
 def take(*rows):
     found = list(Rows().take(rows))
     return [
-        (list(ties.own), list(ties.other), None if ties.weights is None else ties.weights.tolist()) for ties in found
+        (list(batch.own), list(batch.other), None if batch.weights is None else batch.weights.tolist())
+        for batch in found
     ]
 
 
@@ -43,7 +44,7 @@ def test_rows_become_columns_with_and_without_weights():
 def test_rows_with_a_gap_are_left_out_and_counted():
     rows = Rows()
     batches = list(rows.take([("a", "b", 1.0), (None, "b", 1.0), ("a", "", 1.0), ("a", "b", None), ("c", "d", 2.0)]))
-    assert [(list(ties.own), ties.weights.tolist()) for ties in batches] == [(["a", "c"], [1.0, 2.0])]
+    assert [(list(batch.own), batch.weights.tolist()) for batch in batches] == [(["a", "c"], [1.0, 2.0])]
     assert list(rows.take([(None, None, 1.0)])) == []
     assert rows.describe() == "6 rows, of which 4 were left out as an end or the weight is NULL or empty"
 
@@ -100,9 +101,9 @@ def test_a_list_is_no_weight():
 
 
 def test_long_decimal_ids_stay_apart():
-    [ties] = Rows().take([(Decimal("9007199254740993.5"), "b"), (Decimal("9007199254740993.25"), Decimal("NaN"))])
-    assert list(ties.own) == ["9007199254740993.5", "9007199254740993.25"]
-    assert list(ties.other) == ["b", "NaN"]
+    [batch] = Rows().take([(Decimal("9007199254740993.5"), "b"), (Decimal("9007199254740993.25"), Decimal("NaN"))])
+    assert list(batch.own) == ["9007199254740993.5", "9007199254740993.25"]
+    assert list(batch.other) == ["b", "NaN"]
 
 
 def test_no_rows_give_no_edges():

@@ -19,9 +19,12 @@ def read(source):
 def edges(source):
     return [
         edge
-        for ties in read(source)
+        for batch in read(source)
         for edge in zip(
-            ties.own, ties.other, [1.0] * len(ties.own) if ties.weights is None else ties.weights.tolist(), strict=True
+            batch.own,
+            batch.other,
+            [1.0] * len(batch.own) if batch.weights is None else batch.weights.tolist(),
+            strict=True,
         )
     ]
 

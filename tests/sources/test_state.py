@@ -5,19 +5,19 @@ import numpy as np
 import pytest
 
 from manela.errors import SourceError
+from manela.sources.edges import Edges
 from manela.sources.state import ImportState
-from manela.sources.ties import Ties
 
 
 def ties(*edges):
     own, other, weights = zip(*edges, strict=True)
-    return Ties(own, other, np.array(weights))
+    return Edges(own, other, np.array(weights))
 
 
 def all_of(state):
     return {
         pair: weight
-        for batch in state.read_ties()
+        for batch in state.read_edges()
         for pair, weight in zip(zip(batch.own, batch.other, strict=True), batch.weights.tolist(), strict=True)
     }
 

@@ -26,8 +26,8 @@ class Office:
     def finish(self):
         return {
             (own, other): pytest.approx(weight)
-            for ties in self.tally.finish()
-            for own, other, weight in zip(ties.own, ties.other, ties.weights.tolist(), strict=True)
+            for batch in self.tally.finish()
+            for own, other, weight in zip(batch.own, batch.other, batch.weights.tolist(), strict=True)
         }
 
 
@@ -93,14 +93,14 @@ def test_older_messages_count_less_and_those_of_tomorrow_no_more(state):
 
 
 def kept(state):
-    return [weight for ties in state.read_ties() for weight in ties.weights.tolist()]
+    return [weight for batch in state.read_edges() for weight in batch.weights.tolist()]
 
 
 def test_what_was_kept_fades_by_the_days_since_the_last_import(state):
     first = Office(state, half_life=10.0)
     first.mail("1", "ann@own.org", "bob@else.org")
-    for ties in list(first.tally.finish()):
-        state.add(ties, adds=True)
+    for batch in list(first.tally.finish()):
+        state.add(batch, adds=True)
     second = Office(state, half_life=10.0, today=TODAY + 10)
     second.finish()
     assert kept(state) == pytest.approx([0.5])
@@ -112,8 +112,8 @@ def test_what_was_kept_fades_by_the_days_since_the_last_import(state):
 def test_without_a_half_life_nothing_fades(state):
     first = Office(state)
     first.mail("1", "ann@own.org", "bob@else.org", day=0)
-    for ties in list(first.tally.finish()):
-        state.add(ties, adds=True)
+    for batch in list(first.tally.finish()):
+        state.add(batch, adds=True)
     Office(state, today=TODAY + 1000).finish()
     assert kept(state) == [1.0]
 

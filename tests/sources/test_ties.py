@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from manela.sources import ties as module
-from manela.sources.ties import Ties, cut_into_batches
+from manela.sources import source as module
+from manela.sources.edges import Edges, cut_into_batches
 
 
 @pytest.mark.parametrize(("count", "sizes"), [(0, []), (1, [1]), (2, [2]), (3, [3]), (4, [3, 1]), (7, [3, 3, 1])])
@@ -36,4 +36,4 @@ def test_a_batch_that_was_given_is_not_changed_by_the_next(monkeypatch):
 
 
 def test_edges_without_weights_say_so():
-    assert Ties(["a"], ["b"]).weights is None
+    assert Edges(["a"], ["b"]).weights is None

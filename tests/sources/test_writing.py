@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from manela.formats.graphs import read_graph
-from manela.sources.ties import Ties
-from manela.sources.writing import write_ties
+from manela.sources.edges import Edges
+from manela.sources.writing import write_edges
 
 
 def test_names_with_commas_and_quotes_are_read_as_they_were(tmp_path):
     names = ["a,b", 'c"d', "e f", "plain"]
-    batches = [Ties(names[:2], names[2:]), Ties(names[2:3], names[3:], np.array([2.5]))]
-    assert write_ties(batches, tmp_path / "edges.csv") == 3
+    batches = [Edges(names[:2], names[2:]), Edges(names[2:3], names[3:], np.array([2.5]))]
+    assert write_edges(batches, tmp_path / "edges.csv") == 3
     with (tmp_path / "edges.csv").open(newline="") as file:
         rows = list(csv.reader(file))
     assert rows == [
@@ -20,8 +20,9 @@ def test_names_with_commas_and_quotes_are_read_as_they_were(tmp_path):
 
 
 def test_manela_reads_what_was_written(tmp_path):
-    write_ties(
-        [Ties(["anna@x.org"], ["bob@y.org"], np.array([2.0])), Ties(["carl@x.org"], ["bob@y.org"])], tmp_path / "e.csv"
+    write_edges(
+        [Edges(["anna@x.org"], ["bob@y.org"], np.array([2.0])), Edges(["carl@x.org"], ["bob@y.org"])],
+        tmp_path / "e.csv",
     )
     graph = read_graph(tmp_path / "e.csv")
     assert set(graph.nodes.tolist()) == {"anna@x.org", "bob@y.org", "carl@x.org"}
@@ -29,24 +30,24 @@ def test_manela_reads_what_was_written(tmp_path):
 
 
 def test_what_could_not_be_read_again_is_left_out_with_a_word(tmp_path):
-    ties = Ties(["#a", "%b", "c\nd", "e", "f"], ["x"] * 5, np.array([1.0, 1.0, 1.0, 1e-150, 1.0]))
+    batch = Edges(["#a", "%b", "c\nd", "e", "f"], ["x"] * 5, np.array([1.0, 1.0, 1.0, 1e-150, 1.0]))
     with pytest.warns(UserWarning, match="4 edges are left out"):
-        assert write_ties([ties], tmp_path / "edges.csv") == 1
+        assert write_edges([batch], tmp_path / "edges.csv") == 1
     assert (tmp_path / "edges.csv").read_text().splitlines()[1:] == ["f,x,1"]
 
 
 def test_a_source_that_fails_in_the_middle_leaves_no_file(tmp_path):
     def batches():
-        yield Ties(["a"], ["b"])
+        yield Edges(["a"], ["b"])
         raise ValueError("gone")
 
     with pytest.raises(ValueError, match="gone"):
-        write_ties(batches(), tmp_path / "edges.csv")
+        write_edges(batches(), tmp_path / "edges.csv")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_dash_is_standard_output(capsys):
     from pathlib import Path
 
-    write_ties([Ties(["a"], ["b"])], Path("-"))
+    write_edges([Edges(["a"], ["b"])], Path("-"))
     assert capsys.readouterr().out == "source,target,weight\na,b,1\n"

@@ -144,14 +144,11 @@ def _compare(directions: Vectors, sources: Any, targets: Any) -> Vectors:
     return cosines
 
 
-Learn = Callable[[Graph], npt.NDArray[np.float32]]
-"""Learns the vectors of a network, one row for each node."""
-
 _SHARE = 0.1
 """Share of the edges that are hidden; a larger share measures more precisely and leaves less to learn from."""
 _MOST_ASKED = 2000
 """Most nodes whose hidden edges are searched for; more are more precise and slower."""
-_BLOCK = 1 << 24
+_SCORES = 1 << 24
 """Scores computed at a time; more take more memory."""
 
 
@@ -181,7 +178,7 @@ def recommend(
         raise ParameterError(f"count must be at least 1, got {count}.")
     known = sp.csr_array(graph.to_scipy() != 0)
     count = min(count, graph.number_of_nodes)
-    step = max(1, _BLOCK // graph.number_of_nodes)
+    step = max(1, _SCORES // graph.number_of_nodes)
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
         scores = np.array(scorer(part), dtype=np.float64)

@@ -118,7 +118,7 @@ def rank_links(
 ) -> LinkScores:
     """Rank all pairs of these nodes that have no edge in training, and score how high the hidden edges rank.
 
-    With `among=False` the pairs of these nodes with any other node are ranked. Ties are broken by the order of nodes.
+    With `among=False` the pairs of these nodes with any other node are ranked. Edges are broken by the order of nodes.
     """
     n = split.graph.number_of_nodes
     known = sp.csr_array(split.graph.to_scipy() != 0)

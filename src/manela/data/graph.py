@@ -309,7 +309,9 @@ class Graph:
         a weight, a dict of each node's neighbours, a PyG Data or edge_index (integers of shape (2, arcs)), or a sparse
         tensor. Files are read by `manela.read_graph`.
         """
-        return _conversion().convert(data, directed=directed, duplicates=duplicates)
+        from manela.data import conversion
+
+        return conversion.convert(data, directed=directed, duplicates=duplicates)
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, nodes: Sequence[Hashable] | None = None, directed: bool = False) -> Graph:
@@ -317,7 +319,9 @@ class Graph:
 
         If all entries are equal, the network has no weights.
         """
-        return _conversion().from_scipy(matrix, nodes=nodes, directed=directed)
+        from manela.data import conversion
+
+        return conversion.from_scipy(matrix, nodes=nodes, directed=directed)
 
     @classmethod
     def from_biadjacency(
@@ -334,7 +338,9 @@ class Graph:
         >>> list(graph.neighbours("ann")), graph.rows
         (['x', 'y'], 2)
         """
-        return _conversion().from_biadjacency(matrix, rows=rows, columns=columns)
+        from manela.data import conversion
+
+        return conversion.from_biadjacency(matrix, rows=rows, columns=columns)
 
     @classmethod
     def from_edge_index(
@@ -347,7 +353,9 @@ class Graph:
         duplicates: str = "sum",
     ) -> Graph:
         """Build a network from a PyG edge_index, an integer array or tensor of shape (2, arcs); ids are 0 … n - 1."""
-        return _conversion().from_edge_index(
+        from manela.data import conversion
+
+        return conversion.from_edge_index(
             edge_index, weights, number_of_nodes=number_of_nodes, directed=directed, duplicates=duplicates
         )
 
@@ -356,14 +364,18 @@ class Graph:
         cls, graph: Any, *, weight: str = "weight", directed: bool = False, duplicates: str = "sum"
     ) -> Graph:
         """Build a network from a NetworkX graph; edges without the weight attribute weigh 1."""
-        return _conversion().from_networkx(graph, weight=weight, directed=directed, duplicates=duplicates)
+        from manela.data import conversion
+
+        return conversion.from_networkx(graph, weight=weight, directed=directed, duplicates=duplicates)
 
     @classmethod
     def from_igraph(
         cls, graph: Any, *, weight: str = "weight", directed: bool = False, duplicates: str = "sum"
     ) -> Graph:
         """Build a network from an igraph graph; ids are the names of the vertices, if they have any."""
-        return _conversion().from_igraph(graph, weight=weight, directed=directed, duplicates=duplicates)
+        from manela.data import conversion
+
+        return conversion.from_igraph(graph, weight=weight, directed=directed, duplicates=duplicates)
 
     @classmethod
     def from_pandas(
@@ -380,7 +392,9 @@ class Graph:
 
         A frame whose index equals its columns is read as an adjacency matrix.
         """
-        return _conversion().from_pandas(
+        from manela.data import conversion
+
+        return conversion.from_pandas(
             frame, source=source, target=target, weight=weight, directed=directed, duplicates=duplicates
         )
 
@@ -402,7 +416,9 @@ class Graph:
         names; weight, value, count and the like). Without such names the first two columns are the ends, and a third
         column of numbers is the weight. A warning says which columns were chosen if the names leave it open.
         """
-        return _conversion().from_columns(
+        from manela.data import conversion
+
+        return conversion.from_columns(
             columns,
             source=source,
             target=target,
@@ -411,13 +427,6 @@ class Graph:
             duplicates=duplicates,
             unweighted=unweighted,
         )
-
-
-def _conversion() -> Any:
-    """Return the module that knows other libraries' data structures; it needs `Graph` itself."""
-    from manela.data import conversion
-
-    return conversion
 
 
 def _drop_if_equal(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from manela.data.graph import Graph
 from manela.errors import GraphError
 from manela.formats.numbers import number_pairs
+from manela.sources.edges import BATCH, Edges
 from manela.sources.source import Source
 from manela.sources.state import ImportState
-from manela.sources.ties import BATCH, Ties
 
 _LEAST_ROOM = 1 << 16
 _GROWTH = 8
@@ -49,8 +49,8 @@ def gather_graph(source: Source, directed: bool = False, duplicates: str = "sum"
     """
     columns = _Columns()
     with ImportState(None, source.key) as state:
-        for ties in source.read(state):
-            columns.append(ties)
+        for batch in source.read(state):
+            columns.append(batch)
     if columns.size == 0:
         raise GraphError(f"no edges were found: {source.describe()}")
     weights = columns.take_weights()
@@ -68,14 +68,14 @@ class _Columns:
         self._weights: _Column | None = None
         self._numbers: _Numbers | None = None
 
-    def append(self, ties: Ties) -> None:
+    def append(self, batch: Edges) -> None:
         """Add a batch of edges."""
-        if self._numbers is None and not self._append_integers(ties):
+        if self._numbers is None and not self._append_integers(batch):
             self._turn_into_texts()
         if self._numbers is not None:
-            self._append_texts(self._numbers, ties.own, ties.other)
-        self._append_weights(ties)
-        self.size += len(ties.own)
+            self._append_texts(self._numbers, batch.own, batch.other)
+        self._append_weights(batch)
+        self.size += len(batch.own)
 
     def take_weights(self) -> npt.NDArray[np.float64] | None:
         """Return the weights, or None if there are none."""
@@ -91,9 +91,9 @@ class _Columns:
         self._numbers.clear()
         return self._own.take(), self._other.take(), nodes
 
-    def _append_integers(self, ties: Ties) -> bool:
+    def _append_integers(self, batch: Edges) -> bool:
         """Append the ends if all are integers; return whether they are."""
-        ends = [_as_integers(column) for column in (ties.own, ties.other)]
+        ends = [_as_integers(column) for column in (batch.own, batch.other)]
         if ends[0] is None or ends[1] is None:
             return False
         self._own.append(ends[0])
@@ -115,16 +115,16 @@ class _Columns:
             batch = slice(first, first + BATCH)
             self._append_texts(self._numbers, own[batch].tolist(), other[batch].tolist())
 
-    def _append_weights(self, ties: Ties) -> None:
+    def _append_weights(self, batch: Edges) -> None:
         """Append weights; there is no column of weights while all of them are 1."""
-        is_plain = ties.weights is None or bool(np.all(ties.weights == 1.0))
+        is_plain = batch.weights is None or bool(np.all(batch.weights == 1.0))
         if self._weights is None:
             if is_plain:
                 return
             self._weights = _Column(np.float64)
             for first in range(0, self.size, BATCH):
                 self._weights.append(np.ones(min(BATCH, self.size - first)))
-        self._weights.append(np.ones(len(ties.own)) if ties.weights is None else ties.weights)
+        self._weights.append(np.ones(len(batch.own)) if batch.weights is None else batch.weights)
 
 
 class _Numbers(dict[str, int]):

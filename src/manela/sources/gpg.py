@@ -14,9 +14,9 @@ from typing import IO, Literal, NamedTuple
 from urllib.parse import unquote
 
 from manela.errors import SourceError
+from manela.sources.edges import Edges, cut_into_batches
 from manela.sources.source import Source
 from manela.sources.state import ImportState
-from manela.sources.ties import Ties, cut_into_batches
 
 LEVELS = {"10": 1.0, "11": 0.5, "12": 2.0, "13": 3.0}
 """Weights of certifications by their class: generic, persona (not checked), casual, positive (checked with care)."""
@@ -89,7 +89,7 @@ class GnupgSource(Source):
             "were left out"
         )
 
-    def read(self, state: ImportState) -> Iterator[Ties]:  # noqa: ARG002
+    def read(self, state: ImportState) -> Iterator[Edges]:  # noqa: ARG002
         """Yield all edges in batches."""
         if self.names not in ("email", "key"):
             raise SourceError(f"names must be email or key, got {self.names!r}")

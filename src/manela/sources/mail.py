@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from manela.errors import ParameterError, SourceError
 from manela.sources.addresses import split_addresses
-from manela.sources.correspondence import DAY, HALF_LIFE, Correspondence
+from manela.sources.edges import Edges
 from manela.sources.letters import (
     Letter,
     Mbox,
@@ -24,8 +24,7 @@ from manela.sources.letters import (
     read_header,
 )
 from manela.sources.state import ImportState
-from manela.sources.tally import Tally, digest
-from manela.sources.ties import Ties
+from manela.sources.tally import DAY, HALF_LIFE, Correspondence, Tally, digest
 
 MOST_RECIPIENTS = 50
 """Most recipients of a message; one with more is taken for an announcement and ignored. Larger counts more of them."""
@@ -84,7 +83,7 @@ class MailSource(Correspondence):
         self._most_recipients = most_recipients
         self._lists = self._crowds = self._boxes = 0
 
-    def read(self, state: ImportState) -> Iterator[Ties]:
+    def read(self, state: ImportState) -> Iterator[Edges]:
         """Yield the pairs of correspondents, from messages that were not counted before."""
         tally, began = self._begin(state), time.time()
         self._lists = self._crowds = self._boxes = self._without_sender = 0

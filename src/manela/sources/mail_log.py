@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from manela.errors import SourceError
-from manela.sources.correspondence import DAY, Correspondence
+from manela.sources.edges import Edges
 from manela.sources.letters import open_letters
 from manela.sources.state import ImportState
-from manela.sources.tally import Tally, digest
-from manela.sources.ties import Ties
+from manela.sources.tally import DAY, Correspondence, Tally, digest
 
 _PREFIX = 256
 """Bytes at the start of a log that identify it after rotation; shorter logs are read again in full."""
@@ -60,7 +59,7 @@ class MailLogSource(Correspondence):
     kind = "mail log"
     _lines = 0
 
-    def read(self, state: ImportState) -> Iterator[Ties]:
+    def read(self, state: ImportState) -> Iterator[Edges]:
         """Yield the pairs of correspondents, from lines that were not counted before."""
         tally = self._begin(state)
         self._lines = self._without_sender = 0

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from manela.errors import SourceError
+from manela.sources.edges import Edges
 from manela.sources.fediverse import as_account, check_host
 from manela.sources.http_pages import Page, Pages
 from manela.sources.source import Source
 from manela.sources.state import ImportState
-from manela.sources.ties import Ties
 
 _MARK = "mastodon"
 _LIMIT = 80
@@ -81,7 +81,7 @@ class MastodonApiSource(Source):
         left_out = f"; {self._left_out:,} of suspended or unreadable accounts were left out" if self._left_out else ""
         return f"{self._follows:,} follows, {self._accounts:,} accounts read to the end{left_out}"
 
-    def read(self, state: ImportState) -> Iterator[Ties]:
+    def read(self, state: ImportState) -> Iterator[Edges]:
         """Yield the edges of one page at a time, resuming a reading that was not finished."""
         self._follows = self._accounts = self._left_out = 0
         mark = state.get(_MARK)
@@ -95,14 +95,14 @@ class MastodonApiSource(Source):
                 continue
             account, path = mark["pending"][0]["name"], mark["pending"][0]["path"]
             page = self._pages.get(path)
-            ties = self._read_page(page, account, mark["pending"][0]["kind"], mark["domain"])
+            batch = self._read_page(page, account, mark["pending"][0]["kind"], mark["domain"])
             if page.next_path in (None, path):
                 mark["pending"] = mark["pending"][1:]
                 self._accounts += 1
             else:
                 _turn_page(mark["pending"][0], page.next_path, self._pages.origin)
-            if ties.own:
-                yield ties
+            if batch.own:
+                yield batch
             state.put(_MARK, mark)
             state.commit()
         # not committed here, so that it is one transaction with the removal of old edges
@@ -146,10 +146,10 @@ class MastodonApiSource(Source):
                 pending.append(_plan(number, name, "following"))
         return pending, None if page.next_path == path else page.next_path
 
-    def _read_page(self, page: Page, account: str, kind: str, domain: str) -> Ties:
+    def _read_page(self, page: Page, account: str, kind: str, domain: str) -> Edges:
         """Return the edges of a page of accounts that an account follows, or of its followers."""
         if page.status == 404:  # the account was deleted since it was listed
-            return Ties([], [])
+            return Edges([], [])
         if not isinstance(page.data, list):
             raise SourceError(
                 f"{self._pages.origin}: a page must be a list of accounts, got {type(page.data).__name__}"
@@ -163,7 +163,7 @@ class MastodonApiSource(Source):
                 others.append(name)
         self._follows += len(others)
         own = [account] * len(others)
-        return Ties(own, others) if kind == "following" else Ties(others, own)
+        return Edges(own, others) if kind == "following" else Edges(others, own)
 
 
 def _plan(number: str, name: str, kind: str) -> dict[str, str]:

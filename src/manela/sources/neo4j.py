@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from manela.errors import SourceError, import_extra
-from manela.sources.query import QuerySource
-from manela.sources.rows import FETCHED, Rows, check_columns
+from manela.sources.edges import Edges
+from manela.sources.rows import FETCHED, QuerySource, Rows, check_columns
 from manela.sources.state import ImportState
-from manela.sources.ties import Ties
 
 QUERY = (
     "MATCH (a)-[r]->(b) RETURN coalesce(a.name, elementId(a)) AS own, coalesce(b.name, elementId(b)) AS other, "
@@ -63,7 +62,7 @@ class Neo4jSource(QuerySource):
         where = self.url if self.database is None else f"{self.url} {self.database}"
         return f"neo4j {where} {' '.join(self.query.split())}"
 
-    def read(self, state: ImportState) -> Iterator[Ties]:  # noqa: ARG002
+    def read(self, state: ImportState) -> Iterator[Edges]:  # noqa: ARG002
         """Yield all edges in batches."""
         self._rows = Rows()
         neo4j: Any = import_extra("neo4j", "sources", "reading Neo4j")

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from manela.errors import SourceError, import_extra
+from manela.sources.edges import Edges, cut_into_batches
 from manela.sources.source import Source
 from manela.sources.state import ImportState
-from manela.sources.ties import Ties, cut_into_batches
 
 TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
@@ -61,7 +61,7 @@ class RdfSource(Source):
         """Return how many triples are edges, and how many were left out."""
         return f"{self._edges:,} edges, and {self._left_out:,} triples of literals, types or other predicates left out"
 
-    def read(self, state: ImportState) -> Iterator[Ties]:  # noqa: ARG002
+    def read(self, state: ImportState) -> Iterator[Edges]:  # noqa: ARG002
         """Yield all edges in batches."""
         self._edges = self._left_out = 0
         if not self.paths:

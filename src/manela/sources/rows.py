@@ -1,4 +1,7 @@
-"""Rows: turns the rows of a query into edges."""
+"""Rows: turns the rows of a query into edges.
+
+Also: QuerySource: the base class of sources that read edges with a query to a database.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ import numpy.typing as npt
 
 from manela.errors import SourceError
 from manela.settings.parameters import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
-from manela.sources.ties import Ties
+from manela.sources.edges import Edges
+from manela.sources.secret import hide_secret, refuse_password
+from manela.sources.source import Source
 
 FETCHED = 1_000
 """Rows to fetch at a time; many more do not fit into the CPU cache, and take twice the time."""
@@ -38,14 +43,14 @@ class Rows:
     Examples
     --------
     >>> rows = Rows()
-    >>> [ties.own for ties in rows.take([("ann", "bob"), ("bob", None)])], rows.describe()
+    >>> [batch.own for batch in rows.take([("ann", "bob"), ("bob", None)])], rows.describe()
     ([('ann',)], '2 rows, of which 1 were left out as an end or the weight is NULL or empty')
     """
 
     def __init__(self) -> None:
         self._count = self._left_out = 0
 
-    def take(self, rows: Sequence[Sequence[Any]]) -> Iterator[Ties]:
+    def take(self, rows: Sequence[Sequence[Any]]) -> Iterator[Edges]:
         """Yield the edges of these rows as one batch, or nothing if all rows are left out."""
         if not rows:
             return
@@ -54,7 +59,7 @@ class Rows:
         self._left_out += len(rows) - len(columns[0])
         if columns[0]:
             own, other, *weights = columns
-            yield Ties(_as_names(own), _as_names(other), _as_weights(weights[0], first) if weights else None)
+            yield Edges(_as_names(own), _as_names(other), _as_weights(weights[0], first) if weights else None)
 
     def describe(self) -> str:
         """Return how many rows there were, and how many of them were left out."""
@@ -101,3 +106,29 @@ def _as_weights(column: Sequence[Any], first: int) -> npt.NDArray[np.float64]:
             "such rows out by a WHERE"
         )
     return weights
+
+
+class QuerySource(Source):
+    """The rows of a query, each of which is an edge: `own, other[, weight]`, by position.
+
+    Parameters
+    ----------
+    url : str
+        The URL of the database, without a password.
+    query : str
+    secret : str or None
+        The password.
+    """
+
+    def __init__(self, url: str, query: str, secret: str | None) -> None:
+        refuse_password(url)
+        self.url, self.query, self.secret = url, query, secret
+        self._rows = Rows()
+
+    def describe(self) -> str:
+        """Return how many rows there were, and how many of them were left out."""
+        return self._rows.describe()
+
+    def _explain(self, error: Exception) -> SourceError:
+        """Return a driver's error as one line without the password."""
+        return SourceError(f"{self.url}: cannot be read: {hide_secret(str(error), self.secret)}")

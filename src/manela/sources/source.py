@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
+from manela.sources.edges import Edges
 from manela.sources.state import ImportState
-from manela.sources.ties import Ties
 
 
 class Source(ABC):
@@ -31,7 +31,7 @@ class Source(ABC):
         """Identifies the place and how it is read."""
 
     @abstractmethod
-    def read(self, state: ImportState) -> Iterator[Ties]:
+    def read(self, state: ImportState) -> Iterator[Edges]:
         """Yield edges in batches; a source that can resume keeps its position in `state`."""
 
     @abstractmethod

@@ -9,10 +9,9 @@ from typing import Any
 from urllib.parse import quote
 
 from manela.errors import SourceError, import_extra
-from manela.sources.query import QuerySource
-from manela.sources.rows import FETCHED, Rows, check_columns
+from manela.sources.edges import Edges
+from manela.sources.rows import FETCHED, QuerySource, Rows, check_columns
 from manela.sources.state import ImportState
-from manela.sources.ties import Ties
 
 _DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 """Default drivers of URLs that name none."""
@@ -48,7 +47,7 @@ class SqlSource(QuerySource):
         """The key: the URL and the query."""
         return f"sql {self.url} {' '.join(self.query.split())}"
 
-    def read(self, state: ImportState) -> Iterator[Ties]:  # noqa: ARG002
+    def read(self, state: ImportState) -> Iterator[Edges]:  # noqa: ARG002
         """Yield all edges in batches."""
         self._rows = Rows()
         sqlalchemy: Any = import_extra("sqlalchemy", "sources", "reading a database")

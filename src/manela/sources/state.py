@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import OutputError, SourceError
-from manela.sources.ties import BATCH, Ties
+from manela.sources.edges import BATCH, Edges
 from manela.system.files import create_private
 from manela.system.threads import Closable
 
@@ -140,19 +140,19 @@ class ImportState(Closable):
         """Multiply the weights of all stored edges by a factor."""
         self._execute("UPDATE ties SET weight = weight * ?", (factor,))
 
-    def add(self, ties: Ties, adds: bool) -> None:
+    def add(self, batch: Edges, adds: bool) -> None:
         """Store edges; with `adds`, weights are added to those of earlier turns, otherwise they replace them.
 
         The weights of an edge that comes twice in one turn are always added.
         """
-        weights = np.ones(len(ties.own)) if ties.weights is None else ties.weights
+        weights = np.ones(len(batch.own)) if batch.weights is None else batch.weights
         old = "weight" if adds else "CASE turn WHEN excluded.turn THEN weight ELSE 0 END"
         self._execute_many(
             "INSERT INTO ties VALUES (?, ?, ?, ?) ON CONFLICT (own, other) DO UPDATE SET "
             f"weight = excluded.weight + {old}, turn = excluded.turn",
             (
                 (str(own), str(other), weight, self._turn)
-                for own, other, weight in zip(ties.own, ties.other, weights.tolist(), strict=True)
+                for own, other, weight in zip(batch.own, batch.other, weights.tolist(), strict=True)
             ),
         )
 
@@ -161,9 +161,9 @@ class ImportState(Closable):
         condition = "weight < ?" + ("" if adds else f" OR turn < {self._turn}")
         return self._execute(f"DELETE FROM ties WHERE {condition} RETURNING own, other", (least,)).fetchall()
 
-    def read_ties(self) -> Iterator[Ties]:
+    def read_edges(self) -> Iterator[Edges]:
         """Yield all stored edges in batches."""
         cursor = self._execute("SELECT own, other, weight FROM ties ORDER BY own, other")
         while rows := cursor.fetchmany(BATCH):
             own, other, weights = zip(*rows, strict=True)
-            yield Ties(own, other, np.array(weights))
+            yield Edges(own, other, np.array(weights))

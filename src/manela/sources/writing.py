@@ -13,9 +13,9 @@ import numpy as np
 
 from manela.errors import ManelaWarning
 from manela.settings.parameters import LEAST_WEIGHT
+from manela.sources.edges import Edges
 from manela.sources.source import Source
 from manela.sources.state import ImportState
-from manela.sources.ties import Ties
 from manela.system.files import replace_file
 
 STDOUT = Path("-")
@@ -29,16 +29,16 @@ def import_to_file(source: Source, output: Path, state_file: Path | None = None)
     """
     with ImportState(state_file, source.key) as state:
         if not state.keeps:
-            return write_ties(source.read(state), output)
-        for ties in source.read(state):
-            state.add(ties, source.adds)
+            return write_edges(source.read(state), output)
+        for batch in source.read(state):
+            state.add(batch, source.adds)
         state.remove_old(source.adds, LEAST_WEIGHT)
-        written = write_ties(state.read_ties(), output)
+        written = write_edges(state.read_edges(), output)
         state.commit()
         return written
 
 
-def write_ties(batches: Iterable[Ties], output: Path) -> int:
+def write_edges(batches: Iterable[Edges], output: Path) -> int:
     """Write edges as CSV with a header to stdout or to a file, which is replaced as a whole; return their number."""
     if output == STDOUT:
         return _write_lines(batches, sys.stdout)
@@ -49,15 +49,15 @@ def write_ties(batches: Iterable[Ties], output: Path) -> int:
     return written
 
 
-def _write_lines(batches: Iterable[Ties], file: io.TextIOBase | io.TextIOWrapper | object) -> int:
+def _write_lines(batches: Iterable[Edges], file: io.TextIOBase | io.TextIOWrapper | object) -> int:
     """Write edges as lines of CSV; return how many were written."""
     written, left_out, writer = 0, 0, csv.writer(file, lineterminator="\n")  # type: ignore[arg-type]
     writer.writerow(("source", "target", "weight"))
-    for ties in batches:
-        rows = list(_write_rows(ties))
+    for batch in batches:
+        rows = list(_write_rows(batch))
         writer.writerows(rows)
         written += len(rows)
-        left_out += len(ties.own) - len(rows)
+        left_out += len(batch.own) - len(rows)
     if left_out:
         warnings.warn(
             f"{left_out:,} edges are left out: their names begin with # or %, which begin comments, or hold line ends, "
@@ -68,10 +68,10 @@ def _write_lines(batches: Iterable[Ties], file: io.TextIOBase | io.TextIOWrapper
     return written
 
 
-def _write_rows(ties: Ties) -> Iterator[tuple[str, str, str]]:
+def _write_rows(batch: Edges) -> Iterator[tuple[str, str, str]]:
     """Yield the rows that can be read back unchanged."""
-    weights = np.ones(len(ties.own)) if ties.weights is None else ties.weights
-    for own, other, weight in zip(map(str, ties.own), map(str, ties.other), weights.tolist(), strict=True):
+    weights = np.ones(len(batch.own)) if batch.weights is None else batch.weights
+    for own, other, weight in zip(map(str, batch.own), map(str, batch.other), weights.tolist(), strict=True):
         is_plain = own[:1] not in ("#", "%") and len((own + other).splitlines()) <= 1
         if is_plain and weight >= LEAST_WEIGHT:
             yield own, other, f"{weight:.6g}"

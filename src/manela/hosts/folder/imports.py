@@ -14,9 +14,9 @@ from manela.hosts.folder.store import Store
 from manela.hosts.state.names import HOST_NAME, Node, is_name
 from manela.hosts.state.neighbourhood import Edge
 from manela.settings.parameters import LEAST_WEIGHT, MOST_WEIGHT
+from manela.sources.edges import Edges
 from manela.sources.source import Source
 from manela.sources.state import ImportState
-from manela.sources.ties import Ties
 from manela.system.files import make_private_folder
 
 FOLDER = "imports"
@@ -63,15 +63,15 @@ def import_to_host(home: Path, source: Source) -> Imported:
     file = home / FOLDER / f"{name}-{hashlib.sha256(source.key.encode()).hexdigest()[:12]}.db"
     others = _read_others(home / FOLDER, file, host, own_hosts)
     with Store(home) as store, ImportState(file, source.key) as state:
-        before = _sum_up(state.read_ties(), host, own_hosts)[0]
+        before = _sum_up(state.read_edges(), host, own_hosts)[0]
         in_store = {(edge.own, edge.other) for edge in store.edges() if edge.other is not None}
         # edges that an operator added never change, whatever sources say
         by_hand = {_as_pair(row) for row in state.get(_BY_HAND, [])} & in_store
         by_hand |= in_store - before.keys() - others.keys()
-        for ties in source.read(state):
-            state.add(ties, source.adds)
+        for batch in source.read(state):
+            state.add(batch, source.adds)
         state.remove_old(source.adds, LEAST_WEIGHT)
-        now, odd = _sum_up(state.read_ties(), host, own_hosts)
+        now, odd = _sum_up(state.read_edges(), host, own_hosts)
         state.put(_BY_HAND, [[own, *other] for own, other in by_hand & now.keys()])
         known = own_hosts | set(store.peers())
         edges = [
@@ -97,13 +97,13 @@ def _as_pair(row: list[str]) -> Pair:
     return row[0], (row[1], row[2])
 
 
-def _sum_up(batches: Iterable[Ties], host: str, own_hosts: set[str]) -> tuple[dict[Pair, float], int]:
-    """Return the weight of each edge of the host, with both directions added up, and how many ties are no edge."""
+def _sum_up(batches: Iterable[Edges], host: str, own_hosts: set[str]) -> tuple[dict[Pair, float], int]:
+    """Return the weight of each edge of the host, with both directions added up, and how many pairs are not edges."""
     weights: dict[Pair, float] = {}
     odd = 0
-    for ties in batches:
-        batch_weights = [1.0] * len(ties.own) if ties.weights is None else ties.weights.tolist()
-        for own, other, weight in zip(ties.own, ties.other, batch_weights, strict=True):
+    for batch in batches:
+        batch_weights = [1.0] * len(batch.own) if batch.weights is None else batch.weights.tolist()
+        for own, other, weight in zip(batch.own, batch.other, batch_weights, strict=True):
             ends = _as_ends(own, other, host, own_hosts)
             if ends is None:
                 odd += 1
@@ -118,7 +118,7 @@ def _read_others(folder: Path, file: Path, host: str, own_hosts: set[str]) -> di
     for path in sorted(folder.glob("*.db")):
         if path != file:
             with ImportState(path, None) as state:
-                for ends, weight in _sum_up(state.read_ties(), host, own_hosts)[0].items():
+                for ends, weight in _sum_up(state.read_edges(), host, own_hosts)[0].items():
                     weights[ends] = weights.get(ends, 0.0) + weight
     return weights
 

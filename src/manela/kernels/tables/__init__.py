@@ -1,4 +1,4 @@
-"""Kernels for what surrounds learning, compiled by Numba: text and numbers of files, adjacency in CSR form, nearest rows.
+"""Kernels for what surrounds learning, compiled by Numba: texts and numbers of files, CSR adjacency, nearest rows.
 
 Nothing here draws random numbers or moves vectors.
 """

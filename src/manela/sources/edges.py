@@ -1,4 +1,4 @@
-"""Ties: a batch of edges, as columns."""
+"""Edges: a batch of edges, as columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BATCH = 50_000
 """Most edges of a batch; more take more memory."""
 
 
-class Ties(NamedTuple):
+class Edges(NamedTuple):
     """A batch of edges.
 
     Attributes
@@ -28,7 +28,7 @@ class Ties(NamedTuple):
     weights: npt.NDArray[np.float64] | None = None
 
 
-def cut_into_batches(edges: Iterable[tuple[Any, Any, float]]) -> Iterator[Ties]:
+def cut_into_batches(edges: Iterable[tuple[Any, Any, float]]) -> Iterator[Edges]:
     """Yield single edges in batches.
 
     Examples
@@ -44,7 +44,7 @@ def cut_into_batches(edges: Iterable[tuple[Any, Any, float]]) -> Iterator[Ties]:
         other.append(target)
         weights.append(weight)
         if len(own) == BATCH:
-            yield Ties(own, other, np.array(weights))
+            yield Edges(own, other, np.array(weights))
             own, other, weights = [], [], []
     if own:
-        yield Ties(own, other, np.array(weights))
+        yield Edges(own, other, np.array(weights))
