@@ -21,8 +21,8 @@ REFERENCE = (
     "kernels/reference.py",
     ("tests/kernels/test_reference.py", "tests/contracts/test_walks.py", "tests/contracts/test_messages.py"),
 )
-NEIGHBOURHOOD = "hosts/state/neighbourhood.py", ("tests/agents/test_neighbourhood.py", "tests/agents/test_lies.py")
-CODEC = "hosts/wire/codec.py", ("tests/agents/test_codec.py",)
+NEIGHBOURHOOD = "hosts/state/neighbourhood.py", ("tests/hosts/state/test_neighbourhood.py", "tests/hosts/test_lies.py")
+CODEC = "hosts/wire/codec.py", ("tests/hosts/wire/test_codec.py",)
 MESSAGE_ROUNDS = "engines/rounds/messages.py", ("tests/contracts/test_messages.py", "tests/contracts/test_engines.py")
 WALK_ROUNDS = "engines/rounds/walks.py", ("tests/contracts/test_walks.py", "tests/contracts/test_engines.py")
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from manela.data.graph import Graph
-from manela.engines.cpu import CpuEngine, MessageEngine
+from manela.engines.cpu import MessageEngine, WalkEngine
 from manela.engines.gpu.messages import GpuMessageEngine
 from manela.engines.gpu.walks import GpuWalkEngine
 from manela.engines.ray.messages import RayMessageEngine
@@ -17,7 +17,7 @@ from manela.settings.parameters import PAPER, PARAMETERS
 from manela.settings.schedule import plan
 from manela.settings.settings import check_all
 
-BY_WALKS = {"cpu": CpuEngine, "gpu": GpuWalkEngine}
+BY_WALKS = {"cpu": WalkEngine, "gpu": GpuWalkEngine}
 BY_MESSAGES = {"cpu": MessageEngine, "gpu": GpuMessageEngine}
 ON_A_CLUSTER = {"walks": RayWalkEngine, "messages": RayMessageEngine}
 """Too slow to start for tests with many examples; the bits are those of the CPU engine."""
@@ -59,7 +59,7 @@ def run_reference(graph, parameters, pairs, rounds, dtype=np.float64, shaken=0.0
 
     `shaken` moves each number that it starts from by such a share, up or down by the seed `signs`.
     """
-    wanted = settings_of(CpuEngine, **parameters)
+    wanted = settings_of(WalkEngine, **parameters)
     state = begin(graph.number_of_nodes, wanted.dimensions, wanted.context, wanted.seed)
     tables = [2 * wanted.dimensions * table[:, : wanted.dimensions].astype(dtype) for table in state.tables]
     signs = np.random.default_rng(signs)

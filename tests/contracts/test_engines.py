@@ -8,7 +8,7 @@ import ray
 from engine_cases import BY_MESSAGES, BY_WALKS, ON_A_CLUSTER, arcs_of, run_engine, settings_of
 
 from manela.data.graph import Graph
-from manela.engines.cpu import CpuEngine, MessageEngine
+from manela.engines.cpu import MessageEngine, WalkEngine
 from manela.engines.state import begin
 from manela.kernels import reference
 from manela.kernels.randomness import ROUNDS, derive, derive_key
@@ -41,7 +41,7 @@ def connected():
     ray.shutdown()
 
 
-@pytest.mark.parametrize("engine_class", [CpuEngine, MessageEngine])
+@pytest.mark.parametrize("engine_class", [WalkEngine, MessageEngine])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("context", [False, True])
 def test_every_number_of_threads_gives_the_same_bits(engine_class, weighted, context):

@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from manela.data.graph import Graph
-from manela.engines.cpu import CpuEngine
+from manela.engines.cpu import WalkEngine
 from manela.engines.gpu.walks import GpuWalkEngine
 
 pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
@@ -24,7 +24,7 @@ def walking_class(request):
 @settings(max_examples=150)
 @given(graph=graphs(), parameters=parameters())
 def test_rounds_of_the_cpu_engine_are_those_of_the_reference(graph, parameters):
-    check_rounds(CpuEngine, graph, parameters, 15 * graph.number_of_nodes)
+    check_rounds(WalkEngine, graph, parameters, 15 * graph.number_of_nodes)
 
 
 @settings(max_examples=12)
@@ -57,7 +57,7 @@ large_rates = st.floats(0.1, 0.3)
 @given(graph=graphs(), parameters=parameters(), learning_rate=large_rates)
 def test_rounds_of_the_cpu_engine_that_magnify_errors_are_off_by_no_more_than_that(graph, parameters, learning_rate):
     parameters = {**parameters, "learning_rate": learning_rate}
-    check_magnified_rounds(CpuEngine, graph, parameters, 15 * graph.number_of_nodes)
+    check_magnified_rounds(WalkEngine, graph, parameters, 15 * graph.number_of_nodes)
 
 
 @settings(max_examples=8)
@@ -94,7 +94,7 @@ def measure_magnification(graph, parameters, pairs, expected):
 def test_rounding_errors_are_those_of_the_reference_in_single_precision(walking_class):
     """A star's middle makes hundreds of iterations of many rows in a round: sums taken in a bad way show here."""
     ratios = []
-    for seed in range(12 if walking_class is CpuEngine else 3):
+    for seed in range(12 if walking_class is WalkEngine else 3):
         graph = Graph.from_edges([0] * 21, range(1, 22))
         parameters = {"dimensions": 1, "window": 3, "negatives": 8, "rounds": 3, "random_state": seed}
         parameters |= {"ratios": (1.0,), "learning_rate": 0.1, "n_jobs": 1}

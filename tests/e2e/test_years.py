@@ -24,7 +24,7 @@ from manela.hosts.folder.store import NAME, Store
 from manela.hosts.state.neighbourhood import Edge
 
 LONGEST = 120.0
-OLD = Path(__file__).parents[1] / "data" / "host-0.1.tar.gz"
+OLD = Path(__file__).parents[1] / "hosts" / "folder" / "host-0.1.tar.gz"
 
 
 @pytest.fixture(scope="module")

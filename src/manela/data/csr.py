@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import GraphError
-from manela.settings.parameters import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 from manela.system.threads import Threads
 
 Positions = npt.NDArray[np.integer]
 Weights = npt.NDArray[np.float64]
 
+LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
+WEIGHT_RULE = "finite and above 0 (from 1e-100 to 1e100)"
+"""Limits of an edge weight: sums and quotients of weights within them are finite."""
 _ALONE = 1 << 16
 """Fewest edges for which several threads are used; larger keeps more networks on one thread."""
 

@@ -17,10 +17,6 @@ from manela.errors import ParameterError
 MOST_PAIRS = 10**15
 """The largest budget: years of work; beyond it a float could not count the iterations of a node exactly."""
 
-LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
-WEIGHT_RULE = "finite and above 0 (from 1e-100 to 1e100)"
-"""Limits of an edge weight: sums and quotients of weights within them are finite."""
-
 PAIRS_PER_NODE = 7450
 """Update pairs per node with walks and without a budget; more cost time, and overfit a sparse network.
 

@@ -28,8 +28,8 @@ class Edges(NamedTuple):
     weights: npt.NDArray[np.float64] | None = None
 
 
-def cut_into_batches(edges: Iterable[tuple[Any, Any, float]]) -> Iterator[Edges]:
-    """Yield single edges in batches.
+def cut_into_batches(edges: Iterable[tuple[Any, Any, float]], size: int = BATCH) -> Iterator[Edges]:
+    """Yield single edges in batches of this size.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def cut_into_batches(edges: Iterable[tuple[Any, Any, float]]) -> Iterator[Edges]
         own.append(source)
         other.append(target)
         weights.append(weight)
-        if len(own) == BATCH:
+        if len(own) == size:
             yield Edges(own, other, np.array(weights))
             own, other, weights = [], [], []
     if own:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manela.data.csr import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 from manela.errors import SourceError
-from manela.settings.parameters import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 from manela.sources.edges import Edges
 from manela.sources.secret import hide_secret, refuse_password
 from manela.sources.source import Source

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from manela.data.csr import LEAST_WEIGHT
 from manela.errors import ManelaWarning
-from manela.settings.parameters import LEAST_WEIGHT
 from manela.sources.edges import Edges
 from manela.sources.source import Source
 from manela.sources.state import ImportState

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TextIO
 
+from manela.data.csr import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 from manela.errors import AgentError, FormatError
 from manela.hosts.state.names import Node, check_host_name, is_name
 from manela.hosts.state.neighbourhood import Edge
-from manela.settings.parameters import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 
 _HEADERS = (("source", "target"), ("own", "other"))
 """The first two words of a header; `manela import` writes the first, with `weight`."""

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from manela.data.csr import LEAST_WEIGHT, MOST_WEIGHT
 from manela.errors import AgentError
 from manela.hosts.folder.config import FILE, read_config
 from manela.hosts.folder.store import Store
 from manela.hosts.state.names import HOST_NAME, Node, is_name
 from manela.hosts.state.neighbourhood import Edge
-from manela.settings.parameters import LEAST_WEIGHT, MOST_WEIGHT
 from manela.sources.edges import Edges
 from manela.sources.source import Source
 from manela.sources.state import ImportState

@@ -59,7 +59,7 @@ def test_without_the_extra_the_install_command_is_named(tmp_path, arguments):
         "import sys\n"
         "sys.modules.update({'google': None, 'google.protobuf': None})\n"
         "from manela.cli.main import run\n"
-        "from manela.agents import process\n"
+        "from manela.hosts.daemon import process\n"
         "process.exec_daemon = lambda home, **_: __import__('manela.hosts.daemon.daemon')\n"
         "sys.exit(run(sys.argv[1:]))"
     )

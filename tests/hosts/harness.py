@@ -6,13 +6,14 @@ from contextlib import asynccontextmanager
 import numpy as np
 
 from manela import Graph, Manela
+from manela.errors import PeerError, RefusedError, TooLargeError
 from manela.hosts.daemon.learner import Learner
 from manela.hosts.daemon.service import Service
 from manela.hosts.federation import split_graph
 from manela.hosts.state.neighbourhood import Neighbourhood
 from manela.hosts.state.terms import PeerOptions, Terms
-from manela.hosts.transport.memory import MemoryTransport
 from manela.hosts.wire.exchanges import make_host
+from manela.hosts.wire.frames import LARGEST, cut, join
 from manela.settings.settings import check_all
 
 
@@ -42,6 +43,27 @@ def split_over(graph, parts, terms, seed=1):
     order = numbers if terms.lock_step else None
     hosts = {name: make_host(terms, Neighbourhood.build(name, edges, order), order) for name, edges in pieces.items()}
     return hosts, numbers
+
+
+class MemoryTransport:
+    """Calls the services of other hosts; `services` are those that can be reached, `carried` counts bytes."""
+
+    def __init__(self, name, services):
+        self.name, self.services = name, services
+        self.carried = 0
+
+    async def call(self, peer, kind, content, largest=LARGEST):
+        """Send a request and return the reply; refuse a reply of more than `largest` bytes."""
+        if peer not in self.services:
+            raise PeerError(f"{peer} cannot be reached")
+        try:
+            answer = await self.services[peer].serve(self.name, kind, join(cut(content, 1)))
+        except RefusedError as refusal:
+            raise type(refusal)(f"{peer} says: {refusal}", remote=True) from refusal
+        self.carried += len(content) + len(answer)
+        if len(answer) > largest:
+            raise TooLargeError(f"an answer may have {largest:,} bytes, got {len(answer):,}")
+        return join(cut(answer, 1))
 
 
 def connect(hosts, **options):

@@ -1,4 +1,4 @@
-"""How connections are told apart; what is hung up is in tests/agents/test_connections.py."""
+"""How connections are told apart; what is hung up is in tests/hosts/daemon/test_connections.py."""
 
 import os
 import socket

@@ -266,8 +266,8 @@ def test_without_a_card_the_command_says_so_and_auto_goes_on(tmp_path):
     file, out = tmp_path / "graph.csv", tmp_path / "out.npz"
     file.write_text("a,b\nb,c\n")
     code = (
-        "from manela.engines import selection\nprint(selection.has_gpu())\n"
-        "selection._WORTH = 0.0\nfrom manela import Manela\n"
+        "from manela.engines import engine\nprint(engine.has_gpu())\n"
+        "engine._WORTH = 0.0\nfrom manela import Manela\n"
         f"print(Manela.paper(pairs=100).fit({str(file)!r}).provenance_['engine'])"
     )
     found = subprocess.run(

@@ -9,7 +9,7 @@ import pytest
 
 from manela.hosts.wire import host_pb2 as wire
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_the_generated_files_are_up_to_date(tmp_path):
@@ -18,7 +18,7 @@ def test_the_generated_files_are_up_to_date(tmp_path):
                f"--descriptor_set_out={tmp_path / 'host.desc'}", f"--pyi_out={tmp_path}",
                "manela/v1/host.proto"]  # fmt: skip
     subprocess.run(command, check=True)
-    here = ROOT / "src" / "manela" / "agents"
+    here = ROOT / "src" / "manela" / "hosts" / "wire"
     assert (here / "host.desc").read_bytes() == (tmp_path / "host.desc").read_bytes(), "run `make proto`"
     # older compilers write the same types in other lines
     names = [re.findall(r"class (\w+)|^    (\w+):", (folder / "host_pb2.pyi").read_text(), re.MULTILINE)

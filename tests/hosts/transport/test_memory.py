@@ -3,11 +3,10 @@
 import asyncio
 
 import pytest
-from harness import connect, draw_graph, make_terms, split_over
+from harness import MemoryTransport, connect, draw_graph, make_terms, split_over
 
 from manela.errors import MalformedError, PeerError, SessionError, TooLargeError
 from manela.hosts.state.messages import Pull, Step
-from manela.hosts.transport.memory import MemoryTransport
 from manela.hosts.wire.codec import decode_hello, encode
 from manela.hosts.wire.exchanges import GREET, SHOW
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manela.data.graph import Graph
-from manela.engines.cpu import CpuEngine
+from manela.engines.cpu import WalkEngine
 from manela.engines.ray.walk_worker import WalkWorker
 from manela.engines.ray.worker import divide
 from manela.engines.rounds.neighbours import prepare_arcs
@@ -62,7 +62,7 @@ def test_workers_together_give_the_bits_of_the_cpu_engine(graph, workers, pieces
     schedule = plan(graph, wanted, 4000)
     state = begin(62, 20, context, 0)
     parts = start(graph, wanted, schedule, workers)
-    with CpuEngine(graph, wanted, state) as engine:
+    with WalkEngine(graph, wanted, state) as engine:
         for number in range(5):
             assert engine.advance(schedule)
             assert set(do_round(parts, number, pieces)) == {state.pairs}

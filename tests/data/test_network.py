@@ -1,4 +1,4 @@
-"""Networks as frozen arrays; reading and learning from them is in tests/test_graph.py."""
+"""Networks as frozen arrays; reading and learning from them is in tests/data/test_graph.py."""
 
 import pickle
 import warnings

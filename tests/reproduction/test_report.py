@@ -17,7 +17,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--
 SMALL = """
 import sys
 from dataclasses import replace
-from manela.reports import plan
+from manela.reproduction import plan
 plan.QUICK = replace(
     plan.QUICK, networks=("ppi",), train_ratios=(0.5,), shuffles=1, pairs_per_node=200, search_pairs_per_node=200,
     sweep=(0.0, 1.0), tuned_seeds=2,
@@ -27,7 +27,7 @@ from manela.reproduction.report import links, visualisation
 sample = links.sample_nodes
 links.sample_nodes = lambda hidden, nodes, seed: sample(hidden, min(nodes or 200, 100), seed)
 visualisation.stochastic_block_model = partial(visualisation.stochastic_block_model, nodes=150)
-from manela.evaluation import tuning
+from manela.analysis import tuning
 kept = tuning.candidates()[:2]
 tuning.candidates = lambda: list(kept)
 from manela.cli.main import run
