@@ -15,6 +15,7 @@ from benchmarks.table import table
 from manela import Manela, ManelaWarning
 from manela.analysis.classification import classify
 from manela.formats.loading import load_graph, load_labels
+from manela.hosts.daemon.contacts import Contacts
 from manela.hosts.daemon.learner import Learner
 from manela.hosts.daemon.service import Service
 from manela.hosts.federation import Federation, assign, free_ports
@@ -24,7 +25,7 @@ from manela.hosts.folder.identity import CERTIFICATE, KEY, read_certificate
 from manela.hosts.folder.store import Store
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
 from manela.hosts.state.terms import PeerOptions
-from manela.hosts.wire.exchanges import make_host
+from manela.hosts.walks.host import make_host
 
 PEERS = (64, 256)
 KILLS = 2.0
@@ -130,7 +131,7 @@ def _kill_once(federation: Federation, statuses: list[dict[str, Any]], _: float)
 
 async def _hold(folder: Path, peers: int) -> list[str]:
     """A real daemon with many peers, all of which live in this process and speak TLS."""
-    from manela.hosts.transport.rpc import Keys, Peer, RpcServer, RpcTransport, Traffic
+    from manela.hosts.transport.rpc import Endpoint, Keys, RpcServer, RpcTransport
 
     parameters = {"dimensions": 32, "rounds": 10**6, "pairs": 10**9, "start": "random", "smooth": False}
     names = ["hub", *(f"p{i}" for i in range(peers))]
@@ -146,7 +147,7 @@ async def _hold(folder: Path, peers: int) -> list[str]:
         store.add_edges(edges["hub"])
         for name in names[1:]:
             store.add_peer(name, f"127.0.0.1:{ports[name]}", certificates[name])
-    hub = Peer("hub", f"127.0.0.1:{ports['hub']}", (certificates["hub"],))
+    hub = Endpoint("hub", f"127.0.0.1:{ports['hub']}", (certificates["hub"],))
 
     async def keep() -> None:
         await asyncio.sleep(0.5)  # a peer of few nodes need not hurry
@@ -156,11 +157,18 @@ async def _hold(folder: Path, peers: int) -> list[str]:
         for name in names[1:]:
             config = Config(name, f"127.0.0.1:{ports[name]}", parameters)
             host = make_host(config.terms(1), Neighbourhood.build(name, edges[name]))
-            keys, traffic = Keys((folder / name / KEY).read_bytes(), certificates[name].encode()), Traffic()
-            transport = RpcTransport(keys, {"hub": hub}, 30.0, traffic)
-            service = Service(host, transport)
+            keys, contacts = Keys((folder / name / KEY).read_bytes(), certificates[name].encode()), Contacts()
+            transport = RpcTransport(keys, {"hub": hub}, 30.0, contacts.count)
+            service = Service(host, transport, contacts)
             server = RpcServer(
-                config.listen, keys, {"hub": hub}, service.serve, service.bound_request, service.refuse, 30.0, traffic
+                config.listen,
+                keys,
+                {"hub": hub},
+                service.serve,
+                service.bound_request,
+                service.refuse,
+                30.0,
+                contacts.count,
             )
             await server.start()
             stack.push_async_callback(server.stop, 0.1)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from manela.hosts.transport.memory import MemoryTransport
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.table import table
@@ -20,8 +21,7 @@ from manela.hosts.federation import assign, split_graph
 from manela.hosts.folder.config import Config
 from manela.hosts.state.neighbourhood import Neighbourhood
 from manela.hosts.state.terms import PeerOptions
-from manela.hosts.transport.memory import MemoryTransport
-from manela.hosts.wire.exchanges import make_host
+from manela.hosts.walks.host import make_host
 
 NOISES = (0.0, PeerOptions().noise, 3.0)
 MOST_SEEN = 2000

@@ -21,16 +21,17 @@ from manela.hosts.folder.store import Store
 from manela.hosts.folder.vectors import VectorsFile
 from manela.hosts.state.messages import ROUND, Acceptance, Pull, Step, WalkRequest
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
-from manela.hosts.state.terms import PeerOptions, Rates
+from manela.hosts.state.terms import PeerOptions, RateLimits
 from manela.hosts.transport import rpc
+from manela.hosts.walks.host import make_host
 from manela.hosts.wire import codec
-from manela.hosts.wire.exchanges import GREET, INTRODUCE, SHOW, WALK, make_host
+from manela.hosts.wire.calls import GREET, INTRODUCE, SHOW, WALK
 
 EMPTY = np.zeros(0, np.int64)
 PARAMETERS = {
     "dimensions": 8, "ratios": (0.5, 0.5), "rounds": 1_000_000, "pairs": 10**10, "start": "random", "smooth": False
 }  # fmt: skip
-RATES = Rates(requests=15.0, longest_wait=0.2)
+RATES = RateLimits(requests=15.0, longest_wait=0.2)
 PATIENCE = 120.0
 """Seconds to wait for what must come; a busy machine takes long."""
 
@@ -107,8 +108,8 @@ class World:
     @asynccontextmanager
     async def calling(self, name):
         """Calls of the daemon with some host's key."""
-        peers = {"a": rpc.Peer("a", f"127.0.0.1:{self.port}", (self.certificate,))}
-        transport = rpc.RpcTransport(self.keys[name], peers, 20.0, rpc.Traffic())
+        peers = {"a": rpc.Endpoint("a", f"127.0.0.1:{self.port}", (self.certificate,))}
+        transport = rpc.RpcTransport(self.keys[name], peers, 20.0, lambda *_: None)
         try:
             yield transport
         finally:
@@ -186,10 +187,10 @@ async def hostile_b(world, answer, frames=None):
         found = answer(codec.decode_pull(content) if by_messages else codec.decode_walk_request(content, False))
         return found if isinstance(found, bytes) else await found
 
-    peers = {"a": rpc.Peer("a", "", (world.certificate,))}
+    peers = {"a": rpc.Endpoint("a", "", (world.certificate,))}
     server = rpc.RpcServer(
         f"127.0.0.1:{world.port_of_b}", world.keys["b"], peers, serve, lambda *_: 1 << 28, lambda *_: None, 5.0,
-        rpc.Traffic(),
+        lambda *_: None,
     )  # fmt: skip
     honest = rpc.cut
     rpc.cut = lambda content, call: frames(content, call) if frames and tampering[0] else honest(content, call)

@@ -29,7 +29,7 @@ from manela.hosts.state.messages import Introduction, Shown
 from manela.hosts.transport import rpc
 from manela.hosts.wire import codec, frames
 from manela.hosts.wire import host_pb2 as wire
-from manela.hosts.wire.exchanges import GREET, INTRODUCE, SHOW, WALK
+from manela.hosts.wire.calls import GREET, INTRODUCE, SHOW, WALK
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from hostile_peers import EMPTY, attack_with, pull, request, run_world
 from manela.errors import BadVectorError, MalformedError, NotAdjacentError, TooFarError
 from manela.hosts.state.messages import Introduction, WalkReply
 from manela.hosts.wire import codec
-from manela.hosts.wire.exchanges import INTRODUCE, SHOW, WALK
+from manela.hosts.wire.calls import INTRODUCE, SHOW, WALK
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,15 @@ import numpy as np
 
 from manela import Graph, Manela
 from manela.errors import PeerError, RefusedError, TooLargeError
+from manela.hosts.daemon.contacts import Contacts
 from manela.hosts.daemon.learner import Learner
 from manela.hosts.daemon.service import Service
 from manela.hosts.federation import split_graph
+from manela.hosts.state.driver import drive
 from manela.hosts.state.neighbourhood import Neighbourhood
 from manela.hosts.state.terms import PeerOptions, Terms
-from manela.hosts.wire.exchanges import make_host
+from manela.hosts.walks.host import make_host
+from manela.hosts.wire.calls import bound_reply, decode_reply, encode_reply
 from manela.hosts.wire.frames import LARGEST, cut, join
 from manela.settings.settings import check_all
 
@@ -66,10 +69,10 @@ class MemoryTransport:
         return join(cut(answer, 1))
 
 
-def connect(hosts, **options):
+def connect(hosts, rates=None, **options):
     services = {}
     for host in hosts.values():
-        services[host.name] = Service(host, MemoryTransport(host.name, services), **options)
+        services[host.name] = Service(host, MemoryTransport(host.name, services), Contacts(rates), **options)
     return services
 
 
@@ -92,19 +95,52 @@ async def keep_nothing():
 
 
 def learners_of(services, **options):
-    options = {"wait": 0.0, **options}
+    options = {"wait": 0.0, "run_beside": at_once, **options}
     return [
         Learner(service, [name for name in services if name != service.host.name], keep_nothing, **options)
         for service in services.values()
     ]
 
 
-async def learn(services, **options):
-    """Take all hosts through all rounds."""
-    learners = learners_of(services, **options)
-    await asyncio.gather(*(learner.meet_all(5.0) for learner in learners))
-    await asyncio.gather(*(learner.run() for learner in learners))
-    return learners
+def learn(hosts, **options):
+    """Take all hosts through all rounds by turns, each reply in the bytes that would travel."""
+    return drive(hosts, carry=carry, **options)
+
+
+def carry(asker, answerer, request, reply):
+    content = encode_reply(answerer, asker.name, reply)
+    assert len(content) <= bound_reply(asker, answerer.name, request)
+    return decode_reply(asker, answerer.name, request, content)
+
+
+class TurnLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock stands still while something can be done, and jumps to what is due next."""
+
+    def __init__(self):
+        super().__init__()
+        self._now, select = 0.0, self._selector.select
+
+        def jump(timeout=None):
+            events = select(0)
+            if not events and timeout:
+                self._now += timeout
+            return events
+
+        self._selector.select = jump
+
+    def time(self):
+        return self._now
+
+
+async def at_once(work):
+    """Do the work of a host on the event loop, where a learner would take a thread."""
+    work()
+
+
+def run_by_turns(coroutine):
+    """Run a coroutine whose waits take no time."""
+    with asyncio.Runner(loop_factory=TurnLoop) as runner:
+        return runner.run(coroutine)
 
 
 def gather(hosts, numbers):
@@ -120,17 +156,17 @@ def gather(hosts, numbers):
 @asynccontextmanager
 async def listening(host, identities, peers, **options):
     """A host that listens on loopback over TLS: its server, service, and the refusals that it told."""
-    from manela.hosts.transport.rpc import Peer, RpcServer, RpcTransport, Traffic
+    from manela.hosts.transport.rpc import Endpoint, RpcServer, RpcTransport
 
     told = []
     deadline = options.pop("deadline", 5.0)
-    known = {name: Peer(name, address, (identities[name].certificate.decode(),)) for name, address in peers.items()}
-    traffic = Traffic()
-    transport = RpcTransport(identities[host.name], known, deadline, traffic)
-    service = Service(host, transport, tell=lambda peer, refusal: told.append((peer, refusal)), **options)
+    known = {name: Endpoint(name, address, (identities[name].certificate.decode(),)) for name, address in peers.items()}
+    contacts = Contacts()
+    transport = RpcTransport(identities[host.name], known, deadline, contacts.count)
+    service = Service(host, transport, contacts, tell=lambda peer, refusal: told.append((peer, refusal)), **options)
     server = RpcServer(
         "127.0.0.1:0", identities[host.name], known, service.serve, service.bound_request, service.refuse, deadline,
-        traffic,
+        contacts.count,
     )  # fmt: skip
     await server.start()
     try:
@@ -143,10 +179,10 @@ async def listening(host, identities, peers, **options):
 @asynccontextmanager
 async def calling(identities, name, server, of="a", deadline=5.0):
     """What a peer of this name calls a listening host with."""
-    from manela.hosts.transport.rpc import Peer, RpcTransport, Traffic
+    from manela.hosts.transport.rpc import Endpoint, RpcTransport
 
-    peers = {of: Peer(of, f"127.0.0.1:{server.port}", (identities[of].certificate.decode(),))}
-    transport = RpcTransport(identities[name], peers, deadline, Traffic())
+    peers = {of: Endpoint(of, f"127.0.0.1:{server.port}", (identities[of].certificate.decode(),))}
+    transport = RpcTransport(identities[name], peers, deadline, lambda *_: None)
     try:
         yield transport
     finally:

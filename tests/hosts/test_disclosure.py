@@ -1,9 +1,7 @@
 """What a host learned: edges that it can infer lie inside the circles of its nodes."""
 
-import asyncio
-
 import pytest
-from harness import circles, connect, draw_graph, draw_ring, infer, learn, make_terms, split_over
+from harness import circles, draw_graph, draw_ring, infer, learn, make_terms, split_over
 
 from manela.hosts.walks.host import fingerprint
 
@@ -39,7 +37,7 @@ def test_no_host_and_no_pair_of_hosts_can_infer_an_edge_outside_its_circles(rati
     terms = make_terms(lock_step, walks=True, ratios=ratios, pairs=30_000, rounds=6, half=False)
     hosts, numbers = split_over(graph, where, terms)
     observers = {name: Observer(host, numbers) for name, host in hosts.items()}
-    asyncio.run(learn(connect(hosts)))
+    learn(hosts)
     everything = circles(graph, range(80), 1)
     inferred_more = 0
     names = sorted(hosts)
@@ -71,7 +69,7 @@ def test_by_messages_nothing_travels_but_what_neighbours_show():
     observers = {name: [] for name in hosts}
     for name, host in hosts.items():
         host.on_disclosure = lambda name=name, **fact: observers[name].append(fact)
-    asyncio.run(learn(connect(hosts)))
+    learn(hosts)
     for name, facts in observers.items():
         near = hosts[name].neighbourhood
         assert {fact["kind"] for fact in facts} == {"edge", "shown", "own"}
@@ -86,7 +84,7 @@ def test_walks_and_random_nodes_come_without_ids():
     graph = draw_graph(9, nodes=60, edges=75)
     hosts, numbers = split_over(graph, 3, make_terms(walks=True, ratios=(0.5, 0.5), pairs=5_000, rounds=3))
     observers = {name: Observer(host, numbers) for name, host in hosts.items()}
-    asyncio.run(learn(connect(hosts)))
+    learn(hosts)
     kinds = set()
     for name, observer in observers.items():
         strangers = {f"{node}@{host}" for node, host in hosts[name].neighbourhood.strangers}

@@ -21,7 +21,7 @@ from manela.hosts.folder.store import BACKUP, NAME, Store
 from manela.hosts.folder.vectors import VectorsFile
 from manela.hosts.state.host import Saved
 from manela.hosts.state.neighbourhood import Edge
-from manela.hosts.transport.rpc import Peer, RpcServer, Traffic
+from manela.hosts.transport.rpc import Endpoint, RpcServer
 
 
 @pytest.fixture
@@ -151,9 +151,9 @@ def test_a_peer_where_nobody_listens_is_bad(folder, identities):
 @contextlib.asynccontextmanager
 async def listening_peer(folder, identities):
     """A peer `b` that lets the host of a folder in."""
-    own = Peer("a", "127.0.0.1:1", (read_certificate(folder / CERTIFICATE),))
+    own = Endpoint("a", "127.0.0.1:1", (read_certificate(folder / CERTIFICATE),))
     server = RpcServer(
-        "127.0.0.1:0", identities["b"], {"a": own}, None, None, lambda *_: None, 5.0, Traffic()
+        "127.0.0.1:0", identities["b"], {"a": own}, None, None, lambda *_: None, 5.0, lambda *_: None
     )  # fmt: skip
     await server.start()
     try:
@@ -187,7 +187,7 @@ def test_a_peer_that_answers_and_asks_is_good_and_one_that_was_silent_is_worth_a
 def test_a_peer_that_does_not_know_this_host_is_bad(folder, identities):
     async def look():
         async with listening_peer(folder, identities) as server:
-            server.change(identities["b"], {"c": Peer("c", "127.0.0.1:1", (identities["c"].certificate.decode(),))})
+            server.change(identities["b"], {"c": Endpoint("c", "127.0.0.1:1", (identities["c"].certificate.decode(),))})
             with Store(folder) as store:
                 store.add_peer("b", f"127.0.0.1:{server.port}", identities["b"].certificate.decode())
             return await asyncio.to_thread(find, folder)

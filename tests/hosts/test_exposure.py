@@ -1,10 +1,8 @@
 """Attacks on a host's own trace."""
 
-import asyncio
-
 import numpy as np
 import pytest
-from harness import connect, learn, make_terms, split_over
+from harness import learn, make_terms, split_over
 from sklearn.metrics import average_precision_score
 
 from manela.errors import FormatError
@@ -29,7 +27,7 @@ def trace(tmp_path, noise):
     file = tmp_path / "trace.jsonl"
     with file.open("w") as lines:
         hosts["h0"].on_disclosure = lambda **fact: lines.write(write_fact(fact) + "\n")
-        asyncio.run(learn(connect(hosts)))
+        learn(hosts)
     near = hosts["h0"].neighbourhood
     rows = [numbers[node] for node in near.strangers]
     truth = graph.to_scipy()[rows][:, rows].toarray() > 0

@@ -8,10 +8,10 @@ from harness import make_terms, meet_all, split_over
 
 from manela.errors import RefusedError
 from manela.formats.datasets import stochastic_block_model
-from manela.hosts.state.host import Compute, Exchange, NotReadyError
+from manela.hosts.state.instructions import Ask, Compute, NotReadyError
 from manela.hosts.state.messages import Pull, Shown, Step, Sums
 from manela.hosts.wire import codec
-from manela.hosts.wire.exchanges import calls_of
+from manela.hosts.wire.calls import decode_reply
 from manela.kernels.moments import Moments
 
 ODD = np.array([0.0, -0.0, 1e-45, 1e-30, 1.0, -3.0, 1e4, 6e4, 1e20, 3e38, np.inf, -np.inf, np.nan], np.float32)
@@ -20,7 +20,7 @@ ODD = np.array([0.0, -0.0, 1e-45, 1e-30, 1.0, -3.0, 1e4, 6e4, 1e20, 3e38, np.inf
 def lie(random, host, peer, request):
     """An answer of the right shape, with odd values in it."""
     tables, levels, m = host.count_rows(request)
-    known = len(host.sessions.links[peer].neighbours)
+    known = len(host.peers.links[peer].neighbours)
     amount = int(random.integers(0, known + 1))
     levels = int(random.choice([1, levels]))
     rows = (
@@ -51,16 +51,15 @@ def test_whatever_a_peer_answers_vectors_stay_finite_and_only_refusals_are_raise
     hosts, _ = split_over(graph, 2, terms)
     meet_all(hosts)
     host, random = hosts["h0"], np.random.default_rng(seed)
-    calls = calls_of(host)
     for instruction in host.script():
         if isinstance(instruction, Compute):
-            instruction.work()
-        elif isinstance(instruction, Exchange):
-            for peer, request in instruction.ask().items():
+            host.compute()
+        elif isinstance(instruction, Ask):
+            for peer, request in host.requests().items():
                 with np.errstate(over="ignore", invalid="ignore"):
                     content = codec.encode(lie(random, host, peer, request))
                 with suppress(RefusedError):
-                    reply = calls.decode_reply(host, peer, request, content)
+                    reply = decode_reply(host, peer, request, content)
                     refusals = host.receive(peer, request, reply)
                     assert all(isinstance(refusal, RefusedError) for refusal in refusals)
                 with suppress(RefusedError, NotReadyError):
@@ -73,4 +72,4 @@ def test_whatever_a_peer_answers_vectors_stay_finite_and_only_refusals_are_raise
 def request_of(host, peer, random):
     """A request of the peer for any step."""
     step = Step(int(random.integers(3)), int(random.integers(8)), int(random.integers(3)))
-    return Pull(host.sessions._sessions[peer].number, step, int(random.choice([0, 1, 2**62])))
+    return Pull(host.peers[peer].session.number, step, int(random.choice([0, 1, 2**62])))

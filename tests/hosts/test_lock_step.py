@@ -1,10 +1,8 @@
 """Hosts in lock-step give the bits of the CPU engine on the whole network."""
 
-import asyncio
-
 import numpy as np
 import pytest
-from harness import connect, draw_graph, gather, learn, make_terms, split_over
+from harness import draw_graph, gather, learn, make_terms, split_over
 
 from manela import Manela
 
@@ -23,7 +21,7 @@ def test_hosts_by_walks_give_the_bits_of_one_process(parts, ratios, weighted, co
     }  # fmt: skip
     whole = Manela.paper(**parameters).fit(graph)
     hosts, numbers = split_over(graph, parts, make_terms(True, weighted, walks=True, **parameters))
-    asyncio.run(learn(connect(hosts)))
+    learn(hosts)
     check_bits(hosts, numbers, whole)
 
 
@@ -39,7 +37,7 @@ def test_hosts_by_messages_give_the_bits_of_one_process(parts, ratios, weighted,
     }  # fmt: skip
     whole = Manela(**parameters).fit(graph)
     hosts, numbers = split_over(graph, parts, make_terms(True, weighted, **parameters))
-    asyncio.run(learn(connect(hosts)))
+    learn(hosts)
     check_bits(hosts, numbers, whole)
     assert {host.round for host in hosts.values()} == {whole.provenance_["rounds_done"]}
 
@@ -51,7 +49,7 @@ def test_a_budget_is_that_of_the_whole_network(budget):
     parameters = {"dimensions": 8, "negative_source": "moments", "rounds": None, "start": "random", **budget}
     whole = Manela(**parameters).fit(graph)
     hosts, numbers = split_over(graph, 3, make_terms(True, **parameters))
-    asyncio.run(learn(connect(hosts)))
+    learn(hosts)
     check_bits(hosts, numbers, whole)
 
 

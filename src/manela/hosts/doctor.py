@@ -168,11 +168,11 @@ def _examine_peers(folder: Path, config: Config, peers: dict[str, Any]) -> Itera
 
 async def _ping_all(folder: Path, config: Config, peers: dict[str, Any]) -> dict[str, str]:
     """Call all peers at once; return the error of each, empty if it answered."""
-    from manela.hosts.transport.rpc import Keys, Peer, RpcTransport, Traffic
+    from manela.hosts.transport.rpc import Endpoint, Keys, RpcTransport
 
     keys = Keys((folder / KEY).read_bytes(), read_certificate(folder / CERTIFICATE).encode())
-    known = {name: Peer(name, *entry) for name, entry in peers.items()}
-    transport = RpcTransport(keys, known, min(_PATIENCE, config.peers.deadline), Traffic())
+    known = {name: Endpoint(name, *entry) for name, entry in peers.items()}
+    transport = RpcTransport(keys, known, min(_PATIENCE, config.peers.deadline), lambda *_: None)
 
     async def ping(name: str) -> str:
         try:

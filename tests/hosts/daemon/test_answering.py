@@ -8,7 +8,7 @@ from harness import make_terms
 
 from manela.hosts.daemon.status_server import Answering, make_book
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
-from manela.hosts.wire.exchanges import make_host
+from manela.hosts.walks.host import make_host
 
 
 @pytest.fixture

@@ -3,10 +3,11 @@
 import asyncio
 
 import pytest
-from harness import connect, learners_of, make_terms, split_over
+from harness import connect, learners_of, make_terms, run_by_turns, split_over
 
 from manela.formats.datasets import stochastic_block_model
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
+from manela.hosts.walks.host import make_host
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ async def learn_until_the_other_is_gone(services, **options):
     await asyncio.gather(learner.meet_all(5.0), other.meet_all(5.0))
     away = services.pop("h1")
     running = asyncio.create_task(learner.run())
-    while not learner.trouble_with("h1"):
+    while not learner.service.contacts["h1"].trouble:
         await asyncio.sleep(0.001)
     return learner, running, away
 
@@ -35,18 +36,16 @@ def test_rounds_are_not_spent_while_a_peer_is_away_until_patience_is_over(servic
         await asyncio.sleep(0.3)
         assert learner.host.round <= spent + 1
         services["h1"] = away
-        learner.contacts["h1"].again = 0.0
-        while learner.trouble_with("h1"):
+        while learner.service.contacts["h1"].trouble:
             await asyncio.sleep(0.001)
-        left = learner.contacts["h1"].patience
-        assert left < 0.9
+        assert learner.service.contacts["h1"].patience < 0.9
         services.pop("h1")
         await asyncio.wait_for(running, 30.0)  # it goes on alone when it has waited long enough
         return learner
 
-    learner = asyncio.run(run())
+    learner = run_by_turns(run())
     assert learner.host.done
-    assert learner.contacts["h1"].patience <= 0.1
+    assert learner.service.contacts["h1"].patience <= 0.1
 
 
 async def run_and_stay(learner):
@@ -76,12 +75,10 @@ def test_a_peer_that_comes_late_is_learned_from(walks):
         await asyncio.sleep(0.05)
         assert learner.host.round == alone  # rounds are over, and nothing is new
         services["h1"] = late
-        learner.contacts["h1"].again = 0.0
         following = asyncio.create_task(run_and_stay(other))
         while not (learner.host.done and learner.host.round > alone and other.host.done):
-            learner.contacts["h1"].again = 0.0
             await asyncio.sleep(0.01)
-        assert learner.host.taught == {"h1": len(learner.host.sessions.links["h1"].arcs)}
+        assert learner.host.peers["h1"].taught == len(learner.host.peers.links["h1"].arcs)
         rounds = learner.host.round
         await asyncio.sleep(0.05)
         assert learner.host.round == rounds  # a peer that was learned from is no reason to go on
@@ -89,7 +86,7 @@ def test_a_peer_that_comes_late_is_learned_from(walks):
             one.stop.set()
         await asyncio.gather(running, following)
 
-    asyncio.run(asyncio.wait_for(run(), 60.0))
+    run_by_turns(run())
 
 
 def test_more_rounds_are_done_when_they_are_asked_for():
@@ -111,7 +108,7 @@ def test_more_rounds_are_done_when_they_are_asked_for():
         assert fresh.done
         assert fresh.rounds == rounds + 7
 
-    asyncio.run(run())
+    run_by_turns(run())
 
 
 def test_a_peer_that_is_back_is_not_waited_for_any_longer(services):
@@ -120,9 +117,38 @@ def test_a_peer_that_is_back_is_not_waited_for_any_longer(services):
         assert learner.host.sessions.knows("h1")  # it has answered before
         services["h1"] = away
         await asyncio.wait_for(running, 60.0)
-        assert learner.contacts["h1"].patience > 500.0
+        assert learner.service.contacts["h1"].patience > 500.0
 
-    asyncio.run(run())
+    run_by_turns(run())
+
+
+@pytest.mark.parametrize("walks", [False, True], ids=["messages", "walks"])
+def test_that_a_peer_is_away_and_that_it_is_here_again_is_told_once(walks):
+    graph, _ = stochastic_block_model(nodes=150, inside=0.3, between=0.01, seed=3)
+    hosts, _ = split_over(graph, 3, make_terms(walks=walks, rounds=60, pairs=60_000, away=4, smooth=False))
+    services, told = connect(hosts), []
+
+    async def run():
+        learners = learners_of(services, grace=0.2, wait=0.2, finish=0.2, tell=told.append)
+        await asyncio.gather(*(learner.meet_all(5.0) for learner in learners))
+        away, rest = services.pop("h2"), learners[:-1]
+
+        async def come_back():
+            await asyncio.sleep(0.1)  # for which a round takes here
+            if min(learner.host.round for learner in rest) == 25:
+                services["h2"] = away
+                for learner in rest:
+                    learner.service.contacts["h2"].again = 0.0
+
+        for learner in rest:
+            learner.on_commit = come_back
+        await asyncio.gather(*(learner.run() for learner in rest))
+
+    run_by_turns(run())
+    assert sum("h2 is away" in line for line in told) == 2
+    assert sum("h2 is here" in line for line in told) == 2
+    assert [hosts[name].round for name in ("h0", "h1")] == [60, 60]
+    assert all(hosts[name].sessions.knows("h2") for name in ("h0", "h1"))
 
 
 @pytest.mark.parametrize("walks", [False, True], ids=["messages", "walks"])
@@ -132,7 +158,7 @@ def test_edges_that_came_while_a_host_was_down_are_learned(walks):
     found, _ = split_over(graph, 1, make_terms(walks=walks, smooth=False, **budget))
     [host] = found.values()
     [learner] = learners_of(connect(found))
-    asyncio.run(learner.run())
+    run_by_turns(learner.run())
     saved, near = host.save(), host.neighbourhood
     same = type(host)(host.terms, near)
     same.restore(saved)
@@ -147,7 +173,34 @@ def test_edges_that_came_while_a_host_was_down_are_learned(walks):
     fresh.reopen()
     assert not fresh.should_go_on
     [learner] = learners_of(connect({fresh.name: fresh}))
-    asyncio.run(learner.run())
+    run_by_turns(learner.run())
     again = type(host)(host.terms, fresh.neighbourhood)
     again.restore(fresh.save())
     assert not again.should_go_on
+
+
+@pytest.mark.parametrize("walks", [False, True], ids=["messages", "walks"])
+def test_a_host_whose_neighbours_are_all_away_keeps_its_rounds_for_later(walks):
+    terms = make_terms(walks=walks, rounds=5, pairs=2_000, start="random", smooth=False)
+    a = make_host(terms, Neighbourhood.build("a", [Edge("x", ("y", "b"))]))
+    b = make_host(terms, Neighbourhood.build("b", [Edge("y", ("x", "a"))]))
+    services = connect({"a": a, "b": b})
+    away = services.pop("b")
+    if not walks:
+        next(b.script())
+        b.compute()  # it shows what it has
+
+    async def run():
+        [learner] = learners_of(services)
+        learner.peers = ["b"]
+        await learner.meet_all(0.0)
+        learning = asyncio.create_task(learner.run())
+        await asyncio.sleep(0.3)
+        assert a.round == 0
+        services["b"] = away
+        learner.service.contacts["b"].again = 0.0
+        await learning
+
+    run_by_turns(run())
+    assert a.round == 5
+    assert a.pairs > 0

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from manela.errors import REFUSALS, MalformedError, RefusedError, SessionError, TooOftenError, TooSlowError
 from manela.hosts.state.messages import Hello, Introduction, Pull, Step, WalkRequest
-from manela.hosts.state.terms import Rates
+from manela.hosts.state.terms import RateLimits
+from manela.hosts.wire.calls import GREET, INTRODUCE, SHOW, WALK
 from manela.hosts.wire.codec import encode
-from manela.hosts.wire.exchanges import GREET, INTRODUCE, SHOW, WALK
-from manela.hosts.wire.limits import Limits
+from manela.hosts.wire.limits import TokenBuckets
 
 EMPTY = np.zeros(0, np.int64)
 
@@ -26,7 +26,7 @@ def met(request):
     """Two hosts that have met."""
     lock_step, walks = request.param
     hosts, _ = split_over(draw_graph(3), 2, make_terms(lock_step, walks=walks))
-    services = connect(hosts, rates=Rates(requests=1e9, walks=1e12, vectors=1e12), deadline=0.01)
+    services = connect(hosts, rates=RateLimits(requests=1e9, walks=1e12, vectors=1e12), deadline=0.01)
 
     async def meet_both():
         await asyncio.gather(services["h0"].meet("h1"), services["h1"].meet("h0"))
@@ -43,7 +43,7 @@ def ask(service, kind, content, peer="h1"):
         return service.runner.run(service.serve(peer, kind, content))
     except RefusedError as refused:
         assert refused.reason in REFUSALS
-        assert refused.expected or (peer, refused.reason) in service.refusals
+        assert refused.expected or service.contacts[peer].refusals[refused.reason]
         return refused.reason
 
 
@@ -67,7 +67,7 @@ def test_valid_shaped_nonsense_is_answered_or_refused(
 ):
     service = met["h0"]
     if real:
-        session = service.host.sessions._sessions["h1"].number
+        session = service.host.peers["h1"].session.number
     size = min(len(edges), len(steps))
     request = WalkRequest(
         session, round_, neighbours, since, np.array(edges[:size], np.int64), np.array(steps[:size], np.int64),
@@ -87,7 +87,7 @@ def test_valid_shaped_nonsense_is_answered_or_refused(
 def test_pulls_of_nonsense_are_answered_or_refused(met, session, phase, number, level, since, real):
     service = met["h0"]
     if real:
-        session = service.host.sessions._sessions["h1"].number
+        session = service.host.peers["h1"].session.number
     found = ask(service, SHOW, encode(Pull(session, Step(phase, number, level), since)))
     if not real and hasattr(service.host, "step"):
         assert found in (SessionError.reason, MalformedError.reason)
@@ -97,7 +97,7 @@ def test_pulls_of_nonsense_are_answered_or_refused(met, session, phase, number, 
 @given(st.lists(st.tuples(st.text(max_size=6), st.text(max_size=6)), max_size=5))
 def test_introductions_of_nonsense_open_nothing(met, pairs):
     service = met["h0"]
-    kept = service.host.sessions._sessions["h1"]
+    kept = service.host.peers["h1"].session
     try:
         introduction = Introduction([f"{a}@h1" for a, _ in pairs], [b for _, b in pairs])
         content = encode(introduction)
@@ -107,10 +107,10 @@ def test_introductions_of_nonsense_open_nothing(met, pairs):
     near = service.host.neighbourhood
     real = {near.name_arc(arc) for arc in range(len(near.indices)) if near.name_arc(arc)[1][1] == "h1"}
     introduced = {
-        service.host.neighbourhood.name_arc(arc) for arc in service.host.sessions._sessions["h1"].admitted.arcs.tolist()
+        service.host.neighbourhood.name_arc(arc) for arc in service.host.peers["h1"].session.admitted.arcs.tolist()
     }
     assert introduced <= real
-    service.host.sessions._sessions["h1"] = kept
+    service.host.peers["h1"].session = kept
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 300), st.text(max_size=5), st.text(max_size=9))
@@ -120,18 +120,18 @@ def test_greetings_on_other_terms_are_refused(met, dimensions, hops, host, excha
         content = encode(Hello(host, exchange, dimensions, hops, False, False, True, 5))
     except RefusedError:
         return
-    before = service.host.sessions.greetings["h1"]
+    before = service.host.peers.greetings["h1"]
     assert isinstance(ask(service, GREET, content), str)
-    assert service.host.sessions.greetings["h1"] is before
+    assert service.host.peers.greetings["h1"] is before
 
 
 def test_a_flood_waits_and_is_then_refused():
     hosts, _ = split_over(draw_graph(3), 2, make_terms(walks=True))
-    services = connect(hosts, rates=Rates(requests=20.0, longest_wait=0.2))
+    services = connect(hosts, rates=RateLimits(requests=20.0, longest_wait=0.2))
 
     async def flood():
         await services["h1"].meet("h0")
-        session = hosts["h0"].sessions._sessions["h1"].number
+        session = hosts["h0"].peers["h1"].session.number
         content = encode(WalkRequest(session, 0, False, 0, EMPTY, EMPTY, random=1))
         loop = asyncio.get_running_loop()
         begun = loop.time()
@@ -151,7 +151,7 @@ def test_a_flood_waits_and_is_then_refused():
     assert set(answers) <= {None, TooOftenError.reason}
 
     async def all_at_once():
-        content = encode(WalkRequest(hosts["h0"].sessions._sessions["h1"].number, 0, False, 0, EMPTY, EMPTY, random=1))
+        content = encode(WalkRequest(hosts["h0"].peers["h1"].session.number, 0, False, 0, EMPTY, EMPTY, random=1))
         calls = [services["h0"].serve("h1", WALK, content) for _ in range(100)]
         return await asyncio.gather(*calls, return_exceptions=True)
 
@@ -159,11 +159,13 @@ def test_a_flood_waits_and_is_then_refused():
     refused = [one for one in found if isinstance(one, RefusedError)]
     assert len(refused) >= 60
     assert {one.reason for one in refused} == {TooOftenError.reason}
-    assert services["h0"].refusals["h1", TooOftenError.reason] == len(refused) + answers.count(TooOftenError.reason)
+    assert services["h0"].contacts["h1"].refusals[TooOftenError.reason] == len(refused) + answers.count(
+        TooOftenError.reason
+    )
 
 
 def test_limits_of_one_peer_leave_others_alone():
-    limits = {name: Limits(Rates(vectors=100.0, longest_wait=1.0)) for name in "ab"}
+    limits = {name: TokenBuckets(RateLimits(vectors=100.0, longest_wait=1.0)) for name in "ab"}
     assert limits["a"].take(0.0, 0, 1000) == 0.0
     with pytest.raises(RefusedError, match="try again in 9 s"):
         limits["a"].take(0.0, 0, 900)
@@ -173,7 +175,7 @@ def test_limits_of_one_peer_leave_others_alone():
 
 def test_a_round_that_never_begins_is_refused_in_time(met):
     service = met["h0"]
-    session, lock_step = service.host.sessions._sessions["h1"].number, service.host.terms.lock_step
+    session, lock_step = service.host.peers["h1"].session.number, service.host.terms.lock_step
     if hasattr(service.host, "step"):
         found = ask(service, SHOW, encode(Pull(session, Step(1, 5))))
     else:
@@ -201,7 +203,7 @@ def test_what_a_peer_may_send_goes_by_the_edges_listed_with_it(met):
 
 def test_bytes_that_went_count():
     hosts, _ = split_over(draw_graph(3), 2, make_terms())
-    services = connect(hosts, rates=Rates(megabytes=1e-3, longest_wait=0.001))
+    services = connect(hosts, rates=RateLimits(megabytes=1e-3, longest_wait=0.001))
 
     async def ask_often():
         await services["h1"].meet("h0")
@@ -223,5 +225,5 @@ def test_nothing_is_left_of_a_peer_that_is_forgotten():
         services["h0"].forget("h1")
 
     asyncio.run(meet_and_forget())
-    kept = [name for name, value in vars(services["h0"]).items() if isinstance(value, dict) and "h1" in value]
-    assert kept == []
+    assert "h1" not in services["h0"].contacts
+    assert "h1" not in hosts["h0"].peers

@@ -4,7 +4,7 @@ import pytest
 
 from manela.errors import AgentError
 from manela.hosts.folder.config import Config, check_address, read_config
-from manela.hosts.state.terms import PeerOptions, Rates
+from manela.hosts.state.terms import PeerOptions, RateLimits
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from manela.hosts.state.terms import PeerOptions, Rates
         Config(
             "b.example", "[::1]:80", {"ratios": (0.2, 0.3, 0.5), "context": True, "pairs": 7, "rounds": 9},
             weighted=True, peers=PeerOptions(half=False, noise=0.5, every=3, pool=5, away=0, grace=0.5),
-            rates=Rates(requests=1.5, at_once=2), seed=3, numbers="other.csv", watch="localhost:7447",
+            rates=RateLimits(requests=1.5, at_once=2), seed=3, numbers="other.csv", watch="localhost:7447",
         ),
         Config("c", "c:1", {"exchange": "walks", "learning_rate": 0.1, "smooth": False, "start": "random"}),
         Config("d", "d:1", {"frequency": 0.5, "patience": 2.0, "window": 3, "negatives": 7}

@@ -5,7 +5,7 @@ import pytest
 
 from manela.hosts.state.arcs import UsedArcs
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
-from manela.hosts.state.sessions import Link
+from manela.hosts.state.peers import Link
 
 EDGES = [
     Edge("x", ("y", "a"), 2.0), Edge("x", ("p", "b"), 3.0), Edge("y", ("p", "b"), 5.0), Edge("y", ("r", "c"), 7.0),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from harness import connect, draw_graph, gather, learn, learners_of, make_terms, split_over
+from harness import carry, connect, draw_graph, gather, learn, make_terms, split_over
 
 from manela.errors import (
     AgentError,
@@ -17,9 +17,11 @@ from manela.errors import (
     SessionError,
 )
 from manela.formats.datasets import stochastic_block_model
-from manela.hosts.state.host import Compute, Exchange, Saved, exact_sum
+from manela.hosts.state.driver import Driver
+from manela.hosts.state.host import Saved, exact_sum
+from manela.hosts.state.instructions import Ask, Commit, Compute
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
-from manela.hosts.wire.exchanges import make_host
+from manela.hosts.walks.host import make_host
 from manela.reproduction.visualisation import measure_separation
 
 
@@ -42,7 +44,7 @@ def settings_of(walks, **parameters):
 def test_free_hosts_find_the_communities(blocks, walks, ratios, context):
     graph, communities = blocks
     hosts, numbers = split_over(graph, 4, make_terms(**settings_of(walks, ratios=ratios, context=context)))
-    asyncio.run(learn(connect(hosts)))
+    learn(hosts)
     found = gather(hosts, numbers)
     assert np.isfinite(found).all()
     assert measure_separation(found[:, 0], communities).accuracy > 0.95
@@ -53,9 +55,7 @@ def run_alone(host):
     """Follow a host's script to its end, with nobody to ask; yields after each step."""
     for instruction in host.script():
         if isinstance(instruction, Compute):
-            instruction.work()
-        elif isinstance(instruction, Exchange):
-            instruction.ask()
+            host.compute()
         yield instruction
 
 
@@ -63,13 +63,6 @@ def test_every_host_moves_its_own_vectors_only(blocks, walks):
     """Rows of others stay what they were received as, whatever a host computes."""
     graph, _ = blocks
     hosts, _ = split_over(graph, 3, make_terms(**settings_of(walks, rounds=4, pairs=20_000, noise=0.0)))
-    services = connect(hosts)
-
-    async def run():
-        learners = learners_of(services)
-        await asyncio.gather(*(learner.meet_all(5.0) for learner in learners))
-        await asyncio.gather(*(learner.run() for learner in learners))
-
     received = {name: {} for name in hosts}
     for name, host in hosts.items():
         take = host.receive
@@ -81,7 +74,7 @@ def test_every_host_moves_its_own_vectors_only(blocks, walks):
 
         host.receive = receive
     before = {name: host.vectors.copy() for name, host in hosts.items()}
-    asyncio.run(run())
+    learn(hosts)
     for name, host in hosts.items():
         assert (host.vectors != before[name]).any(axis=(1, 2)).mean() > 0.9
         for one, other in zip(rows_of_others(host), received[name], strict=True):
@@ -97,81 +90,46 @@ def rows_of_others(host):
 
 def test_a_vector_travels_once_while_it_does_not_change(blocks, walks):
     graph, _ = blocks
-    hosts, _ = split_over(graph, 2, make_terms(**settings_of(walks, rounds=4, pairs=400, start="random")))
-    services = connect(hosts)
-    carried = []
-
-    async def run():
-        learners = learners_of(services)
-        await asyncio.gather(*(learner.meet_all(5.0) for learner in learners))
-        await asyncio.gather(*(learner.run() for learner in learners))
-        a = learners[0].host
-        for _ in range(3):
-            requests = a.ask_neighbours() if walks else a.ask()
-            reply = await services[a.name].ask("h1", requests["h1"])
-            carried.append(len(reply.changed))
-            a.receive("h1", requests["h1"], reply)
-
-    if not walks:
-        for host in hosts.values():
-            host.terms.settings.__dict__["smooth"] = False
-    asyncio.run(run())
+    hosts, _ = split_over(graph, 2, make_terms(**settings_of(walks, rounds=4, pairs=400, start="random", smooth=False)))
+    learn(hosts)
+    host, carried = hosts["h0"], []
+    for _ in range(3):
+        request = host.ask_neighbours()["h1"] if walks else host.requests()["h1"]
+        reply = carry(host, hosts["h1"], request, hosts["h1"].answer("h0", request))
+        carried.append(len(reply.changed))
+        host.receive("h1", request, reply)
     assert carried[1:] == [0, 0]
 
 
 def test_a_peer_that_goes_is_done_without_and_one_that_comes_back_is_used_again(blocks, walks):
     graph, _ = blocks
     hosts, _ = split_over(graph, 3, make_terms(**settings_of(walks, rounds=60, pairs=60_000, away=4, smooth=False)))
-    services = connect(hosts)
-    told = []
-
-    async def run():
-        learners = learners_of(services, grace=0.2, wait=0.2, finish=0.2, tell=told.append)
-        await asyncio.gather(*(learner.meet_all(5.0) for learner in learners))
-        name, gone = services.popitem()
-        rest = learners[:-1]
-
-        async def come_back():
-            while min(learner.host.round for learner in rest) < 25:
-                await asyncio.sleep(0.001)
-            for learner in rest:
-                assert not learner.host.sessions.knows(name)
-                assert not learned_from(learner.host, name)
-            services[name] = gone
-            for learner in rest:
-                learner.contacts[name].again = 0.0
-
-        await asyncio.gather(come_back(), *(learner.run() for learner in rest))
-        return name, rest
-
-    name, rest = asyncio.run(run())
-    assert all(learner.host.round == 60 for learner in rest)
-    assert all(learner.host.sessions.knows(name) for learner in rest)
-    assert sum(f"{name} is away" in words for words in told) == len(rest)  # told once each
-    assert sum(f"{name} is here" in words for words in told) == len(rest)
+    driver = Driver(hosts, carry=carry, seed=1, finish=3)
+    driver.away = {"h2"}
+    rest = [hosts["h0"], hosts["h1"]]
+    driver.run(until=lambda: min(host.round for host in rest) >= 25)
+    assert not any(host.sessions.knows("h2") or learned_from(host, "h2") for host in rest)
+    driver.away.clear()
+    driver.run(until=lambda: min(host.round for host in rest) >= 40)
+    assert all(host.sessions.knows("h2") and learned_from(host, "h2") for host in rest)
+    driver.away = {"h2"}
+    driver.run()
+    assert [host.round for host in rest] == [60, 60]
+    assert not any(host.sessions.knows("h2") or learned_from(host, "h2") for host in rest)
 
 
 def learned_from(host, peer):
     """Whether a host takes arcs to nodes of a peer."""
-    indices = host.arcs.neighbours.arcs.indices if hasattr(host, "distrusted") else host.find_arcs().arcs.indices
+    indices = host.arcs.neighbours.arcs.indices if hasattr(host, "arcs") else host.find_arcs().arcs.indices
     return bool(host.rows_of(peer)[indices].any())
 
 
 def test_hosts_go_on_alone(blocks, walks):
     graph, _ = blocks
     hosts, _ = split_over(graph, 2, make_terms(**settings_of(walks, rounds=5, pairs=5_000)))
-    host = hosts["h0"]
-    services = connect({"h0": host})
-
-    async def run():
-        [learner] = learners_of(services)
-        learner.peers = ["h1"]
-        await learner.meet_all(0.0)
-        await learner.run()
-
-    asyncio.run(run())
-    assert host.round == 5
-    assert host.pairs > 0
+    learn({"h0": hosts["h0"]})
+    assert hosts["h0"].round == 5
+    assert hosts["h0"].pairs > 0
 
 
 @pytest.mark.parametrize(
@@ -191,7 +149,7 @@ def test_other_terms_are_refused_with_a_reason(walks, change, words):
     other = make_host(make_terms(walks=walks), Neighbourhood.build("b", [Edge("y", ("x", "a"))]))
     with pytest.raises(RefusedError, match=words):
         host.greet("b", replace(other.hello(), **change))
-    assert "b" not in host.sessions.greetings
+    assert "b" not in host.peers.greetings
 
 
 def test_lock_step_hosts_must_have_the_same_run(walks):
@@ -208,8 +166,8 @@ def test_edges_that_one_side_has_only_are_not_used(walks):
     b = make_host(make_terms(walks=walks), Neighbourhood.build("b", [Edge("y", ("x", "a")), Edge("z", None)]))
     services = connect({"a": a, "b": b})
     assert asyncio.run(services["a"].meet("b")) == 1
-    assert services["b"].refusals == {("a", NotAdjacentError.reason): 1}
-    arcs = a.sessions.links["b"].arcs.tolist()
+    assert services["b"].contacts["a"].refusals == {NotAdjacentError.reason: 1}
+    arcs = a.peers.links["b"].arcs.tolist()
     assert {a.neighbourhood.name_arc(arc) for arc in arcs} == {("x", ("y", "b"))}
 
 
@@ -217,29 +175,25 @@ def test_a_session_that_is_not_known_is_refused_and_made_anew(blocks, walks):
     graph, _ = blocks
     terms = make_terms(**settings_of(walks, rounds=20, pairs=20_000, smooth=False, start="random"))
     hosts, _ = split_over(graph, 2, terms)
-    services = connect(hosts)
-
-    async def run():
-        learners = learners_of(services)
-        await asyncio.gather(*(learner.meet_all(5.0) for learner in learners))
-        # h1 is restarted: what it knew of sessions is gone
-        fresh = make_host(terms, hosts["h1"].neighbourhood)
-        services["h1"].host = fresh
-        await learners[0].run()
-        return fresh
-
-    fresh = asyncio.run(run())
+    told = []
+    driver = Driver(hosts, carry=carry, tell=told.append)
+    driver.run(until=lambda: hosts["h0"].round >= 3)
+    fresh = make_host(terms, hosts["h1"].neighbourhood)  # h1 is restarted: what it knew of sessions is gone
+    driver.restart(fresh)
+    driver.run()
+    assert "h0 gets nothing from h1: h0 must introduce its edges first" in told
     assert hosts["h0"].sessions.knows("h1")
-    assert "h0" in fresh.sessions.greetings
+    assert "h0" in fresh.peers.greetings
+    assert learned_from(hosts["h0"], "h1")
     # the protocol makes this happen among honest hosts: it is nothing to hold against one
-    assert services["h1"].refusals["h0", SessionError.reason] == 0
+    assert SessionError.expected
 
 
 def test_what_was_kept_goes_on(walks):
     graph = draw_graph(2)
     terms = make_terms(dimensions=8, rounds=6, walks=walks)
     hosts, _ = split_over(graph, 2, terms)
-    asyncio.run(learn(connect(hosts)))
+    learn(hosts)
     host = hosts["h0"]
     names = ["unknown", *host.neighbourhood.nodes[1:]]
     fresh = make_host(terms, host.neighbourhood)
@@ -268,12 +222,12 @@ def test_new_edges_keep_the_vectors(walks):
 def test_new_edges_forget_the_vectors_of_peers_and_keep_their_greetings(blocks, walks):
     graph, _ = blocks
     hosts, _ = split_over(graph, 2, make_terms(walks=walks))
-    asyncio.run(learn(connect(hosts)))
+    learn(hosts)
     host = hosts["h0"]
     assert any(rows.any() for rows in rows_of_others(host))
     again = host.renew(host.neighbourhood)
     assert not any(rows.any() for rows in rows_of_others(again))
-    assert again.sessions.greetings == host.sessions.greetings
+    assert again.peers.greetings == host.peers.greetings
     np.testing.assert_array_equal(again.vectors, host.vectors)
 
 
@@ -291,16 +245,11 @@ def test_a_host_without_nodes_says_so(walks):
 
 def test_lock_step_does_not_go_on_without_a_peer(walks):
     hosts, _ = split_over(draw_graph(4), 3, make_terms(True, walks=walks))
-    services = connect(hosts)
-
-    async def run():
-        learners = learners_of(services)
-        await asyncio.gather(*(learner.meet_all(5.0) for learner in learners))
-        del services["h2"]
-        await learners[0].run()
-
+    driver = Driver(hosts, carry=carry)
+    driver.run(until=lambda: hosts["h0"].round >= 1)
+    driver.away = {"h2"}
     with pytest.raises(PeerError, match="h2"):
-        asyncio.run(run())
+        driver.run()
 
 
 def test_sums_are_exact_in_any_order():
@@ -322,31 +271,6 @@ def test_lock_step_does_not_begin_with_numbers_that_do_not_add_up(walks):
     host.check_numbers()
 
 
-def test_a_host_whose_neighbours_are_all_away_keeps_its_rounds_for_later(walks):
-    terms = make_terms(walks=walks, rounds=5, pairs=2_000, start="random", smooth=False)
-    a = make_host(terms, Neighbourhood.build("a", [Edge("x", ("y", "b"))]))
-    b = make_host(terms, Neighbourhood.build("b", [Edge("y", ("x", "a"))]))
-    services = connect({"a": a, "b": b})
-    away = services.pop("b")
-    if not walks:
-        next(b.script()).work()  # it shows what it has
-
-    async def run():
-        [learner] = learners_of(services)
-        learner.peers = ["b"]
-        await learner.meet_all(0.0)
-        learning = asyncio.create_task(learner.run())
-        await asyncio.sleep(0.3)
-        assert a.round == 0
-        services["b"] = away
-        learner.contacts["b"].again = 0.0
-        await asyncio.wait_for(learning, 20.0)
-
-    asyncio.run(run())
-    assert a.round == 5
-    assert a.pairs > 0
-
-
 def test_a_schedule_does_not_depend_on_what_peers_say(blocks, walks):
     graph, _ = blocks
     hosts, _ = split_over(graph, 2, make_terms(**settings_of(walks, pairs=None, rounds=None)))
@@ -362,18 +286,45 @@ def test_a_stop_takes_back_what_was_not_finished(blocks, walks):
     hosts, _ = split_over(graph, 1, make_terms(**settings_of(walks, rounds=5, pairs=50_000, start="random")))
     host = hosts["h0"]
     steps = host.script()
-    computed = 0
     for instruction in steps:
-        if isinstance(instruction, Exchange):
-            instruction.ask()
-        elif isinstance(instruction, Compute):
+        if isinstance(instruction, Compute):
             before = host.vectors.copy()
-            computed += 1
-            if computed > 1 or walks:
+            if instruction.work == "learn":
                 host.abandon()
-            instruction.work()
-            if computed > 1 or walks:
+            host.compute()
+            if instruction.work == "learn":
                 next(steps, None)
                 break
     np.testing.assert_array_equal(host.vectors, before)
     assert host.round == 0
+
+
+def test_instructions_are_values_that_say_what_they_want(blocks, walks):
+    graph, _ = blocks
+    hosts, _ = split_over(graph, 1, make_terms(**settings_of(walks, rounds=2, pairs=2_000, start="random")))
+    one = list(run_alone(hosts["h0"]))
+    hosts, _ = split_over(graph, 1, make_terms(**settings_of(walks, rounds=2, pairs=2_000, start="random")))
+    assert list(run_alone(hosts["h0"])) == one
+    assert {type(instruction) for instruction in one} == {Ask, Compute, Commit}
+    assert "learn in round 1" in [str(instruction) for instruction in one]
+
+
+def test_distrust_of_a_peer_that_was_removed_is_forgotten(walks):
+    host = make_host(make_terms(walks=walks), Neighbourhood.build("a", [Edge("x", ("y", "b"))]), sizes={"b": 7})
+    host.peers["b"].distrust, host.peers["b"].taught = 3, 1
+    host.forget("b")
+    assert not host.peers
+    host.forget("b")
+    assert (host.peers["b"].distrust, host.peers["b"].taught, host.peers["b"].size) == (0, 0, None)
+
+
+def test_other_edges_leave_what_is_known_of_a_peer_but_its_vectors(walks):
+    host = make_host(make_terms(walks=walks), Neighbourhood.build("a", [Edge("x", ("y", "b"))]), sizes={"b": 7})
+    other = make_host(make_terms(walks=walks), Neighbourhood.build("b", [Edge("y", ("x", "a"))]))
+    Driver({"a": host, "b": other}).meet("a", "b")
+    host.peers["b"].distrust, host.peers["b"].taught = 3, 1
+    host.peers["b"].alarms["outliers"] += 2
+    peer = host.renew(Neighbourhood.build("a", [Edge("x", ("y", "b")), Edge("x", ("z", "a"))])).peers["b"]
+    assert (peer.size, peer.distrust, peer.taught, peer.alarms) == (7, 3, 1, {"outliers": 2})
+    assert peer.greeting == host.peers["b"].greeting
+    assert peer.link is peer.session is peer.heard is None

@@ -7,17 +7,18 @@ from dataclasses import asdict, fields
 import pytest
 
 from manela.errors import AgentError
-from manela.hosts.state.terms import PeerOptions, Rates, read_table, show, write_line, write_table
+from manela.hosts.state.terms import PeerOptions, RateLimits, read_table, show, write_line, write_table
 
 
-@pytest.mark.parametrize("table", [PeerOptions, Rates])
+@pytest.mark.parametrize("table", [PeerOptions, RateLimits])
 def test_nothing_said_is_the_defaults_and_every_default_keeps_its_own_rule(table):
     assert read_table(table, {}, "x") == table()
     assert read_table(table, asdict(table()), "x") == table()
 
 
 @pytest.mark.parametrize(
-    "table", [PeerOptions(), PeerOptions(half=False, noise=0.25, every=7), Rates(), Rates(requests=0.5, at_once=1)]
+    "table",
+    [PeerOptions(), PeerOptions(half=False, noise=0.25, every=7), RateLimits(), RateLimits(requests=0.5, at_once=1)],
 )
 def test_what_is_written_is_toml_that_says_the_same(table):
     lines = write_table(table)
@@ -26,7 +27,7 @@ def test_what_is_written_is_toml_that_says_the_same(table):
     assert read_table(type(table), tomllib.loads("\n".join(lines)), "x") == table
 
 
-@pytest.mark.parametrize("table", [PeerOptions, Rates])
+@pytest.mark.parametrize("table", [PeerOptions, RateLimits])
 def test_both_ends_of_a_range_belong_to_it_and_what_lies_beyond_does_not(table):
     for one in fields(table):
         if isinstance(one.default, bool):

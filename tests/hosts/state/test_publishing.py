@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manela.errors import TermsError
-from manela.hosts.state.host import NotReadyError
+from manela.hosts.state.instructions import NotReadyError
 from manela.hosts.state.messages import ROUND, SMOOTH, START, Step
 from manela.hosts.state.publishing import Publications, Published
 
@@ -40,7 +40,7 @@ def test_in_lock_step_the_last_three_steps_are_shown():
     assert list(publications.steps) == [Step(ROUND, 3), Step(ROUND, 4), Step(ROUND, 5)]
     now = Step(ROUND, 5)
     assert publications.find(Step(ROUND, 3), now, True).version == 3
-    with pytest.raises(TermsError, match=r"step \(1, 2, 0\) is over, this host is at \(1, 5, 0\)"):
+    with pytest.raises(TermsError, match="round 2 is over, this host is at round 5"):
         publications.find(Step(ROUND, 2), now, True)
 
 

@@ -1,18 +1,19 @@
 """Hosts that learn by messages: what they show, what they take, and what they do without."""
 
-import asyncio
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from harness import connect, gather, learn, learners_of, make_terms, meet_all, split_over
+from harness import carry, gather, learn, make_terms, meet_all, split_over
 
 from manela.errors import BadVectorError, MalformedError
 from manela.formats.datasets import stochastic_block_model
-from manela.hosts.state.host import Committed, Compute, Exchange
+from manela.hosts.state.driver import Driver
+from manela.hosts.state.instructions import Ask, Commit, Compute
+from manela.hosts.state.judging import pool_moments
 from manela.hosts.state.messages import ROUND, SMOOTH, START, Pull, Shown, Step
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
-from manela.hosts.wire.exchanges import make_host
+from manela.hosts.walks.host import make_host
 from manela.kernels.moments import Moments, measure
 from manela.reproduction.visualisation import measure_separation
 
@@ -28,13 +29,19 @@ def pair(**options):
     hosts, _ = split_over(graph, 2, make_terms(start="random", every=1, means=1, **options))
     meet_all(hosts)
     for host in hosts.values():
-        next(host.script()).work()
+        show(host)
     return hosts["h0"], hosts["h1"]
+
+
+def show(host):
+    """Have a host show what it has."""
+    next(host.script())
+    host.compute()
 
 
 def exchange(host, other, **change):
     """Have a host take what another shows, with some of it changed; returns what is refused."""
-    request = host.ask()[other.name]
+    request = host.requests()[other.name]
     reply = other.answer(host.name, request)
     reply = replace(reply, rows=reply.rows.astype(np.float32), **change)
     return host.receive(other.name, request, reply)
@@ -42,7 +49,7 @@ def exchange(host, other, **change):
 
 def test_a_vector_is_clipped_to_a_multiple_of_the_median_of_own_ones():
     host, other = pair(clip=3.0)
-    request = host.ask()["h1"]
+    request = host.requests()["h1"]
     reply = other.answer("h0", request)
     rows = np.random.default_rng(0).normal(size=reply.rows.shape).astype(np.float32) * 500
     assert host.receive("h1", request, replace(reply, rows=rows)) == []
@@ -51,19 +58,19 @@ def test_a_vector_is_clipped_to_a_multiple_of_the_median_of_own_ones():
     lengths = np.linalg.norm(seen[host.own : host.known], axis=1)
     assert lengths.max() <= 3.01 * own
     assert lengths.min() >= 2.99 * own
-    assert host.alarms["h1", "outliers"] == 1
+    assert host.peers["h1"].alarms["outliers"] == 1
 
 
 def test_bad_vectors_are_left_out_and_their_sender_blamed():
     host, other = pair()
-    request = host.ask()["h1"]
+    request = host.requests()["h1"]
     reply = other.answer("h0", request)
     rows = reply.rows.astype(np.float32)
     rows[0, 0, 0, 0], rows[3] = np.nan, np.inf
     [refusal] = host.receive("h1", request, replace(reply, rows=rows))
     assert isinstance(refusal, BadVectorError)
     assert refusal.times == 2
-    neighbours = host.sessions.links["h1"].neighbours
+    neighbours = host.peers.links["h1"].neighbours
     assert not host.arcs.seen[neighbours[[0, 3]]].any()
     assert host.arcs.seen[np.delete(neighbours, [0, 3])].all()
 
@@ -71,7 +78,7 @@ def test_bad_vectors_are_left_out_and_their_sender_blamed():
 @pytest.mark.parametrize("numbers", [[0, 0, 1], [1, 0, 2], [0, 1, 10**6], [-1, 0, 1]])
 def test_neighbours_must_be_numbered_in_order_each_once(numbers):
     host, other = pair()
-    request = host.ask()["h1"]
+    request = host.requests()["h1"]
     reply = other.answer("h0", request)
     crooked = replace(
         reply, changed=np.array(numbers), rows=reply.rows[:3].astype(np.float32), strengths=reply.strengths[:3]
@@ -83,7 +90,7 @@ def test_neighbours_must_be_numbered_in_order_each_once(numbers):
 @pytest.mark.parametrize("claim", [1e112, np.inf, np.nan, -5.0, 0.0, 1.0001])
 def test_a_lie_about_strength_makes_no_mean_grow(claim):
     host, other = pair()
-    exchange(host, other, strengths=np.full(len(other.answer("h0", host.ask()["h1"]).strengths), claim))
+    exchange(host, other, strengths=np.full(len(other.answer("h0", host.requests()["h1"]).strengths), claim))
     host.update_neighbours()
     near = host.neighbourhood
     away = near.indices >= host.own
@@ -94,18 +101,18 @@ def test_a_lie_about_strength_makes_no_mean_grow(claim):
 
 def pool(host):
     """The moments that a host's negatives are drawn with."""
-    return host._moments.pool(host.find_sizes_of_peers(), host.distrusted, host.tables[0].shape[1])
+    return pool_moments(host.trust, host._own_moments, host.peers, host.find_sizes_of_peers(), host.tables[0].shape[1])
 
 
 def test_the_share_of_a_peer_in_the_moments_is_what_the_operator_wrote_down():
     host, other = pair()
     exchange(host, other)
     true = pool(host)[0]
-    lies = [Moments(2**31 - 1, of.total * 10**6, of.products * 10**6) for of in other._moments.own]
+    lies = [Moments(2**31 - 1, of.total * 10**6, of.products * 10**6) for of in other._own_moments]
     exchange(host, other, moments=lies)
-    known = len(host.sessions.links["h1"].neighbours)
+    known = len(host.peers.links["h1"].neighbours)
     assert pool(host)[0].size == host.own + known == true.size
-    host.sizes = {"h1": 5}
+    host.peers.configure({"h1": 5})
     assert pool(host)[0].size == host.own + 5
 
 
@@ -113,7 +120,7 @@ def test_moments_of_vectors_that_are_too_long_are_shrunk():
     host, other = pair()
     exchange(host, other, moments=[measure(np.full((75, 8), 7.9))])
     [pooled] = pool(host)
-    own = host._moments.own[0]
+    own = host._own_moments[0]
     mean_square = np.trace(pooled.products) / pooled.size
     assert mean_square <= 4.01 * np.trace(own.products) / own.size
 
@@ -140,7 +147,7 @@ def test_moments_whose_sums_overflow_are_refused_or_shrunk():
         lies = [Moments(size, np.full(8, total), np.full((8, 8), product))]
         exchange(host, other, moments=lies)
         [pooled] = pool(host)
-        own = host._moments.own[0]
+        own = host._own_moments[0]
         squares = [np.diag(of.products).astype(float).sum() / of.size for of in (pooled, own)]
         assert squares[0] <= 4.01 * squares[1]
 
@@ -154,8 +161,8 @@ def test_moments_do_not_tell_of_a_few_nodes_that_a_peer_does_not_see():
         "b": make_host(terms, Neighbourhood.build("b", [Edge("x", (f"n{i}", "a")) for i in range(39)])),
     }
     meet_all(hosts)
-    next(hosts["a"].script()).work()
-    shown = hosts["a"].answer("b", hosts["b"].ask()["a"])
+    show(hosts["a"])
+    shown = hosts["a"].answer("b", hosts["b"].requests()["a"])
     assert len(shown.rows) == 39
     assert shown.moments == []
 
@@ -164,16 +171,16 @@ def test_a_host_with_few_nodes_shows_no_moments():
     graph, _ = stochastic_block_model(nodes=60, inside=0.3, between=0.05, seed=3)
     hosts, _ = split_over(graph, 2, make_terms(start="random"))
     meet_all(hosts)
-    next(hosts["h1"].script()).work()
+    show(hosts["h1"])
     assert hosts["h1"].own < 32
-    assert hosts["h1"].answer("h0", hosts["h0"].ask()["h1"]).moments == []
+    assert hosts["h1"].answer("h0", hosts["h0"].requests()["h1"]).moments == []
 
 
 def test_means_are_shown_with_noise_and_vectors_without():
     _, other = pair(noise=0.0)
-    plain = other.answer("h0", Pull(other.sessions._sessions["h0"].number, Step(ROUND, 0))).rows.astype(np.float64)
+    plain = other.answer("h0", Pull(other.peers["h0"].session.number, Step(ROUND, 0))).rows.astype(np.float64)
     _, other = pair(noise=2.0)
-    noisy = other.answer("h0", Pull(other.sessions._sessions["h0"].number, Step(ROUND, 0))).rows.astype(np.float64)
+    noisy = other.answer("h0", Pull(other.peers["h0"].session.number, Step(ROUND, 0))).rows.astype(np.float64)
     np.testing.assert_array_equal(plain[:, :, 0], noisy[:, :, 0])
     added = np.sqrt(((noisy - plain)[:, :, 1] ** 2).mean() / (plain[:, :, 1] ** 2).mean())
     assert 1.8 < added < 2.2
@@ -184,11 +191,11 @@ def test_means_are_shown_anew_only_now_and_then():
     hosts, _ = split_over(graph, 2, make_terms(start="random", every=1, means=4, rounds=8, pairs=None))
     meet_all(hosts)
     host, shapes, means = hosts["h1"], [], []
-    session, since = host.sessions._sessions["h0"].number, 0
+    session, since = host.peers["h0"].session.number, 0
     for instruction in host.script():
         if isinstance(instruction, Compute):
-            instruction.work()
-        elif isinstance(instruction, Exchange):
+            host.compute()
+        elif isinstance(instruction, Ask):
             shown = host.answer("h0", Pull(session, Step(ROUND, host.round), since))
             everything = host.answer("h0", Pull(session, Step(ROUND, host.round)))
             since = shown.version
@@ -206,17 +213,13 @@ def test_whoever_comes_late_to_the_start_begins_beside_vectors_as_they_are():
     """A host that starts while another has long been learning takes the other's vectors in place of its sweeps."""
     graph, communities = stochastic_block_model(nodes=150, inside=0.3, between=0.01, seed=3)
     hosts, numbers = split_over(graph, 3, make_terms(dimensions=16, pairs=None, rounds=None))
-    late = hosts.pop("h2")
-    asyncio.run(learn(connect(hosts)))
-    everyone = {**hosts, "h2": late}
-    services = connect(everyone)
-
-    async def join():
-        learner = learners_of(services, finish=2.0)[-1]
-        await learner.meet_all(5.0)
-        await learner.run()
-
-    asyncio.run(join())
+    driver = Driver(hosts, carry=carry)
+    driver.away = {"h2"}
+    driver.run()
+    assert hosts["h0"].done
+    driver.away.clear()
+    driver.run()
+    everyone = hosts
     found = gather(everyone, numbers)
     assert measure_separation(found[:, 0], communities).accuracy > 0.95
 
@@ -224,20 +227,10 @@ def test_whoever_comes_late_to_the_start_begins_beside_vectors_as_they_are():
 def test_a_peer_that_does_not_come_to_smoothing_is_done_without_and_the_export_says_so(blocks):
     graph, _ = blocks
     hosts, _ = split_over(graph, 2, make_terms(pairs=None, rounds=4))
-    services = connect(hosts)
-
-    async def run():
-        learners = learners_of(services, finish=0.3)
-        await asyncio.gather(*(learner.meet_all(5.0) for learner in learners))
-        running = asyncio.create_task(learners[0].run())
-        other = asyncio.create_task(learners[1].run())
-        while hosts["h1"].round < 3:
-            await asyncio.sleep(0.001)
-        other.cancel()
-        await asyncio.gather(other, return_exceptions=True)
-        await running
-
-    asyncio.run(run())
+    driver = Driver(hosts, carry=carry)
+    driver.run(until=lambda: hosts["h1"].round >= 3)
+    driver.away = {"h1"}
+    driver.run()
     host = hosts["h0"]
     near = host.neighbourhood
     inside = np.ones(host.own, bool)
@@ -253,7 +246,7 @@ def test_a_node_whose_neighbours_are_all_away_keeps_its_vector():
     before = host.vectors.copy()
     for instruction in host.script():
         if isinstance(instruction, Compute):
-            instruction.work()
+            host.compute()
     rows = host.neighbourhood.rows
     np.testing.assert_array_equal(host.vectors[rows["lonely"]], before[rows["lonely"]])
     assert (host.vectors[rows["x"]] != before[rows["x"]]).any()
@@ -264,25 +257,25 @@ def test_a_peer_that_says_the_opposite_is_done_without(blocks):
     hosts, _ = split_over(graph, 3, make_terms(dimensions=16, pairs=None, rounds=None))
     liar, answer = hosts["h2"], hosts["h2"].answer
     liar.answer = lambda peer, request: flip(answer(peer, request))
-    asyncio.run(learn(connect(hosts)))
+    learn(hosts)
     for name in ("h0", "h1"):
-        assert hosts[name].alarms.get(("h2", "disagreeing"), 0) >= 1
-        assert "h2" in hosts[name].distrusted
-        assert {peer for peer, kind in hosts[name].alarms if kind == "disagreeing"} == {"h2"}
+        assert hosts[name].peers["h2"].alarms["disagreeing"] >= 1
+        assert "h2" in hosts[name].peers.distrusted
+        assert {peer for peer, known in hosts[name].peers.items() if known.alarms["disagreeing"]} == {"h2"}
 
 
 def test_whoever_leaves_a_node_out_is_judged_by_the_others():
     host, other = pair()
-    neighbours = len(host.sessions.links["h1"].neighbours)
+    neighbours = len(host.peers.links["h1"].neighbours)
     for _ in range(8):
-        request = host.ask()["h1"]
+        request = host.requests()["h1"]
         reply = other.answer("h0", request)
         rows = np.full((neighbours - 1, *reply.rows.shape[1:]), 3.0, np.float32)
         few = replace(reply, rows=rows, changed=np.arange(neighbours - 1), strengths=reply.strengths[:-1])
         host.receive("h1", request, few)
         host._judge_peers()
-        host.sessions.links["h1"].seen = 0
-    assert "h1" in host.distrusted
+        host.peers.links["h1"].seen = 0
+    assert "h1" in host.peers.distrusted
     assert not host.stranded
 
 
@@ -293,8 +286,8 @@ def test_rows_that_a_start_begins_with_are_small_whatever_a_peer_claims(phase):
     meet_all(hosts)
     host = hosts["h0"]
     next(host.script())
-    request = host.ask()["h1"]
-    rows = np.full((len(host.sessions.links["h1"].neighbours), 1, 1, 32), 50.0, np.float32)
+    request = host.requests()["h1"]
+    rows = np.full((len(host.peers.links["h1"].neighbours), 1, 1, 32), 50.0, np.float32)
     reply = Shown(Step(phase, 0), 5, np.arange(len(rows)), rows, np.full(len(rows), 9.0))
     host.receive("h1", request, reply)
     seen = host._phase.sweeps.shown.view(np.float16).astype(np.float32)
@@ -310,8 +303,8 @@ def test_a_host_is_not_saved_while_its_start_or_a_round_is_half_done(blocks):
     for instruction in host.script():
         if isinstance(instruction, Compute):
             states.append(host.can_be_saved)
-            instruction.work()
-        elif isinstance(instruction, Committed):
+            host.compute()
+        elif isinstance(instruction, Commit):
             assert host.can_be_saved
     assert True in states
     assert False in states
@@ -320,7 +313,7 @@ def test_a_host_is_not_saved_while_its_start_or_a_round_is_half_done(blocks):
 def test_smoothed_vectors_are_kept_through_a_restart_and_through_new_edges(blocks):
     graph, _ = blocks
     hosts, _ = split_over(graph, 1, make_terms(pairs=None, rounds=2))
-    asyncio.run(learn(connect(hosts)))
+    learn(hosts)
     host = hosts["h0"]
     again = make_host(host.terms, host.neighbourhood)
     again.restore(host.save())
@@ -344,12 +337,12 @@ def test_steps_come_in_order_and_are_published_before_they_are_asked_for(blocks)
     host, phases = hosts["h0"], []
     for instruction in host.script():
         if isinstance(instruction, Compute):
-            instruction.work()
-        elif isinstance(instruction, Exchange):
+            host.compute()
+        elif isinstance(instruction, Ask):
             assert host.step in host._published.steps
             phases.append(host.step)
         else:
-            assert isinstance(instruction, Committed)
+            assert isinstance(instruction, Commit)
     assert phases == sorted(phases)
     assert {step.phase for step in phases} == {START, ROUND, SMOOTH}
     assert sum(step.phase == SMOOTH for step in phases) == 7

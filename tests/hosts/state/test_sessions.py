@@ -9,8 +9,9 @@ from harness import make_terms
 from manela.errors import ClaimError, MalformedError, SessionError, TermsError
 from manela.hosts.state.messages import PROTOCOL, Acceptance
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
+from manela.hosts.state.peers import Peers
 from manela.hosts.state.sessions import Sessions
-from manela.hosts.wire.exchanges import make_host
+from manela.hosts.walks.host import make_host
 
 EDGES = {
     "a": [("x", "p", "b"), ("x", "q", "b"), ("y", "p", "b"), ("y", "r", "c"), ("x", "y", "a")],
@@ -23,7 +24,7 @@ def near(host):
 
 
 def sessions_of(host, key=7):
-    return Sessions(near(host), key)
+    return Sessions(near(host), key, Peers())
 
 
 def hello_of(host="b", **parameters):
@@ -43,7 +44,7 @@ def test_a_greeting_on_our_terms_is_kept_and_a_later_one_takes_its_place():
     for program in ("1", "2"):
         hello = replace(hello_of(), program=program)
         sessions.greet("b", hello, hello_of("a"))
-        assert sessions.greetings == {"b": hello}
+        assert sessions._peers.greetings == {"b": hello}
 
 
 @pytest.mark.parametrize(
@@ -64,13 +65,13 @@ def test_a_greeting_on_other_terms_is_refused_and_the_one_before_stays(change, e
     sessions.greet("b", good, hello_of("a"))
     with pytest.raises(error, match=words):
         sessions.greet("b", replace(good, **change), hello_of("a"))
-    assert sessions.greetings == {"b": good}
+    assert sessions._peers.greetings == {"b": good}
 
 
 def test_hosts_need_not_agree_on_halves_or_on_how_many_nodes_they_have():
     sessions = sessions_of("a")
     sessions.greet("b", replace(hello_of(), half=False, nodes=10**6), hello_of("a"))
-    assert sessions.greetings["b"].nodes == 10**6
+    assert sessions._peers.greetings["b"].nodes == 10**6
 
 
 def test_only_edges_with_the_peer_are_introduced():
@@ -90,7 +91,7 @@ def test_edges_that_both_have_are_agreed_on_and_others_counted():
     assert not a.knows("b")
     assert a.record_acceptance("b", acceptance) == 1
     assert a.knows("b")
-    link = a.links["b"]
+    link = a._peers.links["b"]
     assert [a._near.name_arc(arc) for arc in link.arcs.tolist()] == [("x", ("p", "b")), ("y", ("p", "b"))]
     assert [a._near.strangers[row - 2] for row in link.neighbours.tolist()] == [("p", "b")]
     assert a.count_edges("b") == (2, 1)
@@ -133,7 +134,7 @@ def test_an_acceptance_of_another_number_of_edges_is_refused(count):
 def test_an_acceptance_of_nothing_is_a_link_without_arcs():
     a = sessions_of("a")
     assert a.record_acceptance("b", Acceptance(1, np.zeros(3, bool))) == 3
-    assert len(a.links["b"].arcs) == len(a.links["b"].neighbours) == 0
+    assert len(a._peers.links["b"].arcs) == len(a._peers.links["b"].neighbours) == 0
     assert a.count_edges("b") == (0, 3)
 
 
@@ -141,22 +142,20 @@ def test_other_edges_keep_greetings_and_need_introductions_anew():
     a, b = sessions_of("a"), sessions_of("b")
     b.greet("a", hello_of("a"), hello_of("b"))
     acceptance, _ = meet(a, b)
-    renewed = b.renew(near("b"))
-    assert list(renewed.greetings) == ["a"]
+    renewed = Sessions(near("b"), 7, b._peers.renew(), b.opened)
+    assert list(renewed._peers.greetings) == ["a"]
     with pytest.raises(SessionError):
         renewed.find("a", acceptance.session)
     assert meet(a, renewed)[0].session != acceptance.session  # a number is not given twice
     b.find("a", acceptance.session)
 
 
-def test_a_link_is_forgotten_alone_and_a_peer_with_all_of_it():
+def test_a_link_is_forgotten_alone():
     a, b = sessions_of("a"), sessions_of("b")
     a.greet("b", hello_of(), hello_of("a"))
     a.record_acceptance("b", meet(a, b)[0])
     answer, _ = meet(b, a)
     a.forget("b")
-    assert (a.knows("b"), list(a.greetings)) == (False, ["b"])
+    a.forget("c")
+    assert (a.knows("b"), list(a._peers.greetings)) == (False, ["b"])
     a.find("b", answer.session)
-    a.forget_all("b")
-    a.forget_all("b")
-    assert a.greetings == a.links == a._sessions == {}

@@ -7,8 +7,8 @@ from harness import MemoryTransport, connect, draw_graph, make_terms, split_over
 
 from manela.errors import MalformedError, PeerError, SessionError, TooLargeError
 from manela.hosts.state.messages import Pull, Step
+from manela.hosts.wire.calls import GREET, SHOW
 from manela.hosts.wire.codec import decode_hello, encode
-from manela.hosts.wire.exchanges import GREET, SHOW
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_an_answer_comes_from_the_host_that_is_called_and_its_bytes_are_counted(
     answer = call(transport, "h0", GREET, greeting)
     assert decode_hello(answer).host == "h0"
     assert transport.carried == len(greeting) + len(answer)
-    assert hosts["h0"].sessions.greetings["h1"].host == "h1"
+    assert hosts["h0"].peers.greetings["h1"].host == "h1"
 
 
 def test_a_host_that_is_not_there_cannot_be_reached(hosts):

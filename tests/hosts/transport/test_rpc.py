@@ -21,8 +21,8 @@ from manela.errors import (
 )
 from manela.hosts.folder.identity import fingerprint
 from manela.hosts.transport import rpc
-from manela.hosts.transport.rpc import Keys, Peer, RpcServer, RpcTransport, Traffic
-from manela.hosts.wire.exchanges import GREET, SHOW
+from manela.hosts.transport.rpc import Endpoint, Keys, RpcServer, RpcTransport
+from manela.hosts.wire.calls import GREET, SHOW
 from manela.hosts.wire.frames import PIECE
 
 
@@ -30,9 +30,10 @@ class Listener:
     """A server `a` that peers `b` and `c` may call, and what it was asked and has refused."""
 
     def __init__(self, identities, serve=None, bound=10 * PIECE, kind=RpcServer):
-        self.asked, self.told, self.traffic = [], [], Traffic()
+        self.asked, self.told = [], []
+        self.counted, self.counted_by_callers = [], []
         self.identities = identities
-        self.known = {name: Peer(name, "127.0.0.1:1", (pem(identities, name),)) for name in ("b", "c")}
+        self.known = {name: Endpoint(name, "127.0.0.1:1", (pem(identities, name),)) for name in ("b", "c")}
 
         async def echo(peer, kind, content):
             self.asked.append((peer, kind, content))
@@ -40,7 +41,7 @@ class Listener:
 
         self.server = kind(
             "127.0.0.1:0", identities["a"], self.known, serve or echo, lambda peer, kind: bound,
-            lambda peer, refusal: self.told.append((peer, refusal)), 5.0, self.traffic,
+            lambda peer, refusal: self.told.append((peer, refusal)), 5.0, lambda *counts: self.counted.append(counts),
         )  # fmt: skip
 
     async def __aenter__(self):
@@ -53,8 +54,10 @@ class Listener:
     @contextlib.asynccontextmanager
     async def calling(self, name, pinned="a", deadline=5.0):
         """What a host of this name calls the server with."""
-        peer = Peer("a", f"127.0.0.1:{self.server.port}", (pem(self.identities, pinned),))
-        transport = RpcTransport(self.identities[name], {"a": peer}, deadline, Traffic())
+        peer = Endpoint("a", f"127.0.0.1:{self.server.port}", (pem(self.identities, pinned),))
+        transport = RpcTransport(
+            self.identities[name], {"a": peer}, deadline, lambda *counts: self.counted_by_callers.append(counts)
+        )
         try:
             yield transport
         finally:
@@ -73,11 +76,8 @@ def test_a_call_brings_the_request_and_the_answer_whole_and_counts_their_bytes(i
             assert await transport.call("a", SHOW, content) == content
             assert await transport.call("a", GREET, b"") == b""
             assert listener.asked == [("b", SHOW, content), ("b", GREET, b"")]
-            for traffic, peer in ((listener.traffic, "b"), (transport._traffic, "a")):
-                assert (traffic.sent[peer], traffic.received[peer]) == (len(content), len(content))
-            listener.traffic.forget("b")
-            listener.traffic.forget("b")
-            assert listener.traffic.sent["b"] == 0
+            assert listener.counted == [("b", len(content), len(content)), ("b", 0, 0)]
+            assert listener.counted_by_callers == [("a", len(content), len(content)), ("a", 0, 0)]
             assert listener.server.shown == {"b": pem(identities, "b")}
 
     asyncio.run(call())
@@ -95,7 +95,7 @@ def test_a_refusal_is_of_the_same_kind_on_the_other_side(identities, kind):
             assert type(caught.value) is kind
             assert caught.value.remote
             assert str(caught.value) == "a says: no, ?[31m that is too much"
-            assert transport._traffic.sent["a"] == 0
+            assert listener.counted == listener.counted_by_callers == []
 
     asyncio.run(call())
 
@@ -162,8 +162,8 @@ def test_a_port_where_nobody_listens_is_a_peer_that_cannot_be_reached(identities
     async def call():
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))  # and does not listen
-            peer = Peer("a", f"127.0.0.1:{taken.getsockname()[1]}", (pem(identities, "a"),))
-            transport = RpcTransport(identities["b"], {"a": peer}, 5.0, Traffic())
+            peer = Endpoint("a", f"127.0.0.1:{taken.getsockname()[1]}", (pem(identities, "a"),))
+            transport = RpcTransport(identities["b"], {"a": peer}, 5.0, lambda *_: None)
             try:
                 for ask in (transport.call("a", SHOW, b"x"), transport.ping("a")):
                     with pytest.raises(PeerError, match=r"a cannot be reached \(unavailable"):
@@ -286,7 +286,7 @@ def test_one_that_was_a_peer_is_refused_at_once_on_the_connection_that_it_has(id
 def test_one_that_becomes_a_peer_is_let_in_by_its_next_connection(identities):
     async def call():
         async with Listener(identities) as listener:
-            new = Peer("stranger", "127.0.0.1:1", (pem(identities, "stranger"),))
+            new = Endpoint("stranger", "127.0.0.1:1", (pem(identities, "stranger"),))
             listener.server.change(identities["a"], {**listener.known, "stranger": new})
             async with listener.calling("stranger") as transport:
                 assert await transport.call("a", SHOW, b"x") == b"x"
@@ -342,7 +342,7 @@ def test_a_port_in_use_is_told(identities):
     async def call():
         with socket.create_server(("127.0.0.1", 0)) as taken:
             address = f"127.0.0.1:{taken.getsockname()[1]}"
-            server = RpcServer(address, identities["a"], {}, None, None, None, 1.0, Traffic())
+            server = RpcServer(address, identities["a"], {}, None, None, None, 1.0, lambda *_: None)
             try:
                 with pytest.raises(PeerError, match=rf"{address}: cannot listen there; is the port in use\?"):
                     await server.start()
@@ -353,7 +353,7 @@ def test_a_port_in_use_is_told(identities):
 
 
 def test_a_server_that_was_not_started_can_be_stopped(identities):
-    server = RpcServer("127.0.0.1:0", identities["a"], {}, None, None, None, 1.0, Traffic())
+    server = RpcServer("127.0.0.1:0", identities["a"], {}, None, None, None, 1.0, lambda *_: None)
     asyncio.run(server.stop(0.0))
     assert server.port == 0
 

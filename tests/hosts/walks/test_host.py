@@ -4,14 +4,14 @@ import asyncio
 
 import numpy as np
 import pytest
-from harness import connect, learners_of, make_terms, meet_all, split_over
+from harness import connect, learners_of, make_terms, meet_all, run_by_turns, split_over
 
 from manela.errors import BadVectorError, MalformedError
 from manela.formats.datasets import stochastic_block_model
 from manela.hosts.state.messages import WalkReply, WalkRequest
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
 from manela.hosts.walks.answering import Pending
-from manela.hosts.wire.exchanges import make_host
+from manela.hosts.walks.host import make_host
 
 EMPTY = np.zeros(0, np.int64)
 
@@ -21,12 +21,18 @@ def blocks():
     return stochastic_block_model(nodes=150, inside=0.3, between=0.01, seed=3)
 
 
+def ask_for_walks(host):
+    """The requests of a round."""
+    next(host.script())
+    return host.requests()
+
+
 def relaying(graph):
     """Three hosts that have met, walks of three hops, and an answer of h1 to h0 for which h2 must be asked."""
     terms = make_terms(walks=True, ratios=(0.2, 0.2, 0.6), rounds=20, pairs=100_000)
     hosts, _ = split_over(graph, 3, terms)
     meet_all(hosts)
-    request = hosts["h0"]._ask()["h1"]
+    request = ask_for_walks(hosts["h0"])["h1"]
     pending = hosts["h1"].answer("h0", request)
     assert isinstance(pending, Pending)
     assert "h2" in pending.requests
@@ -68,19 +74,17 @@ def test_a_third_host_that_hangs_holds_nobody_up(blocks):
 
         services["h2"].serve = hang
         await asyncio.gather(*(learner.run() for learner in learners[:2]))
-        for learner in learners:
-            for contact in learner.contacts.values():
-                if contact.call is not None:
-                    contact.call.cancel()
-        return learners
+        for service in services.values():
+            for contact in service.contacts.values():
+                contact.end()
 
-    learners = asyncio.run(run())
+    run_by_turns(run())
     assert hosts["h0"].round == hosts["h1"].round == 6
-    assert learners[0].trouble_with("h1") == learners[1].trouble_with("h0") == ""
+    assert services["h0"].contacts["h1"].trouble == services["h1"].contacts["h0"].trouble == ""
 
 
 def ask_for_random(host, peer, amount):
-    session = host.sessions._sessions[peer].number
+    session = host.peers[peer].session.number
     return host.answer(peer, WalkRequest(session, 0, False, 0, EMPTY, EMPTY, random=amount))
 
 
@@ -96,7 +100,7 @@ def test_a_peer_without_an_edge_gets_no_random_vectors():
 def test_a_peer_gets_its_share_of_the_pool_in_a_round_however_often_it_asks(blocks):
     hosts, _ = split_over(blocks[0], 3, make_terms(walks=True, pool=30))
     for host in hosts.values():
-        host.sizes = {name: other.own for name, other in hosts.items()}
+        host.peers.configure({name: other.own for name, other in hosts.items()})
     meet_all(hosts)
     given = [np.count_nonzero(ask_for_random(hosts["h0"], "h1", 20).index >= 0) for _ in range(5)]
     assert sum(given) == 11  # a third of the pool, and one for rounding
@@ -118,7 +122,7 @@ def test_a_bad_vector_is_left_out_and_its_sender_blamed(blocks):
     hosts, _ = split_over(blocks[0], 2, make_terms(walks=True))
     meet_all(hosts)
     host = hosts["h0"]
-    request = host._ask()["h1"]
+    request = ask_for_walks(host)["h1"]
     honest = hosts["h1"].answer("h0", request)
     vectors, neighbours = honest.vectors.copy(), honest.neighbours.copy()
     vectors[0], neighbours[0], neighbours[1] = np.nan, np.inf, 1e6
@@ -143,15 +147,12 @@ def test_a_host_that_is_done_keeps_knowing_its_peers(blocks):
         fresh = make_host(hosts["h1"].terms, hosts["h1"].neighbourhood)
         services["h1"].host = fresh
         staying = asyncio.create_task(learners[0].stay())
-        for _ in range(500):
-            await asyncio.sleep(0.01)
-            learners[0].contacts["h1"].again = 0.0
-            if "h0" in fresh.sessions.greetings and hosts["h0"].sessions.knows("h1"):
-                break
+        while "h0" not in fresh.peers.greetings or not hosts["h0"].sessions.knows("h1"):
+            await asyncio.sleep(0.1)
         learners[0].end()
         await staying
         return fresh
 
-    fresh = asyncio.run(run())
-    assert "h0" in fresh.sessions.greetings
+    fresh = run_by_turns(run())
+    assert "h0" in fresh.peers.greetings
     assert hosts["h0"].sessions.knows("h1")

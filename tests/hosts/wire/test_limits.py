@@ -3,12 +3,12 @@
 import pytest
 
 from manela.errors import TooOftenError
-from manela.hosts.state.terms import Rates
-from manela.hosts.wire.limits import Limits
+from manela.hosts.state.terms import RateLimits
+from manela.hosts.wire.limits import TokenBuckets
 
 
 def test_a_request_larger_than_what_can_be_saved_up_is_answered_all_the_same():
-    limits = Limits(Rates(vectors=100.0, longest_wait=5.0))
+    limits = TokenBuckets(RateLimits(vectors=100.0, longest_wait=5.0))
     assert limits.take(0.0, 0, 5000) == 0.0  # fifty seconds' worth, by one that was quiet
     with pytest.raises(TooOftenError, match="try again in 40 s"):
         limits.take(0.0, 0, 10)
@@ -16,7 +16,7 @@ def test_a_request_larger_than_what_can_be_saved_up_is_answered_all_the_same():
 
 
 def test_such_a_request_waits_until_all_is_saved_up():
-    limits = Limits(Rates(vectors=100.0, longest_wait=5.0))
+    limits = TokenBuckets(RateLimits(vectors=100.0, longest_wait=5.0))
     assert limits.take(0.0, 0, 1000) == 0.0
     with pytest.raises(TooOftenError, match="try again in 10 s"):
         limits.take(0.0, 0, 3000)
@@ -24,7 +24,7 @@ def test_such_a_request_waits_until_all_is_saved_up():
 
 
 def test_bytes_that_went_are_waited_for_later():
-    limits = Limits(Rates(megabytes=1.0, longest_wait=5.0))
+    limits = TokenBuckets(RateLimits(megabytes=1.0, longest_wait=5.0))
     assert limits.take(0.0, 0, 0) == 0.0
     limits.charge(0.0, 12_000_000)
     assert limits.take(0.0, 0, 0) == pytest.approx(2.0)

@@ -14,6 +14,7 @@ from typing import Any
 
 from manela import __version__
 from manela.errors import AgentError, ManelaError, OutputError
+from manela.hosts.daemon.contacts import Contacts
 from manela.hosts.daemon.learner import Learner
 from manela.hosts.daemon.logs import Journal, Tracer, begin_log, log
 from manela.hosts.daemon.reopening import Reopening
@@ -30,7 +31,7 @@ from manela.hosts.folder.identity import CERTIFICATE, KEY, check_key, read_certi
 from manela.hosts.folder.store import HOST, NAME, SECRET, Store, name_backup
 from manela.hosts.state.host import Host
 from manela.hosts.state.neighbourhood import Neighbourhood
-from manela.hosts.wire.exchanges import make_host
+from manela.hosts.walks.host import make_host
 from manela.system.files import check_private, remove_unfinished
 from manela.system.memory import drop_code, keep_memory_small
 
@@ -97,6 +98,8 @@ class Daemon:
             log("begins anew", why=f"the saved vectors were learned by {saved.exchange}")
         elif saved is not None:
             host.restore(saved)
+            for removed in set(host.peers) - set(store.peers()):
+                host.forget(removed)
         warm_up(self._terms)
         drop_code()
         self.state, self._failure, self._status_trouble = "meeting", "", ""
@@ -117,16 +120,16 @@ class Daemon:
 
     async def run(self, while_stdin: bool) -> None:
         """Run until a signal, or the end of stdin, stops the daemon."""
-        from manela.hosts.transport.rpc import RpcServer, RpcTransport, Traffic
+        from manela.hosts.transport.rpc import RpcServer, RpcTransport
 
-        self.traffic = Traffic()
+        contacts = Contacts(self.config.rates)
         keys, peers = self._keys(), self._peers()
         options = self.config.peers
-        transport = RpcTransport(keys, peers, options.deadline, self.traffic)
-        self.service = Service(self._host, transport, self.config.rates, self._journal.add, options.deadline * 0.8)
+        transport = RpcTransport(keys, peers, options.deadline, contacts.count)
+        self.service = Service(self._host, transport, contacts, self._journal.add, options.deadline * 0.8)
         server = RpcServer(
             self.config.listen, keys, peers, self.service.serve, self.service.bound_request, self.service.refuse,
-            options.deadline, self.traffic,
+            options.deadline, contacts.count,
         )  # fmt: skip
         self._server = server
         self.learner = Learner(
@@ -309,11 +312,9 @@ class Daemon:
             server.change(keys, peers)
             for gone in set(self.learner.peers) - set(peers):
                 self.service.forget(gone)
-                self.learner.forget(gone)
-                self.traffic.forget(gone)
             self.learner.peers = list(peers)
             await asyncio.to_thread(self._keep_backup)
-            self.service.host.sizes = self.store.sizes()
+            self.service.host.peers.configure(self.store.sizes())
         except ManelaError as error:
             log("not reloaded", why=str(error))
             self._changes = -1
@@ -366,7 +367,7 @@ class Daemon:
 
     def _describe(self) -> dict[str, Any]:
         """Return the current status."""
-        host, traffic = self.service.host, self.traffic
+        host, contacts = self.service.host, self.service.contacts.values()
         certificates = {name: self._find_used(peer) for name, peer in self._known_peers.items()}
         return {
             "name": self.config.name,
@@ -387,10 +388,10 @@ class Daemon:
             "began": self._began,
             "updated": time.time(),
             "expires": self._expires,
-            "sent": sum(traffic.sent.values()),
-            "received": sum(traffic.received.values()),
+            "sent": sum(contact.sent for contact in contacts),
+            "received": sum(contact.received for contact in contacts),
             "refusals": count_refusals(self.service),
-            "peers": describe_peers(self.learner, traffic.sent, traffic.received, certificates),
+            "peers": describe_peers(self.learner, certificates),
         }
 
     def _find_used(self, peer: Any) -> tuple[str, ...]:
@@ -434,7 +435,7 @@ class Daemon:
 
     def _peers(self) -> dict[str, Any]:
         """Read the peers from the store."""
-        from manela.hosts.transport.rpc import Peer
+        from manela.hosts.transport.rpc import Endpoint
 
-        self._known_peers = {name: Peer(name, *entry) for name, entry in self.store.peers().items()}
+        self._known_peers = {name: Endpoint(name, *entry) for name, entry in self.store.peers().items()}
         return self._known_peers

@@ -10,32 +10,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from manela.errors import PeerError, RefusedError, SessionError, TooSlowError
+from manela.hosts.daemon.contacts import FIRST_PAUSE, Contact
 from manela.hosts.daemon.service import Service
-from manela.hosts.state.host import Committed, Compute, Exchange, Host, Instruction
+from manela.hosts.state.host import Host
+from manela.hosts.state.instructions import Ask, Commit, Compute, Instruction
 
-_FIRST_PAUSE = 0.2
-"""Seconds before the first retry of a peer; each failure doubles the pause."""
 _POLL = 0.1
 """Seconds between two checks of peers that are away; larger values waste more time once a peer is back."""
 _REFILL = 0.05
 """Seconds of patience that a peer regains per second in which it answers; larger values let it slow others down."""
 _REFRESH = 2.0
 """Seconds between two requests to peers after the last round; larger values notice new peers and edges later."""
-
-
-@dataclass
-class _Contact:
-    """The state of a peer: being asked, away, or free to be asked."""
-
-    call: asyncio.Task[Any] | None = None
-    request: Any = None
-    meeting: asyncio.Task[bool] | None = None
-    pause: float = _FIRST_PAUSE
-    again: float = 0.0
-    trouble: str = ""
-    patience: float = 0.0
-    answered: float = field(default_factory=time.monotonic)
-    seen: float | None = None
 
 
 @dataclass
@@ -60,6 +45,8 @@ class Learner:
         Seconds that a step of the start or of smoothing waits for peers.
     longest_pause : float
         Longest pause in seconds between two retries of a peer that is away.
+    run_beside : callable
+        Awaited with the work of a `Compute`; by default it runs in a thread.
     """
 
     service: Service
@@ -71,29 +58,12 @@ class Learner:
     finish: float = 60.0
     longest_pause: float = 30.0
     stop: asyncio.Event = field(default_factory=asyncio.Event)
-    contacts: dict[str, _Contact] = field(default_factory=dict)
-    _late: set[str] = field(default_factory=set)
+    run_beside: Callable[[Callable[[], None]], Awaitable[None]] = asyncio.to_thread
 
     def end(self) -> None:
         """Stop as soon as possible and discard the unfinished round."""
         self.stop.set()
         self.host.abandon()
-
-    def trouble_with(self, peer: str) -> str:
-        """Return why a peer is away, or "" if it is not."""
-        return self.contacts[peer].trouble if peer in self.contacts else ""
-
-    def seen(self, peer: str) -> float | None:
-        """Return when a peer last answered, in seconds since 1970, or None if never."""
-        return self.contacts[peer].seen if peer in self.contacts else None
-
-    def forget(self, peer: str) -> None:
-        """Cancel all calls to a host that is no longer a peer."""
-        self._late.discard(peer)
-        contact = self.contacts.pop(peer, None)
-        for task in (contact.call, contact.meeting) if contact is not None else ():
-            if task is not None:
-                task.cancel()
 
     @property
     def host(self) -> Host:
@@ -102,13 +72,13 @@ class Learner:
 
     async def meet_all(self, patience: float) -> None:
         """Meet all peers; after `patience` seconds go on without those that are missing."""
-        until = time.monotonic() + patience
+        until = _now() + patience
         missing = list(self.peers)
-        pause = _FIRST_PAUSE / 2
+        pause = FIRST_PAUSE / 2
         while missing and not self.stop.is_set():
             met = await asyncio.gather(*(self._meet(peer) for peer in missing))
             missing = [peer for peer, was_met in zip(missing, met, strict=True) if not was_met]
-            if not missing or time.monotonic() > until:
+            if not missing or _now() > until:
                 break
             await asyncio.sleep(pause)
             pause = min(1.0, 1.5 * pause)
@@ -131,15 +101,15 @@ class Learner:
     async def _follow(self, script: Iterator[Instruction], changed: Callable[[], bool]) -> bool:
         """Follow a script to its end; return whether it was left because the host was replaced."""
         for instruction in script:
-            if isinstance(instruction, Exchange):
+            if isinstance(instruction, Ask):
                 self.service.moved()
-                await self._exchange(instruction)
+                await self._ask(instruction)
             elif isinstance(instruction, Compute):
-                await asyncio.to_thread(instruction.work)
+                await self.run_beside(self.host.compute)
                 if self.stop.is_set():
                     next(script, None)  # lets the host undo the unfinished round
                     return False
-            elif isinstance(instruction, Committed):
+            elif isinstance(instruction, Commit):
                 await self.on_commit()
                 if changed():
                     return True
@@ -161,14 +131,14 @@ class Learner:
 
     # asking
 
-    async def _exchange(self, exchange: Exchange) -> None:
-        """Ask peers as the exchange and the terms say: all, patiently, or those that are ready."""
+    async def _ask(self, instruction: Ask) -> None:
+        """Ask peers as the instruction and the terms say: all, patiently, or those that are ready."""
         if self.host.terms.lock_step:
-            await self._ask_all(exchange.ask())
-        elif exchange.patient:
-            await self._ask_patiently(exchange)
+            await self._ask_all(self.host.requests())
+        elif instruction.patient:
+            await self._ask_patiently()
         else:
-            await self._ask_freely(exchange)
+            await self._ask_freely()
 
     async def _ask_all(self, requests: Any) -> None:
         """In lock-step, ask all peers, and wait for all of them."""
@@ -187,13 +157,13 @@ class Learner:
             for refusal in self.host.receive(peer, requests[peer], reply):
                 raise PeerError(f"{peer} sent a reply that cannot be used: {refusal}")
 
-    async def _ask_patiently(self, exchange: Exchange) -> None:
+    async def _ask_patiently(self) -> None:
         """Ask all peers and wait for slower ones until a deadline; then go on without those that are missing."""
-        until = time.monotonic() + self.finish
+        until = _now() + self.finish
 
         async def ask(peer: str) -> None:
-            while time.monotonic() < until and not self.stop.is_set():
-                request = exchange.ask().get(peer)
+            while _now() < until and not self.stop.is_set():
+                request = self.host.requests().get(peer)
                 if request is None and not await self._meet(peer):
                     await asyncio.sleep(_POLL)
                 if request is None:
@@ -207,44 +177,46 @@ class Learner:
                     await asyncio.sleep(_POLL)
                 else:
                     self.service.receive(peer, request, reply)
-                    self._late.discard(peer)
+                    self._contact(peer).late = False
                     return
-                if peer in self._late:
+                if self._contact(peer).late:
                     return  # it was late before, so it is asked only once
 
-        asking = {asyncio.create_task(ask(peer)): peer for peer in exchange.ask()}
+        asking = {asyncio.create_task(ask(peer)): peer for peer in self.host.requests()}
         stopping = asyncio.create_task(self.stop.wait())
-        waiting = set(asking)
-        while waiting and not stopping.done() and time.monotonic() < until:
+        waiting: set[asyncio.Task[Any]] = set(asking)
+        while waiting and not stopping.done() and _now() < until:
             done, _ = await asyncio.wait(
-                {*waiting, stopping}, timeout=until - time.monotonic(), return_when=asyncio.FIRST_COMPLETED
+                {*waiting, stopping}, timeout=until - _now(), return_when=asyncio.FIRST_COMPLETED
             )
             waiting -= done
-        self._late |= {asking[task] for task in waiting}
+        for task in waiting:
+            self._contact(asking[task]).late = True
         for task in (*waiting, stopping):
             task.cancel()
         await asyncio.gather(*asking, stopping, return_exceptions=True)
 
-    async def _ask_freely(self, exchange: Exchange) -> None:
+    async def _ask_freely(self) -> None:
         """Ask the peers that have no open call, wait for `grace` seconds, and store the replies that have come.
 
         Later replies are stored in a later round.
         """
-        self._late.clear()
+        for contact in self.service.contacts.values():
+            contact.late = False
         self._meet_again()
         while (self._should_wait() or self.host.stranded) and not self.stop.is_set():
             await asyncio.sleep(_POLL)
             self._meet_again()
         asked = []
-        for peer, request in exchange.ask().items():
+        for peer, request in self.host.requests().items():
             contact = self._contact(peer)
-            if contact.call is None and time.monotonic() >= contact.again:
+            if contact.call is None and _now() >= contact.again:
                 contact.request = request
                 contact.call = asyncio.create_task(self._try(peer, self.service.ask(peer, request)))
                 asked.append(contact.call)
         if asked:
             await asyncio.wait(asked, timeout=self.grace)
-        for peer, contact in self.contacts.items():
+        for peer, contact in list(self.service.contacts.items()):
             if contact.call is not None and contact.call.done():
                 reply, request = contact.call.result(), contact.request
                 contact.call = contact.request = None
@@ -256,21 +228,22 @@ class Learner:
         waits = False
         for peer in self.peers:
             contact = self._contact(peer)
-            if contact.trouble and contact.patience > 0.0:
-                contact.patience -= _POLL
+            if contact.trouble and (contact.patience or 0.0) > 0.0:
+                contact.patience = (contact.patience or 0.0) - _POLL
                 waits = True
         return waits
 
-    def _contact(self, peer: str) -> _Contact:
+    def _contact(self, peer: str) -> Contact:
         """Return what is known about a peer's answers so far."""
-        if peer not in self.contacts:
-            self.contacts[peer] = _Contact(patience=self.wait)
-        return self.contacts[peer]
+        contact = self.service.contacts[peer]
+        if contact.patience is None:
+            contact.patience, contact.answered = self.wait, _now()
+        return contact
 
     async def _refresh(self, peer: str, request: Any) -> None:
         """Ask a peer after the last round, unless it is in a pause, and pass on its reply."""
         host = self.host
-        if time.monotonic() >= self._contact(peer).again:
+        if _now() >= self._contact(peer).again:
             reply = await self._try(peer, self.service.ask(peer, request))
             if reply is not None and self.host is host:
                 self.service.receive(peer, request, reply)
@@ -285,9 +258,9 @@ class Learner:
             return None
         if contact.trouble:
             self.tell(f"{peer} answers again")
-        now = time.monotonic()
-        contact.patience = min(self.wait, contact.patience + _REFILL * (now - contact.answered))
-        contact.pause, contact.trouble, contact.answered, contact.seen = _FIRST_PAUSE, "", now, time.time()
+        now = _now()
+        contact.patience = min(self.wait, (contact.patience or 0.0) + _REFILL * (now - contact.answered))
+        contact.pause, contact.trouble, contact.answered, contact.seen = FIRST_PAUSE, "", now, time.time()
         return reply
 
     # meeting
@@ -297,7 +270,7 @@ class Learner:
         contact = self._contact(peer)
         if isinstance(error, SessionError):
             self.host.sessions.forget(peer)
-            if contact.pause == _FIRST_PAUSE:
+            if contact.pause == FIRST_PAUSE:
                 # the peer answered before, so it was restarted or its edges have changed: meet it again at once
                 contact.pause *= 2
                 return
@@ -306,7 +279,7 @@ class Learner:
     def _back_off(self, peer: str, why: str) -> None:
         """Leave a peer alone for a pause, which doubles each time."""
         contact = self._contact(peer)
-        contact.again = time.monotonic() + contact.pause
+        contact.again = _now() + contact.pause
         contact.pause = min(self.longest_pause, 2 * contact.pause)
         if not contact.trouble:
             self.tell(f"{peer} is away: {why}")
@@ -337,5 +310,10 @@ class Learner:
                 contact.meeting = None
             # a peer that does not answer may have been restarted, and must then be met again
             is_away = bool(contact.trouble) or not self.host.sessions.knows(peer)
-            if is_away and contact.meeting is None and time.monotonic() >= contact.again:
+            if is_away and contact.meeting is None and _now() >= contact.again:
                 contact.meeting = asyncio.create_task(self._meet(peer))
+
+
+def _now() -> float:
+    """Return the time of the event loop, which for a loop of asyncio is `time.monotonic()`."""
+    return asyncio.get_running_loop().time()

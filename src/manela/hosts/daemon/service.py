@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from manela.errors import MalformedError, PeerError, RefusedError, SessionError, TooOftenError, TooSlowError
-from manela.hosts.state.host import Host, NotReadyError
-from manela.hosts.state.terms import Rates
-from manela.hosts.walks.answering import Pending
+from manela.hosts.daemon.contacts import Contacts
+from manela.hosts.state.host import Host
+from manela.hosts.state.instructions import NotReadyError, Relay
+from manela.hosts.wire.calls import (
+    GREET,
+    INTRODUCE,
+    Cost,
+    bound_reply,
+    bound_request,
+    count_cost,
+    decode_reply,
+    decode_request,
+    encode_reply,
+    name_call,
+)
 from manela.hosts.wire.codec import decode_acceptance, decode_hello, decode_introduction, encode
-from manela.hosts.wire.exchanges import GREET, INTRODUCE, Cost, calls_of
 from manela.hosts.wire.frames import LARGEST
-from manela.hosts.wire.limits import Limits
 
 _GREETING = 4096
 """Most bytes of a greeting outside lock-step; larger ones would let a peer take more memory."""
@@ -45,48 +54,41 @@ class Service:
     ----------
     host : Host
         Is replaced when edges change.
-    refusals : Counter
-        The number of refusals by peer and reason.
-    asked : dict of float
-        When each peer last asked for something, in seconds since 1970.
+    contacts : Contacts
+        The calls of each peer and to it.
     """
 
     def __init__(
         self,
         host: Host,
         transport: Transport,
-        rates: Rates | None = None,
+        contacts: Contacts | None = None,
         tell: Callable[[str, RefusedError], None] = lambda *_: None,
         deadline: float = 30.0,
     ) -> None:
         self.host, self.transport, self.deadline = host, transport, deadline
-        self.refusals: Counter[tuple[str, str]] = Counter()
-        self._calls, self._rates, self._tell = calls_of(host), rates or Rates(), tell
-        self._limits: dict[str, Limits] = defaultdict(lambda: Limits(self._rates))
-        self._turns: dict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(self._rates.at_once))
-        self._waiting: Counter[str] = Counter()
+        self.contacts = Contacts() if contacts is None else contacts
+        self._call, self._tell = name_call(host), tell
         self._moved = asyncio.Event()
-        self.asked: dict[str, float] = {}
-        self._listed_of: Any = None
-        self._listed: dict[str, tuple[int, int]] = {}
 
     async def serve(self, peer: str, kind: str, content: bytes) -> bytes:
         """Answer a peer; nothing that a peer sends makes this raise anything but RefusedError."""
-        self.asked[peer] = time.time()
+        contact, most = self.contacts[peer], 4 * self.contacts.limits.at_once
+        contact.asked = time.time()
         try:
-            if self._waiting[peer] >= 4 * self._rates.at_once:
-                raise TooOftenError(f"{peer} has {self._waiting[peer]} requests waiting")
-            self._waiting[peer] += 1
+            if contact.waiting >= most:
+                raise TooOftenError(f"{peer} has {contact.waiting} requests waiting")
+            contact.waiting += 1
             try:
-                async with self._turns[peer]:
+                async with contact.slots:
                     # a request counts even if it turns out to be malformed
-                    self._limits[peer].charge(time.monotonic(), len(content))
+                    contact.buckets.charge(time.monotonic(), len(content))
                     await self._wait_for_turn(peer, Cost(0, 0), requests=1)
                     answer = await self._serve(peer, kind, content)
-                    self._limits[peer].charge(time.monotonic(), len(answer))
+                    contact.buckets.charge(time.monotonic(), len(answer))
                     return answer
             finally:
-                self._waiting[peer] -= 1
+                contact.waiting -= 1
         except RefusedError as refusal:
             self.refuse(peer, refusal)
             raise
@@ -98,33 +100,25 @@ class Service:
             return LARGEST if host.terms.lock_step else _GREETING
         if kind == INTRODUCE:
             return _bound_introduction(*self._listed_with(peer))
-        return self._calls.bound_request(host, peer) if kind == self._calls.kind else _GREETING
+        return bound_request(host) if kind == self._call else _GREETING
 
     def forget(self, peer: str) -> None:
-        """Delete everything about a host that is no longer a peer."""
-        for key in [key for key in self.refusals if key[0] == peer]:
-            del self.refusals[key]
-        self._limits.pop(peer, None)
-        self.asked.pop(peer, None)
-        self._listed.pop(peer, None)
-        if not self._waiting[peer]:  # requests that still wait count themselves out
-            del self._waiting[peer]
-            self._turns.pop(peer, None)
+        """Delete everything about a host that is no longer a peer, and end the calls to it."""
+        if peer in self.contacts:
+            self.contacts.pop(peer).end()
         self.host.forget(peer)
 
     def _listed_with(self, peer: str) -> tuple[int, int]:
         """Return the number of edges with a peer's nodes, and the bytes of their names; cached until edges change."""
-        near = self.host.neighbourhood
-        if self._listed_of is not near:
-            self._listed_of, self._listed = near, {}
-        if peer not in self._listed:
-            self._listed[peer] = near.count_bytes(peer)
-        return self._listed[peer]
+        near, contact = self.host.neighbourhood, self.contacts[peer]
+        if contact.listed is None or contact.listed[0] is not near:
+            contact.listed = near, near.count_bytes(peer)
+        return contact.listed[1]
 
     def refuse(self, peer: str, refusal: RefusedError) -> None:
         """Count and report a refusal, unless the peer refused us or the refusal is nobody's fault."""
         if not refusal.remote and not refusal.expected:
-            self.refusals[peer, refusal.reason] += refusal.times
+            self.contacts[peer].refusals[refusal.reason] += refusal.times
             self._tell(peer, refusal)
 
     def moved(self) -> None:
@@ -134,11 +128,11 @@ class Service:
 
     async def ask(self, peer: str, request: Any) -> Any:
         """Send a request to a peer and return its decoded reply; refuse a reply that is not valid."""
-        host, calls = self.host, self._calls
+        host = self.host
         try:
-            largest = calls.bound_reply(host, peer, request)
-            content = await self.transport.call(peer, calls.kind, encode(request), largest)
-            return await _run_by_size(len(content), calls.decode_reply, host, peer, request, content)
+            largest = bound_reply(host, peer, request)
+            content = await self.transport.call(peer, self._call, encode(request), largest)
+            return await _run_by_size(len(content), decode_reply, host, peer, request, content)
         except RefusedError as refusal:
             self.refuse(peer, refusal)
             raise
@@ -191,10 +185,10 @@ class Service:
             for refusal in refusals:
                 self.refuse(peer, refusal)
             return encode(acceptance)
-        if kind == self._calls.kind:
-            request = self._calls.decode_request(self.host, content)
-            await self._wait_for_turn(peer, self._calls.count(self.host, peer, request))
-            return self._calls.encode_reply(self.host, peer, await self._answer(peer, request))
+        if kind == self._call:
+            request = decode_request(self.host, content)
+            await self._wait_for_turn(peer, count_cost(self.host, peer, request))
+            return encode_reply(self.host, peer, await self._answer(peer, request))
         raise MalformedError(f"nothing is called {kind} here")
 
     async def _answer(self, peer: str, request: Any) -> Any:
@@ -210,24 +204,24 @@ class Service:
                     await asyncio.wait_for(waiter.wait(), until - time.monotonic())
                 except TimeoutError:
                     raise TooSlowError("what is asked for has not begun here") from None
-        return await self._relay(answer) if isinstance(answer, Pending) else answer
+        return await self._relay(answer) if isinstance(answer, Relay) else answer
 
-    async def _relay(self, pending: Pending) -> Any:
-        """Ask other hosts to finish the walks of a pending reply, and return the reply."""
+    async def _relay(self, relay: Relay) -> Any:
+        """Ask other hosts for what a reply lacks, and return the reply."""
         host: Any = self.host
         # a host that hangs must not hold up the peer that waits for this one
         limit = self.deadline if host.terms.lock_step else _RELAY * self.deadline
 
         async def ask(peer: str) -> Any:
             try:
-                return await asyncio.wait_for(self.ask(peer, pending.requests[peer]), limit)
+                return await asyncio.wait_for(self.ask(peer, relay.requests[peer]), limit)
             except (PeerError, RefusedError, TimeoutError):
                 return None
 
-        peers = list(pending.requests)
+        peers = list(relay.requests)
         replies = await asyncio.gather(*(ask(peer) for peer in peers))
         try:
-            reply, refused = host.resume(pending, dict(zip(peers, replies, strict=True)))
+            reply, refused = host.resume(relay, dict(zip(peers, replies, strict=True)))
         except PeerError as error:
             raise TooSlowError(str(error)) from error
         for peer, refusal in refused.items():
@@ -236,7 +230,7 @@ class Service:
 
     async def _wait_for_turn(self, peer: str, cost: Cost, requests: int = 0) -> None:
         """Wait until a peer's limits allow a request of this cost."""
-        wait = self._limits[peer].take(time.monotonic(), *cost, requests)
+        wait = self.contacts[peer].buckets.take(time.monotonic(), *cost, requests)
         if wait > 0:
             await asyncio.sleep(wait)
 

@@ -13,7 +13,6 @@ from typing import Any
 from manela.hosts.daemon.learner import Learner
 from manela.hosts.daemon.service import Service
 from manela.hosts.folder.identity import expiry_of
-from manela.hosts.state.host import Host
 
 WARN_DAYS = 30
 """Operators are warned this many days before a certificate expires; more warn earlier."""
@@ -56,40 +55,33 @@ class Speed:
         return [(int(start), round(speed)) for start, speed in bars]
 
 
-def describe_peers(
-    learner: Learner, sent: Mapping[str, int], received: Mapping[str, int], certificates: Mapping[str, Iterable[str]]
-) -> dict[str, Any]:
+def describe_peers(learner: Learner, certificates: Mapping[str, Iterable[str]]) -> dict[str, Any]:
     """Return the status of each peer."""
-    host: Host = learner.host
-    described = {}
-    for peer in learner.peers:
-        greeting = host.sessions.greetings.get(peer)
-        agreed, disagreed = host.sessions.count_edges(peer)
-        trouble = learner.trouble_with(peer)
-        described[peer] = {
-            "state": "here" if host.sessions.knows(peer) and not trouble else "away",
-            "trouble": trouble,
-            "seen": learner.seen(peer),
-            "asked": learner.service.asked.get(peer),
-            "program": greeting.program if greeting else "",
-            "nodes": greeting.nodes if greeting else None,
+    host, described = learner.host, {}
+    for name in learner.peers:
+        peer, contact = host.peers[name], learner.service.contacts[name]
+        agreed, disagreed = host.sessions.count_edges(name)
+        described[name] = {
+            "state": "here" if peer.link is not None and not contact.trouble else "away",
+            "trouble": contact.trouble,
+            "seen": contact.seen,
+            "asked": contact.asked,
+            "program": peer.greeting.program if peer.greeting else "",
+            "nodes": peer.greeting.nodes if peer.greeting else None,
             "edges_agreed": agreed,
             "edges_disagreed": disagreed,
-            "shown_nodes": host.sessions.count_neighbours(peer),
-            "expires": find_expiry(certificates.get(peer, ())),
-            "alarms": {kind: times for (who, kind), times in host.alarms.items() if who == peer},
-            "sent": sent[peer],
-            "received": received[peer],
+            "shown_nodes": host.sessions.count_neighbours(name),
+            "expires": find_expiry(certificates.get(name, ())),
+            "alarms": dict(peer.alarms),
+            "sent": contact.sent,
+            "received": contact.received,
         }
     return described
 
 
 def count_refusals(service: Service) -> dict[str, dict[str, int]]:
     """Return the number of refusals, by peer and reason."""
-    refusals: dict[str, dict[str, int]] = {}
-    for (peer, reason), times in service.refusals.items():
-        refusals.setdefault(peer, {})[reason] = times
-    return refusals
+    return {peer: dict(contact.refusals) for peer, contact in service.contacts.items() if contact.refusals}
 
 
 def find_expiry(certificates: Iterable[str]) -> float | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from manela.errors import AgentError, ParameterError
 from manela.hosts.state.names import check_host_name
-from manela.hosts.state.terms import PeerOptions, Rates, Terms, read_table, write_line, write_table
+from manela.hosts.state.terms import PeerOptions, RateLimits, Terms, read_table, write_line, write_table
 from manela.settings.parameters import DEFAULT_RATIOS, PAPER, PARAMETERS, check
 from manela.settings.settings import check_all
 from manela.system.local_server import is_local
@@ -41,7 +41,7 @@ class Config:
     parameters: dict[str, Any]
     weighted: bool = False
     peers: PeerOptions = field(default_factory=PeerOptions)
-    rates: Rates = field(default_factory=Rates)
+    rates: RateLimits = field(default_factory=RateLimits)
     seed: int | None = None
     numbers: str = "numbers.csv"
     watch: str = ""
@@ -162,7 +162,7 @@ def _check(tables: dict[str, Any]) -> Config:
         parameters=parameters,
         weighted=weighted,
         peers=read_table(PeerOptions, peers, "peers"),
-        rates=read_table(Rates, limits, "limits"),
+        rates=read_table(RateLimits, limits, "limits"),
         seed=seed,
         numbers=_text(lock_step, "numbers") if "numbers" in lock_step else Config.numbers,
         watch=check_watch(_text(tables, "watch")) if "watch" in tables else "",

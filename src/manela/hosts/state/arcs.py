@@ -11,7 +11,7 @@ import numpy.typing as npt
 from manela.engines.rounds.neighbours import Neighbours, sum_weights
 from manela.hosts.state.messages import Integers
 from manela.hosts.state.neighbourhood import Neighbourhood
-from manela.hosts.state.sessions import Link
+from manela.hosts.state.peers import Link
 from manela.kernels.cpu.half import from_half, to_half
 from manela.kernels.cpu.walks import build_aliases
 from manela.kernels.layout import Arcs

@@ -17,9 +17,11 @@ import numpy.typing as npt
 from manela import __version__
 from manela.engines.rounds.neighbours import sum_weights
 from manela.errors import AgentError, RefusedError
-from manela.hosts.state.messages import Acceptance, Hello, Integers, Introduction, Totals, VectorRows
+from manela.hosts.state.instructions import Compute, Instruction
+from manela.hosts.state.messages import Acceptance, Hello, Integers, Introduction, Step, Totals, VectorRows
 from manela.hosts.state.names import Node, number_of
 from manela.hosts.state.neighbourhood import Admitted, Neighbourhood
+from manela.hosts.state.peers import Peers
 from manela.hosts.state.sessions import Sessions
 from manela.hosts.state.terms import Terms
 from manela.kernels.layout import allocate
@@ -29,39 +31,6 @@ from manela.settings.schedule import Schedule, weigh
 
 SESSIONS, ANSWERS, POOLS, NOISE, SAMPLES = range(101, 106)
 """Purposes of random draws that only hosts make; numbered apart from those in `manela.kernels.randomness`."""
-
-
-class NotReadyError(Exception):
-    """The host has not reached the requested step yet; ask again later."""
-
-
-# instructions to the driver of a host
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """Send peers the requests that `ask` returns, and pass their replies to `receive`.
-
-    If `patient`, wait for slower peers, as all hosts should be at the same step.
-    """
-
-    ask: Callable[[], Mapping[str, Any]]
-    patient: bool = False
-
-
-@dataclass(frozen=True)
-class Compute:
-    """Call `work`, which may take a while; it may run in another thread."""
-
-    work: Callable[[], None]
-
-
-@dataclass(frozen=True)
-class Committed:
-    """A round is over: the state can be saved, and edges may change."""
-
-
-Instruction = Exchange | Compute | Committed
 
 
 @dataclass(frozen=True)
@@ -129,12 +98,8 @@ class Host:
         Increases whenever vectors change.
     pairs : int
         Update pairs made.
-    sizes : dict
-        The number of nodes of each peer, as configured by the operator.
-    alarms : dict
-        How often a peer's vectors were suspicious, by peer and kind.
-    taught : dict of int
-        The number of edges with each peer that have been learned from.
+    peers : Peers
+        Everything that the host knows of each peer.
     has_new_edges : bool
         Whether nodes or edges have changed since the last phase of learning began.
     can_be_saved : bool
@@ -151,7 +116,8 @@ class Host:
         sizes: Mapping[str, int] | None = None,
     ) -> None:
         self.name, self.terms, self.neighbourhood = neighbourhood.host, terms, neighbourhood
-        self.sizes: Mapping[str, int] = sizes or {}
+        self.peers = Peers()
+        self.peers.configure(sizes or {})
         self.round = self.pairs = 0
         self.version = 0 if terms.lock_step else 1
         self.on_disclosure: Callable[..., None] | None = None
@@ -168,17 +134,15 @@ class Host:
         self.strengths = (
             sum_weights(near.indptr, near.weights) if terms.weighted else np.diff(near.indptr).astype(np.float64)
         )
-        self.sessions = Sessions(near, derive_key(settings.seed, SESSIONS))
+        self.sessions = Sessions(near, derive_key(settings.seed, SESSIONS), self.peers)
         hosts = {host: place for place, host in enumerate(near.peers)}
         self._peer_of = np.array([-1] * self.own + [hosts[host] for _, host in near.strangers], dtype=np.int64)
         self._place_of_peer = hosts
-        self.heard: dict[str, int] = {}
-        self.taught: dict[str, int] = {}
         self.has_new_edges, self._learned_edges = False, near.digest
         self._extra_rounds: int | None = None
         self.can_be_saved = True
-        self.alarms: dict[tuple[str, str], int] = {}
         self._schedule: Schedule | None = None
+        self._work: Callable[[], None] = lambda: None
         self.prepare()
 
     # peers
@@ -220,17 +184,14 @@ class Host:
     def record_acceptance(self, peer: str, acceptance: Acceptance) -> int:
         """Record a peer's answer to our introduction; return how many of our edges it does not have."""
         missing = self.sessions.record_acceptance(peer, acceptance)
-        self.heard[peer] = self.round
+        self.peers[peer].heard = self.round
         self.change_peer(peer)
         return missing
 
     def forget(self, peer: str) -> None:
         """Delete everything about a host that is no longer a peer."""
-        self.sessions.forget_all(peer)
-        self.heard.pop(peer, None)
-        self.taught.pop(peer, None)
-        self.alarms = {key: times for key, times in self.alarms.items() if key[0] != peer}
         self.drop_peer(peer)
+        self.peers.pop(peer, None)
 
     def rows_of(self, peer: str) -> npt.NDArray[np.bool_]:
         """Return a mask of the rows that are nodes of a peer."""
@@ -239,18 +200,18 @@ class Host:
 
     def check_numbers(self) -> None:
         """In lock-step, raise unless all hosts together have the node numbers 0 … n − 1, each once."""
-        greetings = self.sessions.greetings.values()
+        greetings = self.peers.greetings.values()
         numbers = np.sort(np.concatenate([self.numbers, *(hello.numbers for hello in greetings)]))
         if not np.array_equal(numbers, np.arange(self.own + sum(hello.nodes for hello in greetings))):
             raise AgentError("the numbers of all hosts' nodes must be 0, 1, 2, … without gaps, each once")
 
     def expire(self) -> None:
         """Stop using the vectors of peers that have been away for too many rounds."""
-        for peer, heard in list(self.heard.items()):
-            if self.round - heard > self.terms.peers.away and not self.terms.lock_step:
-                del self.heard[peer]
-                self.sessions.forget(peer)
-                self.drop_peer(peer)
+        for peer in self.peers.values():
+            is_away = peer.heard is not None and self.round - peer.heard > self.terms.peers.away
+            if is_away and not self.terms.lock_step:
+                peer.heard = peer.link = None
+                self.drop_peer(peer.name)
 
     # what subclasses implement
 
@@ -276,13 +237,15 @@ class Host:
     @property
     def should_go_on(self) -> bool:
         """Whether edges or peers have come that the finished rounds did not learn from."""
-        links = self.sessions.links.items()
-        return self.has_new_edges or any(len(link.arcs) > self.taught.get(peer, 0) for peer, link in links)
+        return self.has_new_edges or any(
+            peer.link is not None and len(peer.link.arcs) > peer.taught for peer in self.peers.values()
+        )
 
     def note_teachers(self) -> None:
         """Record, after a round, with which peers' edges it has learned."""
-        for peer, link in self.sessions.links.items():
-            self.taught[peer] = max(self.taught.get(peer, 0), len(link.arcs))
+        for peer in self.peers.values():
+            if peer.link is not None:
+                peer.taught = max(peer.taught, len(peer.link.arcs))
 
     def reopen(self, rounds: int | None = None) -> None:
         """Continue learning for this many rounds after the last; the default is up to the subclass."""
@@ -297,8 +260,25 @@ class Host:
         """Yield the instructions to follow, in order, until the last round is done."""
         raise NotImplementedError
 
+    def requests(self) -> Mapping[str, Any]:
+        """Return the request for each peer that can be asked, as the last `Ask` of the script wants."""
+        raise NotImplementedError
+
+    def compute(self) -> None:
+        """Do what the last `Compute` of the script wants."""
+        self._work()
+
+    def will_compute(self, step: Step, name: str, work: Callable[[], None]) -> Compute:
+        """Return the instruction to do some work, which `compute` will do."""
+        self._work = work
+        return Compute(step, name)
+
     def answer(self, peer: str, request: Any) -> Any:
-        """Answer a peer's request."""
+        """Return the reply to a peer's request, or a Relay if other peers must be asked first."""
+        raise NotImplementedError
+
+    def resume(self, relay: Any, replies: Mapping[str, Any]) -> tuple[Any, dict[str, RefusedError]]:
+        """Return the reply that a Relay was for, and refusals by peer; in `replies`, None is a missing reply."""
         raise NotImplementedError
 
     def receive(self, peer: str, request: Any, reply: Any) -> list[RefusedError]:
@@ -349,7 +329,8 @@ class Host:
         """Return the state to resume from."""
         return Saved(
             self.neighbourhood.nodes, self.vectors, self.round, self.version, self.pairs, self.terms.settings.exchange,
-            more=self._extra_rounds, taught=dict(self.taught), edges=self._learned_edges,
+            more=self._extra_rounds, taught={name: peer.taught for name, peer in self.peers.items() if peer.taught},
+            edges=self._learned_edges,
         )  # fmt: skip
 
     def restore(self, saved: Saved) -> None:
@@ -364,7 +345,9 @@ class Host:
         for k, table in enumerate(self.tables):
             table[rows, : shape[1]] = saved.vectors[positions, k]
         self.round, self.pairs = saved.round, saved.pairs
-        self._extra_rounds, self.taught = saved.more, dict(saved.taught)
+        self._extra_rounds = saved.more
+        for peer, edges in saved.taught.items():
+            self.peers[peer].taught = edges
         self._learned_edges = saved.edges or self.neighbourhood.digest
         self.has_new_edges = self._learned_edges != self.neighbourhood.digest
         # the version must be higher than any that peers have seen, or they would take new vectors for old ones
@@ -373,12 +356,12 @@ class Host:
     def renew(self, neighbourhood: Neighbourhood) -> Self:
         """Return the same host with other edges, at the same round and with its own vectors.
 
-        Greetings are kept. Sessions and peers' vectors are not: peers must be introduced and asked again.
+        What is known of peers is kept, but for sessions and vectors: peers must be introduced and asked again.
         """
-        new = type(self)(self.terms, neighbourhood, sizes=self.sizes)
+        new = type(self)(self.terms, neighbourhood)
         new.restore(self.save())
-        new.alarms = self.alarms
-        new.sessions, new.on_disclosure = self.sessions.renew(neighbourhood), self.on_disclosure
+        new.peers.update(self.peers.renew())
+        new.sessions.opened, new.on_disclosure = self.sessions.opened, self.on_disclosure
         return new
 
     def _match(self, names: Iterable[str]) -> tuple[Integers, Integers]:
@@ -400,7 +383,7 @@ class Host:
 
     def total_of_all(self) -> Totals:
         """In lock-step, return the totals over all hosts, each sum as a single number."""
-        parts = [self._total(), *(hello.totals for hello in self.sessions.greetings.values())]
+        parts = [self._total(), *(hello.totals for hello in self.peers.greetings.values())]
 
         def add(name: str) -> tuple[float, ...]:
             return (math.fsum(number for part in parts for number in getattr(part, name)),)

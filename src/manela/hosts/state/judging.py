@@ -1,15 +1,15 @@
-"""Judge: decides which peers are believed. MomentPool: the moments of all hosts' vectors."""
+"""Judge: decides which peers are believed, and pools the moments of those that are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
 from manela.hosts.state.messages import Integers
 from manela.hosts.state.neighbourhood import Neighbourhood
-from manela.hosts.state.sessions import Link
+from manela.hosts.state.peers import Peers
 from manela.hosts.state.trust import FEWEST_NODES, Trust
 from manela.kernels.moments import Moments
 
@@ -30,54 +30,39 @@ Read = Callable[[Integers], npt.NDArray[np.float32]]
 
 
 class Judge:
-    """Judges peers by comparing a sample of the arcs to their nodes with a sample of the arcs between own nodes.
+    """Judges peers by comparing a sample of the arcs to their nodes with a sample of the arcs between own nodes."""
 
-    Attributes
-    ----------
-    distrusted : dict of int
-        Peers whose vectors are not used, and the number of exchanges since.
-    clipped : dict of float
-        The share of a peer's vectors that were too long in its last reply.
-    """
-
-    def __init__(self, near: Neighbourhood, trust: Trust, key: int) -> None:
-        self._near, self._trust = near, trust
-        self.distrusted: dict[str, int] = {}
-        self.clipped: dict[str, float] = {}
+    def __init__(self, near: Neighbourhood, trust: Trust, key: int, most: int = _SAMPLE) -> None:
+        self._near, self._trust, self._most = near, trust, most
         random = np.random.default_rng(key)
         # the key "" stands for arcs between own nodes
         arcs = {"": np.flatnonzero(near.indices < len(near.nodes)), **{peer: near.arcs_to(peer) for peer in near.peers}}
-        self._samples: dict[str, Integers] = {
-            peer: random.choice(candidates, min(len(candidates), _SAMPLE), replace=False)
+        self.samples: dict[str, Integers] = {
+            peer: random.choice(candidates, min(len(candidates), most), replace=False)
             for peer, candidates in arcs.items()
             if len(candidates) or not peer
         }
 
-    def judge(
-        self, links: Mapping[str, Link], seen: npt.NDArray[np.bool_], read: Read, number: int
-    ) -> tuple[bool, Iterable[str]]:
-        """Judge all peers in round `number`; return whether trust in any has changed, and the peers to report."""
-        own = self._measure_likeness(self._samples[""], read)
+    def judge(self, peers: Peers, seen: npt.NDArray[np.bool_], read: Read, round: int) -> tuple[bool, list[str]]:
+        """Judge all peers in a round; return whether trust in any has changed, and the peers to report."""
+        own = self._measure_likeness(self.samples[""], read)
         changed, alarms = False, []
-        for peer in list(links):
-            sample = self._samples.get(peer)
-            if sample is None:
+        for peer in peers.values():
+            sample = self.samples.get(peer.name)
+            if sample is None or peer.link is None:
                 continue
             sample = sample[seen[self._near.indices[sample]]]
             if len(sample) < _FEWEST_ARCS:
                 continue
-            trusted = peer not in self.distrusted
+            trusted = not peer.distrust
             theirs = self._measure_likeness(sample, read)
-            believed = self._trust.believes(own, theirs, self.clipped.get(peer, 0.0), number, trusted)
-            rows = links[peer].neighbours
-            believed = believed and not _are_constant(read(rows[seen[rows]][:_SAMPLE]))
+            believed = self._trust.believes(own, theirs, peer.clipped, round, trusted)
+            rows = peer.link.neighbours
+            believed = believed and not _are_constant(read(rows[seen[rows]][: self._most]))
             changed |= believed != trusted
-            if believed:
-                self.distrusted.pop(peer, None)
-                continue
-            self.distrusted[peer] = self.distrusted.get(peer, 0) + 1
-            if self.distrusted[peer] == _CERTAIN:
-                alarms.append(peer)
+            peer.distrust = 0 if believed else peer.distrust + 1
+            if peer.distrust == _CERTAIN:
+                alarms.append(peer.name)
         return changed, alarms
 
     def _measure_likeness(self, arcs: Integers, read: Read) -> float:
@@ -103,45 +88,16 @@ def _are_constant(vectors: npt.NDArray[np.float32]) -> bool:
     return float(mean @ mean) > _SAME * float((wide**2).sum(axis=1).mean())
 
 
-class MomentPool:
-    """The moments of own vectors and of those of peers, for each table.
+def pool_moments(trust: Trust, own: list[Moments], peers: Peers, sizes: Mapping[str, int], width: int) -> list[Moments]:
+    """Return for each table the moments of own and trusted peers' vectors together, padded to the width of a table.
 
-    Attributes
-    ----------
-    own : list of Moments
-        The moments of own vectors, as peers see them.
+    `sizes` is for how many nodes each peer counts at most.
     """
-
-    def __init__(self, trust: Trust) -> None:
-        self._trust = trust
-        self._of_peers: dict[str, list[Moments]] = {}
-        self.own: list[Moments] = []
-
-    def measure(self, tables: Iterable[npt.NDArray[np.float32]]) -> list[Moments]:
-        """Measure and return the moments of own vectors, one array of rows for each table."""
-        self.own = [self._trust.measure(rows) for rows in tables]
-        return self.own
-
-    def store(self, peer: str, moments: list[Moments]) -> None:
-        """Keep what a peer shows; raises MalformedError if no honest vectors have such moments."""
-        for of_table in moments:
-            self._trust.check_moments(of_table)
-        self._of_peers[peer] = moments
-
-    def forget(self, peer: str) -> None:
-        """Drop the moments of a peer."""
-        self._of_peers.pop(peer, None)
-
-    def pool(self, sizes: Mapping[str, int], distrusted: Container[str], width: int) -> list[Moments]:
-        """Return the moments of own and trusted peers' vectors together, padded to the width of a table.
-
-        `sizes` is for how many nodes each peer counts at most.
-        """
-        pooled = []
-        for table, own in enumerate(self.own):
-            others = {peer: theirs[table] for peer, theirs in self._of_peers.items() if peer not in distrusted}
-            moments = self._trust.pool_moments(own, others, sizes)
-            padding = width - len(moments.total)
-            products = np.pad(moments.products, ((0, padding), (0, padding)))
-            pooled.append(Moments(moments.size, np.pad(moments.total, (0, padding)), products))
-        return pooled
+    pooled = []
+    for table, moments in enumerate(own):
+        others = {name: peer.moments[table] for name, peer in peers.items() if peer.moments and not peer.distrust}
+        together = trust.pool_moments(moments, others, sizes)
+        padding = width - len(together.total)
+        products = np.pad(together.products, ((0, padding), (0, padding)))
+        pooled.append(Moments(together.size, np.pad(together.total, (0, padding)), products))
+    return pooled

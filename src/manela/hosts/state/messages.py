@@ -22,6 +22,7 @@ NOTHING, OWN = -1, -2
 
 START, ROUND, SMOOTH = range(3)
 """The phases of a run, in order: sweeps of the start, rounds, steps of smoothing."""
+_PHASES = ("start", "round", "smoothing")
 
 
 def no_integers() -> Integers:
@@ -92,12 +93,21 @@ class Acceptance:
 class Step(NamedTuple):
     """A point in a run: a sweep, round or step of smoothing, and a level within it.
 
-    In a round, level h is the mean over h hops. In a sweep, level 0 is for the rows, and level 1 for their sum.
+    In a round, level h is the mean over h hops; in a round with walks, level 0 is for the vectors of neighbours, and
+    level 1 for the ends of walks. In a sweep, level 0 is for the rows, and level 1 for their sum.
+
+    Examples
+    --------
+    >>> str(Step(START, 2, 1)), str(Step(ROUND, 7))
+    ('start 2.1', 'round 7')
     """
 
     phase: int
     number: int
     level: int = 0
+
+    def __str__(self) -> str:
+        return f"{_PHASES[self.phase]} {self.number}" + (f".{self.level}" if self.level else "")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from manela.engines.rounds.smoothing import Filter, find_sizes, resize
 from manela.engines.rounds.start import Sweeps, choose_size
 from manela.hosts.state.arcs import read_rows, write_rows
-from manela.hosts.state.host import Compute, Exchange, Instruction
+from manela.hosts.state.instructions import Ask, Instruction
 from manela.hosts.state.messages import SMOOTH, START, Integers, Shown, Step
 from manela.hosts.state.publishing import Published
 from manela.hosts.state.trust import Norms, measure_norms
@@ -23,8 +23,13 @@ if TYPE_CHECKING:
     from manela.hosts.state.rounds import MessageHost
 
 
-_NOISE, _MOST_NOISE = 1.0, 4.0
-"""Factors on the configured noise; larger ones disclose less and learn worse."""
+_START_NOISE, _MOST_START_NOISE = 1.0, 4.0
+"""Factors on the configured noise in the start; larger ones disclose less and learn worse."""
+_SMOOTHING_NOISE = 0.1
+"""Factor on the configured noise in smoothing; a larger one discloses less.
+
+It is smaller than elsewhere: the few, similar steps of smoothing disclose less, and noise harms them more.
+"""
 
 
 class StartPhase:
@@ -47,15 +52,15 @@ class StartPhase:
             host.trace_own(Step(START, number), read_rows(sweeps.shown, np.arange(host.own), settings.dimensions))
             edge_rows = read_rows(sweeps.shown, host.edge_rows, settings.dimensions)
             host.publish_step(Step(START, number), edge_rows, self._find_noise() if number else 0.0)
-            yield Exchange(host.ask, patient=True)
+            yield Ask(host.step, patient=True)
             host.update_neighbours()
             sweeps.neighbours = host.arcs.neighbours
-            yield Compute(sweeps.average)
+            yield host.will_compute(host.step, "average", sweeps.average)
             sums = host.sum_own_rows()
-            host.sums_of_peers = {}
+            host.peers.clear_sums()
             host.publish(Published(Step(START, number, 1), host.version, host.find_strengths(), sums=sums))
-            yield Exchange(host.ask, patient=True)
-            pooled = host.trust.pool_sums(sums, host.sums_of_peers, host.find_sizes_of_peers())
+            yield Ask(host.step, patient=True)
+            pooled = host.trust.pool_sums(sums, host.peers.sums, host.find_sizes_of_peers())
             total = np.zeros(host.tables[0].shape[1], np.int64)
             total[: settings.dimensions] = pooled.total
             sweeps.center(total, max(1, pooled.count))
@@ -72,7 +77,7 @@ class StartPhase:
         host = self._host
         if asked.level == 1:
             if reply.sums is not None and reply.step == asked:
-                host.sums_of_peers[peer] = reply.sums
+                host.peers[peer].sums = reply.sums
             return
         sweep = vectors[:, 0, 0]
         if not host.terms.lock_step:
@@ -89,14 +94,7 @@ class StartPhase:
         Sweeps start from random rows, so they disclose most about single neighbours, above all on sparse networks.
         There the start also matters least, as its vectors are small.
         """
-        return min(_MOST_NOISE, _NOISE / choose_size(self._host.find_degree()))
-
-
-_NOISE = 0.1
-"""Factor on the configured noise; a larger one discloses less.
-
-It is smaller than elsewhere: the few, similar steps of smoothing disclose less, and noise harms them more.
-"""
+        return min(_MOST_START_NOISE, _START_NOISE / choose_size(self._host.find_degree()))
 
 
 class SmoothingPhase:
@@ -131,7 +129,7 @@ class SmoothingPhase:
         def advance() -> None:
             self._source = next(steps, None)
 
-        yield Compute(advance)
+        yield host.will_compute(Step(SMOOTH, 0), "filter", advance)
         while (source := self._source) is not None:
             self._seen = np.zeros(host.known, bool)
             self._seen[: host.own] = True
@@ -141,16 +139,16 @@ class SmoothingPhase:
                 source[known] = host.read_vectors(known, source.shape[1])
                 self._seen[known] = True
             host.trace_own(Step(SMOOTH, number), source[: host.own, :dimensions])
-            host.publish_step(Step(SMOOTH, number), source[host.edge_rows, :dimensions], _NOISE)
+            host.publish_step(Step(SMOOTH, number), source[host.edge_rows, :dimensions], _SMOOTHING_NOISE)
             norms = measure_norms(source[: host.own, None, None, :dimensions], None)
             self._norms = Norms(np.nan_to_num(norms.sizes), 0.0)
-            yield Exchange(host.ask, patient=True)
-            used = host.arcs.find(host.sessions.links, self._seen, host.distrusted)
+            yield Ask(host.step, patient=True)
+            used = host.arcs.find(host.peers.links, self._seen, host.peers.distrusted)
             self.whole &= host.arcs.have_all(used)
             if not np.array_equal(used, filtered):
                 filtered, neighbours = used, host.arcs.build(used)
                 network_filter.change(neighbours)
-            yield Compute(advance)
+            yield host.will_compute(host.step, "filter", advance)
             number += 1
         alone = np.flatnonzero(~neighbours.joined[: host.own])
         table[alone] = host.tables[0][alone]
@@ -167,7 +165,7 @@ class SmoothingPhase:
         self._seen[rows] = True
 
     def _resize(self, table: Table) -> None:
-        """Give rows norms in proportion to strength^¼, with a mean over this host's nodes, or all in lock-step."""
+        """Give rows norms in proportion to degree^0.2, with a mean over this host's nodes, or all in lock-step."""
         host = self._host
         sizes = find_sizes(host.arcs.neighbours)
         mean = float(sizes.sum()) / max(1, int(np.count_nonzero(host.arcs.neighbours.joined)))

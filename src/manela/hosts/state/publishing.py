@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import TermsError
-from manela.hosts.state.host import NotReadyError
+from manela.hosts.state.instructions import NotReadyError
 from manela.hosts.state.messages import ROUND, SMOOTH, START, Step, Sums
 from manela.kernels.moments import Moments
 
@@ -77,7 +77,7 @@ class Publications:
         if self._lock_step:
             if step >= now:
                 raise NotReadyError
-            raise TermsError(f"step {tuple(step)} is over, this host is at {tuple(now)}")
+            raise TermsError(f"{step} is over, this host is at {now}")
         rounds = [published for known, published in steps.items() if known.phase == ROUND]
         if step.phase == SMOOTH and smooths:
             raise NotReadyError

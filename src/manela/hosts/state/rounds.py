@@ -18,8 +18,9 @@ from manela.engines.rounds.start import find_spread, sum_rows
 from manela.engines.state import State
 from manela.errors import BadVectorError, DivergenceError, MalformedError, RefusedError
 from manela.hosts.state.arcs import UsedArcs, read_rows, write_rows
-from manela.hosts.state.host import NOISE, SAMPLES, Committed, Compute, Exchange, Host, Instruction, Saved
-from manela.hosts.state.judging import Judge, MomentPool
+from manela.hosts.state.host import NOISE, SAMPLES, Host, Saved
+from manela.hosts.state.instructions import Ask, Commit, Instruction
+from manela.hosts.state.judging import Judge, pool_moments
 from manela.hosts.state.messages import ROUND, START, Integers, Pull, Shown, Step, Sums
 from manela.hosts.state.phases import SmoothingPhase, StartPhase
 from manela.hosts.state.publishing import Publications, Published
@@ -46,8 +47,6 @@ class MessageHost(Host):
         How far peers are believed.
     edge_rows : array of int
         The rows of own nodes that have neighbours elsewhere, which are shown to peers.
-    sums_of_peers : dict
-        The sums that peers have shown at the current step.
     smoothed : array of float32, shape (n, m), or None
         The vectors after smoothing.
     whole : array of bool, shape (n,), or None
@@ -79,17 +78,11 @@ class MessageHost(Host):
         self._shown_before: npt.NDArray[np.float32] | None = None
         self._means: npt.NDArray[Any] | None = None
         self._means_version = self._means_due = 0
-        self._moments = MomentPool(self.trust)
-        self.sums_of_peers: dict[str, Sums] = {}
+        self._own_moments: list[Moments] = []
         self._phase: StartPhase | SmoothingPhase | None = None
         self._starting = settings.starts_by_neighbours
         self.can_be_saved = not self._starting
         self.step = Step(START if self._starting else ROUND, 0)
-
-    @property
-    def distrusted(self) -> dict[str, int]:
-        """The peers whose vectors are not used, each with the number of exchanges since."""
-        return self._judge.distrusted
 
     # the script
 
@@ -101,34 +94,35 @@ class MessageHost(Host):
             self._phase, self._starting, self.can_be_saved = None, False, True
         while not self.done:
             yield from self._round()
-            yield Committed()
+            yield Commit(self.round)
         if not self.terms.lock_step:
-            yield Compute(self._show)
+            yield self.will_compute(Step(ROUND, self.round), "show", self._show)
         if self.terms.settings.smooths:
             self._phase = phase = SmoothingPhase(self)
             yield from phase.script()
             self._phase = None
             self._keep_smoothed(phase)
-            yield Committed()
+            yield Commit(self.round)
 
     def _round(self) -> Iterator[Instruction]:
         """Yield the instructions of one round; in lock-step each hop is exchanged separately, otherwise all at once."""
         if not self.terms.lock_step:
             self.update_neighbours()
         if self.terms.lock_step:
-            yield Compute(self._rounds.show_own)
+            yield self.will_compute(Step(ROUND, self.round), "show", self._rounds.show_own)
             for level in range(self.terms.hops):
                 if level > 0:
                     self._rounds.show_means()
                 self._publish_level(level)
-                yield Exchange(self.ask, patient=True)
+                yield Ask(self.step, patient=True)
                 self.update_neighbours()
         else:
             exchanges = self.round % self.terms.peers.every == 0
             self._shown_strengths = self.find_strengths()
-            yield Compute(self._show if exchanges else self._show_locally)
+            show = self._show if exchanges else self._show_locally
+            yield self.will_compute(Step(ROUND, self.round), "show", show)
             if exchanges:
-                yield Exchange(self.ask)
+                yield Ask(self.step)
                 self._judge_peers()
                 self.update_neighbours()
         self._begin_fall_if_due()
@@ -136,14 +130,15 @@ class MessageHost(Host):
         joined, number = self.arcs.neighbours.joined[: self.own], self.round
         schedule = self._find_schedule()
         schedule = replace(schedule, iterations=np.where(joined, schedule.iterations, 0.0))
-        pooled = self._moments.pool(self.find_sizes_of_peers(), self.distrusted, self.tables[0].shape[1])
+        width = self.tables[0].shape[1]
+        pooled = pool_moments(self.trust, self._own_moments, self.peers, self.find_sizes_of_peers(), width)
         vectors_before, pairs = [table[: self.own].copy() for table in self.tables], [0]
 
         def advance() -> None:
             pairs[0] = self._rounds.advance(number, schedule, pooled)
 
         self.can_be_saved = False
-        yield Compute(advance)
+        yield self.will_compute(Step(ROUND, number), "learn", advance)
         if self._rounds.is_abandoned:
             # vectors are updated in place, so undo the part of the round that was done
             for table, vectors in zip(self.tables, vectors_before, strict=True):
@@ -161,11 +156,11 @@ class MessageHost(Host):
 
     # asking and answering
 
-    def ask(self) -> dict[str, Pull]:
+    def requests(self) -> dict[str, Pull]:
         """Return a request for each peer: for what it shows at the step that this host is at."""
         since = self.step.phase == ROUND and not self.terms.lock_step
         return {
-            peer: Pull(link.session, self.step, link.seen if since else 0) for peer, link in self.sessions.links.items()
+            peer: Pull(link.session, self.step, link.seen if since else 0) for peer, link in self.peers.links.items()
         }
 
     def refresh(self) -> dict[str, Pull]:
@@ -173,7 +168,7 @@ class MessageHost(Host):
         if self.terms.lock_step:
             return {}
         step = Step(ROUND, self.round)
-        return {peer: Pull(link.session, step, _NEVER) for peer, link in self.sessions.links.items()}
+        return {peer: Pull(link.session, step, _NEVER) for peer, link in self.peers.links.items()}
 
     def count_rows(self, request: Pull) -> tuple[int, int, int]:
         """Return the number of tables, of levels, and of dimensions in what is shown at the step of a request."""
@@ -208,7 +203,7 @@ class MessageHost(Host):
 
     def receive(self, peer: str, request: Pull, reply: Shown) -> list[RefusedError]:
         """Store what a peer shows, and return the refusals of what cannot be used."""
-        link = self.sessions.links.get(peer)
+        link = self.peers[peer].link if peer in self.peers else None
         if link is None or link.session != request.session:
             return []
         if len(reply.changed) and not (
@@ -222,12 +217,14 @@ class MessageHost(Host):
             refusals.append(BadVectorError(f"{bad:,} of {len(finite):,} vectors are not finite", times=bad))
         if reply.moments and request.step.phase == ROUND:
             try:
-                self._moments.store(peer, reply.moments)
+                for moments in reply.moments:
+                    self.trust.check_moments(moments)
+                self.peers[peer].moments = reply.moments
             except MalformedError as refusal:
                 refusals.append(refusal)
         rows = link.neighbours[reply.changed[finite]]
         self._store_reply(peer, request.step, reply, rows, reply.rows[finite], reply.strengths[finite])
-        self.heard[peer] = self.round
+        self.peers[peer].heard = self.round
         in_rounds = reply.step.phase == ROUND == request.step.phase and not self.terms.lock_step
         if in_rounds and reply.version > request.since:  # otherwise the reply holds no rows
             link.seen = reply.version
@@ -253,11 +250,11 @@ class MessageHost(Host):
             )  # fmt: skip
         if asked.phase == ROUND:
             if reply.sums is not None:
-                self.sums_of_peers[peer] = reply.sums
+                self.peers[peer].sums = reply.sums
             levels = [asked.level] if self.terms.lock_step else list(range(vectors.shape[2]))
             judged = self.trust.judge(vectors, self.read_vectors(rows, vectors.shape[3]), self._norms)
-            self._judge.clipped[peer] = judged.clipped
-            self._count_alarms(peer, judged.alarms)
+            self.peers[peer].clipped = judged.clipped
+            self.peers[peer].alarms.update(judged.alarms)
             for table, shown in enumerate(self._rounds.shown):
                 for place, level in enumerate(levels):
                     write_rows(shown, level * self.known + rows, judged.rows[:, table, place])
@@ -294,10 +291,12 @@ class MessageHost(Host):
 
     def _publish_level(self, level: int) -> None:
         """In lock-step, publish the rows of one hop."""
-        moments, sums = [], None
+        moments: list[Moments] = []
+        sums = None
         if level == 0:
-            moments = self._measure_moments()
-            sums, self.sums_of_peers = self.sum_own_rows(), {}
+            self._measure_moments()
+            moments, sums = self._own_moments, self.sum_own_rows()
+            self.peers.clear_sums()
         rows = to_half(self._read_shown(self.edge_rows, [level]))
         step = Step(ROUND, self.round, level)
         self.publish(Published(step, self.version, self.find_strengths(), rows, moments=moments, sums=sums))
@@ -327,14 +326,14 @@ class MessageHost(Host):
         self.publish(
             Published(
                 Step(ROUND, self.round), self.version, self.find_strengths(), to_half(own[self.edge_rows]),
-                self._means, self._means_version, self._moments.own,
+                self._means, self._means_version, self._own_moments,
             )
         )  # fmt: skip
 
-    def _measure_moments(self) -> list[Moments]:
-        """Measure and return the moments of the host's own vectors, as peers see them, for each table."""
+    def _measure_moments(self) -> None:
+        """Measure the moments of the host's own vectors, as peers see them, for each table."""
         own, dimensions = np.arange(self.own), self.terms.settings.dimensions
-        return self._moments.measure(read_rows(shown, own, dimensions) for shown in self._rounds.shown)
+        self._own_moments = [self.trust.measure(read_rows(shown, own, dimensions)) for shown in self._rounds.shown]
 
     def read_vectors(self, rows: Integers, columns: int) -> npt.NDArray[np.float32]:
         """Return the first columns of the vectors that the given nodes show, also nodes of peers."""
@@ -366,7 +365,7 @@ class MessageHost(Host):
     def stranded(self) -> bool:
         """Whether all neighbours of the host's nodes are at peers that are away, so a round would learn nothing."""
         near = self.neighbourhood
-        return len(near.indices) > 0 and not self.arcs.find(self.sessions.links).any()
+        return len(near.indices) > 0 and not self.arcs.find(self.peers.links).any()
 
     def reopen(self, rounds: int | None = None) -> None:
         """Continue learning: the learning rate starts at its full value and falls over the added rounds.
@@ -400,7 +399,7 @@ class MessageHost(Host):
         nodes, total = self.own, float(np.sum(weights))
         if self.terms.lock_step:
             totals = self.total_of_all()
-            nodes += sum(hello.nodes for hello in self.sessions.greetings.values())
+            nodes += sum(hello.nodes for hello in self.peers.greetings.values())
             total = totals.frequencies[0]
         basis = Basis(weights, self.numbers, total, nodes, self.find_degree())
         return plan_nodes(basis, settings, choose_pairs(settings, nodes))
@@ -427,7 +426,7 @@ class MessageHost(Host):
         """Return whether the vectors have spread enough for the learning rate to fall."""
         sums = self.sum_own_rows()
         if self.terms.lock_step:
-            pooled = self.trust.pool_sums(sums, self.sums_of_peers, {})
+            pooled = self.trust.pool_sums(sums, self.peers.sums, {})
             return find_spread(pooled.total, pooled.squares, pooled.count) >= GROWN
         # only own nodes decide, so that no peer can
         return sums.count > 0 and find_spread(sums.total, sums.squares, sums.count) >= GROWN
@@ -460,41 +459,40 @@ class MessageHost(Host):
     def drop_peer(self, peer: str) -> None:
         """Stop using a peer's vectors and moments."""
         self.arcs.forget(self.rows_of(peer))
-        self._moments.forget(peer)
+        self.peers[peer].moments = []
         self._shown_strengths = None  # the neighbours themselves are updated between two rounds
 
     def find_strengths(self) -> npt.NDArray[np.float64]:
         """Return the strengths of nodes with neighbours elsewhere, counting only edges that peers have accepted."""
         strengths = self._shown_strengths
         if strengths is None:
-            accepted = self.arcs.find(self.sessions.links, distrusted=self.distrusted)
+            accepted = self.arcs.find(self.peers.links, distrusted=self.peers.distrusted)
             strengths = self.arcs.build(accepted).strengths[self.edge_rows]
         return strengths
 
     def find_sizes_of_peers(self) -> dict[str, int]:
         """Return for how many nodes each peer counts at most: its configured size, or the number of its known nodes."""
-        return {peer: self.sizes.get(peer, len(link.neighbours)) for peer, link in self.sessions.links.items()}
+        return {
+            name: len(peer.link.neighbours) if peer.size is None else peer.size
+            for name, peer in self.peers.items()
+            if peer.link is not None
+        }
 
     def _judge_peers(self) -> None:
         """Distrust peers whose nodes are too unlike their neighbours here to be honest."""
         dimensions = self.terms.settings.dimensions
         changed, alarms = self._judge.judge(
-            self.sessions.links, self.arcs.seen, lambda rows: self.read_vectors(rows, dimensions), self.round
+            self.peers, self.arcs.seen, lambda rows: self.read_vectors(rows, dimensions), self.round
         )
         if changed:
             self._shown_strengths, self.arcs.is_stale = None, True
         for peer in alarms:
-            self._count_alarms(peer, ["disagreeing"])
+            self.peers[peer].alarms["disagreeing"] += 1
 
     def update_neighbours(self) -> None:
         """Let nodes use the neighbours that are available now."""
-        if self.arcs.update(self.sessions.links, self.distrusted):
+        if self.arcs.update(self.peers.links, self.peers.distrusted):
             self._rounds.change_neighbours(self.arcs.neighbours)
-
-    def _count_alarms(self, peer: str, alarms: list[str]) -> None:
-        """Count the alarms that a peer's vectors have raised."""
-        for kind in alarms:
-            self.alarms[peer, kind] = self.alarms.get((peer, kind), 0) + 1
 
     # saving and restoring
 

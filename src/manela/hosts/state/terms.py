@@ -39,7 +39,7 @@ class PeerOptions:
 
 
 @dataclass(frozen=True)
-class Rates:
+class RateLimits:
     """What one peer may ask for per second; a quiet peer may ask for ten seconds' worth at once."""
 
     requests: float = option(200.0, "requests a second", 1e-3, 1e15)

@@ -30,7 +30,7 @@ from manela.errors import (
 )
 from manela.hosts.folder.identity import expiry_of, fetch_certificate, fingerprint, name_of
 from manela.hosts.transport.connections import Connections
-from manela.hosts.wire.exchanges import GREET, INTRODUCE, SHOW, WALK
+from manela.hosts.wire.calls import GREET, INTRODUCE, SHOW, WALK
 from manela.hosts.wire.frames import LARGEST, PIECE, Joiner, cut
 
 # Force TLS 1.3: below it only this RSA suite is allowed, and hosts have elliptic-curve certificates.
@@ -53,7 +53,7 @@ _OPTIONS = [
 
 
 @dataclass(frozen=True)
-class Peer:
+class Endpoint:
     """The address of a peer, and the certificates that are pinned for it."""
 
     name: str
@@ -69,24 +69,16 @@ class Keys:
     certificate: bytes
 
 
-class Traffic:
-    """Counts the bytes of messages sent to and received from each peer."""
-
-    def __init__(self) -> None:
-        self.sent: Counter[str] = Counter()
-        self.received: Counter[str] = Counter()
-
-    def forget(self, peer: str) -> None:
-        """Delete the counts of a host that is no longer a peer."""
-        del self.sent[peer], self.received[peer]
+Count = Callable[[str, int, int], None]
+"""Called with a peer, and the bytes of a message that was sent to it and of one that was received."""
 
 
 class RpcTransport:
     """Sends requests to peers; must be closed with `close`."""
 
-    def __init__(self, keys: Keys, peers: Mapping[str, Peer], deadline: float, traffic: Traffic) -> None:
+    def __init__(self, keys: Keys, peers: Mapping[str, Endpoint], deadline: float, count: Count) -> None:
         self._keys, self._peers, self._deadline = keys, dict(peers), deadline
-        self._traffic = traffic
+        self._count = count
         self._channels: dict[str, Any] = {}
         self._calls = itertools.count(int.from_bytes(os.urandom(6), "big"))
 
@@ -121,8 +113,7 @@ class RpcTransport:
                 raise
             raise PeerError(f"the connection to {peer} was replaced") from error
         reply = joiner.content
-        self._traffic.sent[peer] += len(content)
-        self._traffic.received[peer] += len(reply)
+        self._count(peer, len(content), len(reply))
         return reply
 
     async def ping(self, peer: str) -> None:
@@ -143,7 +134,7 @@ class RpcTransport:
                 ours = await asyncio.to_thread(self._describe_certificate, ours, self._peers.get(peer))
             raise ours from error
 
-    def _describe_certificate(self, error: PeerError, peer: Peer | None) -> PeerError:
+    def _describe_certificate(self, error: PeerError, peer: Endpoint | None) -> PeerError:
         """Return the error with the fingerprints of the certificate that was shown and of those that are pinned."""
         if peer is None:
             return error
@@ -158,7 +149,7 @@ class RpcTransport:
         expected = " or ".join(fingerprint(pem) for pem in peer.certificates) or "none"
         return PeerError(f"{error}: it shows {shown}, and pinned is {expected}")
 
-    async def change(self, keys: Keys, peers: Mapping[str, Peer]) -> None:
+    async def change(self, keys: Keys, peers: Mapping[str, Endpoint]) -> None:
         """Use these keys and peers from now on; connections to unchanged peers stay open."""
         stale = [name for name in self._channels if keys != self._keys or peers.get(name) != self._peers.get(name)]
         self._keys, self._peers = keys, dict(peers)
@@ -208,15 +199,15 @@ class RpcServer:
         self,
         listen: str,
         keys: Keys,
-        peers: Mapping[str, Peer],
+        peers: Mapping[str, Endpoint],
         serve: Serve,
         bound: Callable[[str, str], int],
         refuse: Callable[[str, RefusedError], None],
         deadline: float,
-        traffic: Traffic,
+        count: Count,
     ) -> None:
         self._listen, self._serve, self._refuse, self._deadline = listen, serve, refuse, deadline
-        self._traffic, self._bound = traffic, bound
+        self._count, self._bound = count, bound
         self._connections = Connections(deadline)
         self._opened: deque[float] = deque()
         self.shown: dict[str, str] = {}
@@ -227,7 +218,7 @@ class RpcServer:
         self._health: Any = None
         self.port = 0
 
-    def change(self, keys: Keys, peers: Mapping[str, Peer]) -> None:
+    def change(self, keys: Keys, peers: Mapping[str, Endpoint]) -> None:
         """Use these keys and peers for new connections; requests of hosts that are no peers are refused at once."""
         self._names = {pem: peer.name for peer in peers.values() for pem in peer.certificates}
         roots = "".join(self._names) or keys.certificate.decode()
@@ -338,8 +329,7 @@ class RpcServer:
         except RefusedError as refusal:
             raise self._report(peer, refusal) from None
         answer = await self._serve(peer, kind, content)
-        self._traffic.received[peer] += len(content)
-        self._traffic.sent[peer] += len(answer)
+        self._count(peer, len(answer), len(content))
         try:
             async with asyncio.timeout(self._deadline):
                 for frame in cut(answer, joiner.call or 0):

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manela.errors import MalformedError, PeerError, RefusedError
+from manela.hosts.state.instructions import Relay
 from manela.hosts.state.messages import NOTHING, OWN, Integers, VectorRows, WalkReply, WalkRequest
 from manela.hosts.state.neighbourhood import check_steps
-from manela.hosts.state.sessions import Link
+from manela.hosts.state.peers import Link
 from manela.kernels.cpu import walks as kernels
 from manela.kernels.layout import Table
 
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from manela.hosts.walks.host import WalkHost
 
 
-@dataclass(frozen=True, eq=False)
-class Pending:
-    """A reply for which other hosts must be asked first.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Pending(Relay):
+    """A reply that lacks the ends of walks that other hosts must be asked for.
 
     Attributes
     ----------
@@ -33,8 +34,8 @@ class Pending:
         The numbers of the asker's neighbours that have changed; `neighbours` holds their vectors.
     tables : list of arrays
         The tables that vectors are read from.
-    requests : dict
-        The request for each other peer; `links` holds the links to them, `walkers` the positions of their walks.
+    links, walkers : dicts
+        The link to each host that must be asked, and the positions of its walks.
     """
 
     request: WalkRequest
@@ -42,7 +43,6 @@ class Pending:
     changed: Integers
     neighbours: VectorRows
     tables: list[Table]
-    requests: dict[str, WalkRequest]
     links: dict[str, Link]
     walkers: dict[str, Integers]
 
@@ -74,9 +74,9 @@ def answer(host: WalkHost, peer: str, request: WalkRequest) -> WalkReply | Pendi
     steps_done = firsts[away] + request.steps[away] - steps_left[away]
     requests, chosen = host.ask_on(arcs[away], steps_left[away], request.round, steps_done, keys[away])
     pending = Pending(
-        request, np.concatenate((index, random)), changed, neighbours, tables, requests,
-        {other: host.sessions.links[other] for other in requests},
-        {other: away[places] for other, places in chosen.items()},
+        request=request, index=np.concatenate((index, random)), changed=changed, neighbours=neighbours, tables=tables,
+        requests=requests, links={other: link for other, link in host.peers.links.items() if other in requests},
+        walkers={other: away[places] for other, places in chosen.items()},
     )  # fmt: skip
     return pending if requests else resume(host, pending, {})[0]
 

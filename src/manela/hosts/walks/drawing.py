@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import ClaimError, PeerError, TermsError
-from manela.hosts.state.host import ANSWERS, POOLS, NotReadyError
+from manela.hosts.state.host import ANSWERS, POOLS
+from manela.hosts.state.instructions import NotReadyError
 from manela.hosts.state.messages import NOTHING, Integers, VectorRows, WalkRequest, Words, no_integers
 from manela.hosts.state.neighbourhood import Neighbourhood
 from manela.kernels.cpu import walks as kernels
@@ -120,7 +121,7 @@ class SharedKeys:
 
     def ask_for_random(self, plan: WalkPlan, peer: str) -> dict[str, Any]:
         """Return the numbers of the peer's nodes that the round has drawn."""
-        numbers = self._host.sessions.greetings[peer].numbers
+        numbers = self._host.peers.greetings[peer].numbers
         return {"numbers": numbers[plan.marks[numbers] > 0]}
 
     def prepare(self, plan: WalkPlan) -> None:
@@ -143,7 +144,7 @@ class SharedKeys:
     def _count_nodes(self) -> int:
         """Return the number of nodes of all hosts."""
         host = self._host
-        return host.own + sum(hello.nodes for hello in host.sessions.greetings.values())
+        return host.own + sum(hello.nodes for hello in host.peers.greetings.values())
 
 
 class OwnRandomness:

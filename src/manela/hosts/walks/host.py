@@ -11,9 +11,24 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import BadVectorError, DivergenceError, MalformedError, PeerError, RefusedError
-from manela.hosts.state.host import Committed, Compute, Exchange, Host, Instruction, Saved
-from manela.hosts.state.messages import NOTHING, Integers, VectorRows, WalkReply, WalkRequest, Words, no_integers
-from manela.hosts.state.sessions import Link
+from manela.hosts.state.host import Host, Saved
+from manela.hosts.state.instructions import Ask, Commit, Instruction
+from manela.hosts.state.messages import (
+    NOTHING,
+    ROUND,
+    Integers,
+    Step,
+    VectorRows,
+    WalkReply,
+    WalkRequest,
+    Words,
+    no_integers,
+)
+from manela.hosts.state.names import Node
+from manela.hosts.state.neighbourhood import Neighbourhood
+from manela.hosts.state.peers import Link
+from manela.hosts.state.rounds import MessageHost
+from manela.hosts.state.terms import Terms
 from manela.hosts.walks import answering as walk_answering
 from manela.hosts.walks.answering import Pending
 from manela.hosts.walks.drawing import ActiveArcs, Drawing, OwnRandomness, SharedKeys, WalkPlan
@@ -44,6 +59,7 @@ class WalkHost(Host):
         self._edge_of_arc = np.full(len(neighbourhood.indices), -1, np.int64)
         self._arcs: ActiveArcs | None = None
         self._plan: WalkPlan | None = None
+        self._asks_for_walks = False
         self._targets = np.repeat(np.arange(1, terms.hops + 1), terms.settings.targets_by_hop)
 
     # the script
@@ -55,22 +71,24 @@ class WalkHost(Host):
         """
         while not self.done:
             if self.terms.lock_step:
-                yield Exchange(self.ask_neighbours, patient=True)
+                self._asks_for_walks = False
+                yield Ask(Step(ROUND, self.round), patient=True)
                 self._check_heard()
             self.drawing.keep()
-            yield Exchange(self._ask, patient=self.terms.lock_step)
-            plan = self._plan
-            if plan is None:  # the driver did not ask, as there is no peer
-                self._ask()
-                plan = self._plan
-            if plan is not None:
-                self._settle(plan)
-                yield Compute(plan.compute)
-                self._plan = None
-                if plan.stop[0]:
-                    return
-                self._commit(plan)
-            yield Committed()
+            self._asks_for_walks = True
+            yield Ask(Step(ROUND, self.round, 1), patient=self.terms.lock_step)
+            plan = self._find_plan()
+            self._settle(plan)
+            yield self.will_compute(Step(ROUND, self.round), "learn", plan.compute)
+            self._plan = None
+            if plan.stop[0]:
+                return
+            self._commit(plan)
+            yield Commit(self.round)
+
+    def requests(self) -> Mapping[str, WalkRequest]:
+        """Return the request for each peer that can be asked; the first call for walks in a round draws them."""
+        return self._find_plan().requests if self._asks_for_walks else self.ask_neighbours()
 
     def ask_neighbours(self) -> dict[str, WalkRequest]:
         """Return requests for the vectors of neighbours at each peer."""
@@ -80,7 +98,7 @@ class WalkHost(Host):
                 link.session, self.round, True, link.seen, nothing, nothing,
                 **self.drawing.describe_walks(nothing, nothing.astype(np.uint64)),
             )
-            for peer, link in self.sessions.links.items()
+            for peer, link in self.peers.links.items()
         }  # fmt: skip
 
     def refresh(self) -> dict[str, WalkRequest]:
@@ -89,18 +107,24 @@ class WalkHost(Host):
 
     def _check_heard(self) -> None:
         """In lock-step, raise if a peer has not answered in this round."""
-        for peer in self.sessions.links:
-            if self.heard.get(peer) != self.round:
+        for peer in self.peers.values():
+            if peer.link is not None and peer.heard != self.round:
                 raise PeerError(
-                    f"{peer} did not answer in round {self.round}, and lock-step cannot continue without it"
+                    f"{peer.name} did not answer in round {self.round}, and lock-step cannot continue without it"
                 )
 
-    def _ask(self) -> dict[str, WalkRequest]:
-        """Draw the next round, and return the request for each peer."""
+    def _find_plan(self) -> WalkPlan:
+        """Return the plan of the round, which is drawn when it is first needed."""
+        if self._plan is None:
+            self._plan = self._draw_plan()
+        return self._plan
+
+    def _draw_plan(self) -> WalkPlan:
+        """Draw the next round, with the request for each peer."""
         settings, number, schedule = self.terms.settings, self.round, self._find_schedule()
         counts = schedule.counts(number)
         nodes = np.flatnonzero(counts)
-        plan = self._plan = WalkPlan(
+        plan = WalkPlan(
             number, schedule.rate(number), np.uint64(derive(derive_key(settings.seed, ROUNDS), number)),
             settings.negatives, nodes, self.numbers[nodes], counts[nodes],
             np.empty((int(counts.sum()), len(self._targets)), np.int64),
@@ -117,7 +141,7 @@ class WalkHost(Host):
         plan.walkers = {peer: places[chosen] for peer, chosen in walkers.items()}
         self.drawing.prepare(plan)
         nothing = no_integers()
-        for peer, link in self.sessions.links.items():
+        for peer, link in self.peers.links.items():
             walks = asked.get(peer)
             fields = self.drawing.describe_walks(nothing, nothing.astype(np.uint64))
             if walks is not None:
@@ -127,7 +151,7 @@ class WalkHost(Host):
                 edges=nothing if walks is None else walks.edges, steps=nothing if walks is None else walks.steps,
                 **{**fields, **self.drawing.ask_for_random(plan, peer)},
             )  # fmt: skip
-        return plan.requests
+        return plan
 
     def ask_on(
         self, arcs: Integers, left: Integers, number: int, firsts: Integers, keys: Words
@@ -135,7 +159,7 @@ class WalkHost(Host):
         """Return requests that continue walks which left this host by these arcs, and which walks each peer got."""
         hosts = self._peer_of[self.neighbourhood.indices[arcs]]
         requests, walkers = {}, {}
-        for peer, link in self.sessions.links.items():
+        for peer, link in self.peers.links.items():
             chosen = np.flatnonzero(hosts == self._place_of_peer.get(peer, -2))
             if len(chosen):
                 requests[peer] = WalkRequest(
@@ -150,10 +174,10 @@ class WalkHost(Host):
         return walk_answering.answer(self, peer, request)
 
     def resume(
-        self, pending: Pending, replies: Mapping[str, WalkReply | None]
+        self, relay: Pending, replies: Mapping[str, WalkReply | None]
     ) -> tuple[WalkReply, dict[str, RefusedError]]:
         """Return the reply to a pending request, and refusals by peer, from what other peers have replied."""
-        return walk_answering.resume(self, pending, replies)
+        return walk_answering.resume(self, relay, replies)
 
     # replies of peers
 
@@ -162,7 +186,7 @@ class WalkHost(Host):
 
         A reply to the request of an earlier round only updates neighbours' vectors.
         """
-        link = self.sessions.links.get(peer)
+        link = self.peers[peer].link if peer in self.peers else None
         if link is None or link.session != request.session:
             return []
         plan, refusals = self._plan, list[RefusedError]()
@@ -194,7 +218,7 @@ class WalkHost(Host):
         for k, table in enumerate(self.tables):
             table[rows, : self.terms.settings.dimensions] = vectors[good, k]
         self._present[rows] = True
-        link.seen, self.heard[peer] = reply.version, self.round
+        link.seen, self.peers[peer].heard = reply.version, self.round
         if self.on_disclosure:
             for row, vector in zip(rows.tolist(), reply.neighbours[good], strict=True):
                 name = self.neighbourhood.strangers[row - self.own][0]
@@ -291,9 +315,9 @@ class WalkHost(Host):
     def find_sizes(self) -> dict[str, int]:
         """Return how many nodes of each peer may be drawn: those it states, up to its configured or known size."""
         return {
-            peer: min(self.sessions.greetings[peer].nodes, self.sizes.get(peer, len(link.neighbours)))
-            for peer, link in self.sessions.links.items()
-            if peer in self.sessions.greetings
+            name: min(peer.greeting.nodes, len(peer.link.neighbours) if peer.size is None else peer.size)
+            for name, peer in self.peers.items()
+            if peer.link is not None and peer.greeting is not None
         }
 
     def find_arcs(self) -> ActiveArcs:
@@ -312,7 +336,8 @@ class WalkHost(Host):
 
     def change_peer(self, peer: str) -> None:
         """Use the edges that a peer has just accepted."""
-        arcs = self.sessions.links[peer].arcs
+        link = self.peers[peer].link
+        arcs = no_integers() if link is None else link.arcs
         self._edge_of_arc[self.neighbourhood.arcs_to(peer)] = -1
         self._edge_of_arc[arcs] = np.arange(len(arcs))
         self._arcs = None
@@ -330,7 +355,7 @@ class WalkHost(Host):
             weights = weigh(self.strengths, settings)
             nodes, total, share = self.own, float(np.sum(weights)), 2
             if self.terms.lock_step:
-                nodes += sum(hello.nodes for hello in self.sessions.greetings.values())
+                nodes += sum(hello.nodes for hello in self.peers.greetings.values())
                 total, share = self.total_of_all().frequencies[0], 1
             # a round costs more between hosts, so do half as many; that hardly changes the result
             rounds = settings.rounds or default_rounds(nodes) // share
@@ -355,6 +380,17 @@ class WalkHost(Host):
                 report(kind="walk", peer=peer, own=own, through=other[0], steps=int(request.steps[i]), vector=vector)
             else:
                 report(kind="random", peer=peer, vector=vector)
+
+
+def make_host(
+    terms: Terms,
+    neighbourhood: Neighbourhood,
+    numbers: Mapping[Node, int] | None = None,
+    sizes: Mapping[str, int] | None = None,
+) -> Host:
+    """Return a host that learns as its terms say: by messages, or by walks."""
+    kind = MessageHost if terms.settings.exchange == "messages" else WalkHost
+    return kind(terms, neighbourhood, numbers, sizes)
 
 
 def fingerprint(vector: VectorRows) -> str:

@@ -5,30 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from manela.errors import TooOftenError
-from manela.hosts.state.terms import Rates
+from manela.hosts.state.terms import RateLimits
 
 _BURST = 10.0
 """Seconds' worth of requests that a quiet peer may save up; more allows larger bursts."""
 
 
 @dataclass
-class Limits:
+class TokenBuckets:
     """The token buckets of one peer.
 
     Examples
     --------
-    >>> limits = Limits(Rates(requests=1.0))
+    >>> limits = TokenBuckets(RateLimits(requests=1.0))
     >>> [limits.take(now=0.0, walks=0, vectors=0) for _ in range(11)][-2:]
     [0.0, 1.0]
 
     A request for more than ten seconds' worth is served if the bucket is full; the next request waits for the excess.
 
-    >>> limits = Limits(Rates(vectors=1.0, longest_wait=5.0))
+    >>> limits = TokenBuckets(RateLimits(vectors=1.0, longest_wait=5.0))
     >>> limits.take(now=0.0, walks=0, vectors=12), limits.take(now=0.0, walks=0, vectors=1)
     (0.0, 3.0)
     """
 
-    rates: Rates
+    rates: RateLimits
     _left: dict[str, float] = field(default_factory=dict)
     _refilled_at: float | None = None
 

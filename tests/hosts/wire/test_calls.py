@@ -8,17 +8,18 @@ from manela.errors import MalformedError
 from manela.hosts.state.messages import ROUND, START, Pull, Step, WalkReply, WalkRequest
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
 from manela.hosts.state.rounds import MessageHost
-from manela.hosts.walks.host import WalkHost
+from manela.hosts.walks.host import WalkHost, make_host
+from manela.hosts.wire import calls
+from manela.hosts.wire.calls import SHOW, WALK
 from manela.hosts.wire.codec import decode_walk_reply, encode
-from manela.hosts.wire.exchanges import SHOW, WALK, calls_of, make_host
 from manela.hosts.wire.frames import LARGEST
 
 
 def met(**options):
-    """Two hosts that have met, and their calls."""
+    """Two hosts that have met."""
     hosts, _ = split_over(draw_graph(3), 2, make_terms(**options))
     meet_all(hosts)
-    return hosts["h0"], hosts["h1"], calls_of(hosts["h0"])
+    return hosts["h0"], hosts["h1"]
 
 
 def walk(edges=3, neighbours=True, **more):
@@ -30,34 +31,34 @@ def walk(edges=3, neighbours=True, **more):
 def test_terms_say_which_host_it_is_and_by_which_call_it_asks(walks, kind, call):
     host = make_host(make_terms(walks=walks), Neighbourhood.build("a", [Edge("x", ("y", "a"))]))
     assert type(host) is kind
-    assert calls_of(host).kind == call
+    assert calls.name_call(host) == call
 
 
 def test_by_messages_a_request_costs_a_vector_for_each_neighbour_table_and_level():
-    host, _, calls = met(context=True, ratios=(0.5, 0.3, 0.2))
+    host, _ = met(context=True, ratios=(0.5, 0.3, 0.2))
     neighbours = host.sessions.count_neighbours("h1")
     assert neighbours > 0
-    assert calls.count(host, "h1", Pull(1, Step(ROUND, 0))) == (0, 2 * 3 * neighbours)
-    assert calls.count(host, "h1", Pull(1, Step(START, 0))) == (0, neighbours)
-    assert calls.count(host, "stranger", Pull(1, Step(ROUND, 0))) == (0, 0)
+    assert calls.count_cost(host, "h1", Pull(1, Step(ROUND, 0))) == (0, 2 * 3 * neighbours)
+    assert calls.count_cost(host, "h1", Pull(1, Step(START, 0))) == (0, neighbours)
+    assert calls.count_cost(host, "stranger", Pull(1, Step(ROUND, 0))) == (0, 0)
 
 
 def test_by_walks_a_request_costs_its_walks_random_nodes_and_neighbours():
-    host, _, calls = met(walks=True)
+    host, _ = met(walks=True)
     neighbours = host.sessions.count_neighbours("h1")
-    assert calls.count(host, "h1", walk(random=5)) == (3, 3 + 5 + neighbours)
-    assert calls.count(host, "h1", walk(neighbours=False)) == (3, 3)
-    assert calls.count(host, "stranger", walk()) == (3, 3)
+    assert calls.count_cost(host, "h1", walk(random=5)) == (3, 3 + 5 + neighbours)
+    assert calls.count_cost(host, "h1", walk(neighbours=False)) == (3, 3)
+    assert calls.count_cost(host, "stranger", walk()) == (3, 3)
 
 
 def test_requests_come_back_from_bytes_and_other_bytes_are_refused():
-    host, _, calls = met()
+    host, _ = met()
     request = Pull(7, Step(ROUND, 3, 1), since=9)
     assert calls.decode_request(host, encode(request)) == request
-    assert len(encode(request)) <= calls.bound_request(host, "h1")
+    assert len(encode(request)) <= calls.bound_request(host)
     with pytest.raises(MalformedError):
         calls.decode_request(host, b"\xff\xff")
-    host, _, calls = met(walks=True)
+    host, _ = met(walks=True)
     found = calls.decode_request(host, encode(walk(random=2)))
     assert (found.edges.tolist(), found.steps.tolist(), found.random) == ([0, 0, 0], [1, 1, 1], 2)
     with pytest.raises(MalformedError):
@@ -66,10 +67,10 @@ def test_requests_come_back_from_bytes_and_other_bytes_are_refused():
 
 @pytest.mark.parametrize("options", [{}, {"half": False}, {"context": True}, {"lock_step": True}])
 def test_an_honest_answer_by_messages_fits_and_comes_back(options):
-    host, other, calls = met(**options)
+    host, other = met(**options)
     script = host.script()
     next(script)  # it has published something
-    request = Pull(other.sessions.links["h0"].session, host.step)
+    request = Pull(other.peers.links["h0"].session, host.step)
     answer = host.answer("h1", request)
     content = calls.encode_reply(host, "h1", answer)
     assert len(content) <= calls.bound_reply(other, "h0", request)
@@ -81,8 +82,8 @@ def test_an_honest_answer_by_messages_fits_and_comes_back(options):
 
 
 def test_an_answer_by_walks_is_bound_by_what_was_asked_for():
-    host, _, calls = met(walks=True)
-    known = len(host.sessions.links["h1"].neighbours)
+    host, _ = met(walks=True)
+    known = len(host.peers.links["h1"].neighbours)
     bound = calls.bound_reply(host, "h1", walk(edges=10))
     assert bound == (16 + 4 * 8) * (10 + known) + 4096
     assert calls.bound_reply(host, "stranger", walk(edges=10)) == (16 + 4 * 8) * 10 + 4096
@@ -102,6 +103,6 @@ def test_vectors_travel_as_halves_where_both_say_so_and_bits_do_not_matter(own, 
     vectors = np.full((2, 1, 8), 1 / 3, np.float32)
     reply = WalkReply(1, np.zeros(0, np.int64), np.zeros((0, 1, 8), np.float32), np.arange(2), vectors)
     request = walk(edges=2, neighbours=False)
-    found = decode_walk_reply(calls_of(host).encode_reply(host, "h1", reply), request, 1, 8)
+    found = decode_walk_reply(calls.encode_reply(host, "h1", reply), request, 1, 8)
     assert (found.vectors[0, 0, 0] != np.float32(1 / 3)) == halves
     np.testing.assert_allclose(found.vectors, vectors, rtol=1e-3)
