@@ -15,6 +15,8 @@ from gallery import as_page, run_notebook
 GALLERY = "gallery/"
 PAGE = "reference-commands.md"
 MARK = "<!-- every command -->"
+STORIES = Path(__file__).parents[1] / "tests" / "hosts" / "transcripts"
+STORY_MARK = "<!-- every story -->"
 
 
 class RealDefaults(griffe.Extension):
@@ -29,8 +31,10 @@ class RealDefaults(griffe.Extension):
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Put the help of every command where the page says."""
-    return markdown.replace(MARK, describe_commands()) if page.file.src_uri == PAGE else markdown
+    """Put the help of every command, and every story of hosts, where a page says."""
+    if page.file.src_uri == PAGE:
+        return markdown.replace(MARK, describe_commands())
+    return markdown.replace(STORY_MARK, tell_stories()) if STORY_MARK in markdown else markdown
 
 
 def on_post_page(output: str, **_: Any) -> str:
@@ -54,6 +58,16 @@ def on_files(files: Any, config: Any) -> Any:
         for path, content in made.items():
             files.append(File.generated(config, f"{GALLERY}{path}", content=content))
     return files
+
+
+def tell_stories() -> str:
+    """Every story under a heading, which is its name, with its first line as text."""
+    parts = []
+    for path in sorted(STORIES.glob("*.txt")):
+        title, _, story = path.read_text(encoding="utf-8").partition("\n")
+        heading = path.stem.replace("_", " ").capitalize()
+        parts.append(f"## {heading}\n\n{title.lstrip('# ')}\n\n```text\n{story.strip()}\n```")
+    return "\n\n".join(parts)
 
 
 def describe_commands() -> str:

@@ -36,9 +36,13 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
+def pytest_addoption(parser):
+    parser.addoption("--rewrite", action="store_true", help="write the traces of tests/hosts/transcripts as they are")
+
+
 def pytest_collection_modifyitems(items):
     """Run those with processes of their own first: they wait much, and the longest must not begin last."""
-    items.sort(key=lambda item: not {"e2e", "reports"} & set(item.path.parts))
+    items.sort(key=lambda item: not {"e2e", "reproduction"} & set(item.path.parts))
 
 
 @pytest.fixture

@@ -57,8 +57,8 @@ class Driver:
     hosts : dict of Host
     away : set of str
         Hosts that neither act nor answer.
-    broken : set of pairs of str
-        The pairs (asker, answerer) whose calls fail.
+    broken : dict
+        Why the calls of a pair (asker, answerer) fail.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Driver:
         self._loss, self._delay, self._grace, self._finish = loss, delay, grace, finish
         self._carry, self._tell = carry, tell
         self.away: set[str] = set()
-        self.broken: set[tuple[str, str]] = set()
+        self.broken: dict[tuple[str, str], str] = {}
 
     @property
     def hosts(self) -> dict[str, Host]:
@@ -151,7 +151,8 @@ class Driver:
         except (PeerError, RefusedError) as error:
             self._tell(f"{name} cannot meet {peer}: {error}")
             return False
-        self._tell(f"{name} meets {peer}, which accepts {len(acceptance.accepted) - missing} of its edges")
+        edges = len(acceptance.accepted)
+        self._tell(f"{name} meets {peer}, which accepts {edges - missing} of {edges} edges")
         return True
 
     def call(self, name: str, peer: str) -> bool:
@@ -208,8 +209,10 @@ class Driver:
 
     def _reach(self, name: str, peer: str) -> None:
         """Raise PeerError if a call does not reach a peer."""
-        if peer in self.away or (name, peer) in self.broken:
+        if peer in self.away:
             raise PeerError(f"{peer} cannot be reached")
+        if (name, peer) in self.broken:
+            raise PeerError(self.broken[name, peer])
         if self._loss and self._random is not None and self._random.random() < self._loss:
             raise PeerError("the call is lost")
 
@@ -221,6 +224,7 @@ class Driver:
             return reply
         replies: dict[str, Any] = {}
         for third, relayed in reply.requests.items():
+            self._tell(f"{peer} asks {third} for {name}")
             try:
                 self._reach(peer, third)
                 replies[third] = self._answer(peer, third, relayed)

@@ -50,7 +50,7 @@ class Commit:
     rounds: int
 
     def __str__(self) -> str:
-        return f"commit {self.rounds} rounds"
+        return f"commit, with {self.rounds} round{'s' * (self.rounds != 1)} done"
 
 
 Instruction = Ask | Compute | Commit
