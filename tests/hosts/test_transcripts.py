@@ -191,8 +191,9 @@ class Story:
             return
         known = host.peers[peer]
         alarms = ", ".join(f"{times} {kind}" for kind, times in sorted(known.alarms.items())) or "none"
+        size = "" if known.size is None else f"{known.size} nodes by the operator, "
         self.told.append(
-            f"{name} of {peer}: {'' if known.size is None else f'{known.size} nodes by the operator, '}{'' if known.greeting else 'not '}greeted, "
+            f"{name} of {peer}: {size}{'' if known.greeting else 'not '}greeted, "
             f"{'not linked' if known.link is None else 'linked by ' + count(len(known.link.arcs), 'edge')}, "
             f"{'not heard' if known.heard is None else f'heard in round {known.heard}'}, "
             f"learned from {count(known.taught, 'edge')}, distrust {known.distrust}, alarms: {alarms}"
