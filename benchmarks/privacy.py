@@ -54,7 +54,7 @@ def _try_messages(rows: Any, graph: Graph, labels: Any, where: list[str], noise:
     hosts, numbers, vectors = _learn(graph, where, {}, PeerOptions(noise=noise), facts)
     near = hosts["host1"].neighbourhood
     score = f"{classify(vectors, labels, jobs=2).micro.mean():.4f}"
-    ids = np.array([numbers[node] for node in near.strangers])
+    ids = np.array([numbers[node] for node in near.remotes])
     some = np.sort(np.random.default_rng(0).permutation(len(ids))[:MOST_SEEN])
     truth = _truth(graph, ids[some])
     best: dict[str, tuple[float, Any]] = {}
@@ -93,7 +93,7 @@ def _try_walks(rows: Any, graph: Graph, labels: Any, where: list[str]) -> None:
     )  # fmt: skip
     near = hosts["host1"].neighbourhood
     score = f"{classify(vectors, labels, jobs=2).micro.mean():.4f}"
-    inside = {numbers[node] for node in near.strangers}
+    inside = {numbers[node] for node in near.remotes}
     others = graph.to_scipy()[sorted(inside)][:, sorted(inside)].nnz // 2
     found = {(a, b) for a, b in certain if a in inside and b in inside}
     rows.row("by walks", "equal bits: edges found with certainty", f"{len(found) / max(1, others):.3f}", "", "", score)

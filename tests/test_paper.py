@@ -1,7 +1,7 @@
 """The paper's promises, a test each, with the sentence quoted (Zhang and Xu, MANELA).
 
-What every engine computes is compared with `kernels.reference` in tests/contracts; here the reference, the estimator with
-the paper's settings and the hosts are compared with the paper.
+What every engine computes is compared with `kernels.reference` in tests/contracts; here the reference, the estimator
+with the paper's settings and the hosts are compared with the paper.
 """
 
 import math
@@ -204,7 +204,7 @@ def test_line_6_negatives():
 
 
 def test_a_round_is_algorithm_1_with_all_agents_at_once():
-    """What we do differently, and say so: in a round, agents read vectors as the round began, and add up an iteration."""
+    """What we do differently, and say so: agents read vectors as the round began, and add up an iteration."""
     table = np.random.default_rng(0).normal(size=(10, 4))
     [moved] = advance([table], ARCS, np.ones(10, np.int64), 5, 1e-6, (3, 3), 2)
     [singly] = advance([table], ARCS, np.ones(10, np.int64), 5, 1e-6, (3, 3), 2, singly=True)

@@ -33,14 +33,12 @@ def test_init_makes_a_host_once(made, manela_here):
         "store.db",
     }
     assert (made / "alpha").stat().st_mode & 0o777 == 0o700
-    one_line(manela_here("agent", "init", "alpha", "--home", made / "alpha"), "holds a host already")
+    one_line(manela_here("agent", "init", "alpha", "--home", made / "alpha"), "already holds a host")
     one_line(manela_here("agent", "init", "A B", "--home", made / "x"), "a host's name must be")
     one_line(manela_here("agent", "init", "x", "--home", made / "x", "--listen", "7446"), "host:port")
     one_line(manela_here("agent", "init", "x", "--home", made / "x", "--ratios", "0.9,0.9"), "ratios must sum to 1")
     one_line(manela_here("agent", "init", "unknown", "--home", made / "x"), "a host's name must not be 'unknown'")
-    one_line(
-        manela_here("agent", "init", "x", "--home", made / "x", "--watch", "0.0.0.0:1234"), "of this machine alone"
-    )
+    one_line(manela_here("agent", "init", "x", "--home", made / "x", "--watch", "0.0.0.0:1234"), "on this machine only")
     assert not (made / "x").exists()
 
 
@@ -54,14 +52,14 @@ def test_peers_are_known_by_their_own_certificates(made, manela_here):
     assert done.returncode == 0
     shown = done.stdout.splitlines()[-1]
     assert shown in manela_here("agent", "peer", "list", *home).stdout
-    one_line(manela_here("agent", "peer", "remove", "gamma", *home), "no such peer")
+    one_line(manela_here("agent", "peer", "remove", "gamma", *home), "is not a peer")
 
 
 def test_nodes_edges_and_loops_of_a_file_are_counted_apart(made, manela_here):
     home = ("--home", made / "alpha")
     (made / "edges.csv").write_text("source,target,weight\nann,bob,1\nbob,bob,1\nalone\n")
     done = manela_here("agent", "edges", "import", made / "edges.csv", *home)
-    assert done.stdout == "1 edges taken, 1 nodes without edges, 1 left out, from a node to itself\n"
+    assert done.stdout == "1 edges imported, 1 nodes without edges, 1 left out, from a node to itself\n"
     assert manela_here("agent", "edges", "list", *home).stdout == "alone\nann,bob\n"
 
 
@@ -71,15 +69,15 @@ def test_edges_are_written_to_stdout_or_a_file(made, manela_here):
     done = manela_here("agent", "edges", "export", "-", *home, cwd=made)
     assert (done.returncode, done.stdout) == (0, "ann,bob@gamma\n")
     assert not (made / "-").exists()
-    # gamma is no peer yet, but has edges
+    # gamma is not a peer yet, but has edges
     assert manela_here("agent", "edges", "export", made / "out.csv", "--peer", "gamma", *home).returncode == 0
     assert (made / "out.csv").read_text() == "ann,bob@gamma\n"
 
 
 def test_edges_with_an_unknown_peer_are_refused(made, manela_here):
     home = ("--home", made / "alpha")
-    one_line(manela_here("agent", "edges", "list", "--peer", "zeta", *home), "zeta: no such peer")
-    one_line(manela_here("agent", "edges", "export", made / "out.csv", "--peer", "zeta", *home), "zeta: no such peer")
+    one_line(manela_here("agent", "edges", "list", "--peer", "zeta", *home), "zeta: is not a peer")
+    one_line(manela_here("agent", "edges", "export", made / "out.csv", "--peer", "zeta", *home), "zeta: is not a peer")
     assert not (made / "out.csv").exists()
     certificate = made / "beta" / "certificate.pem"
     assert manela_here("agent", "peer", "add", "beta", "127.0.0.1:7447", certificate, *home).returncode == 0
@@ -107,7 +105,7 @@ def test_an_edge_that_cannot_be_meant_is_refused(made, manela_here):
     assert manela_here("agent", "edges", "add", "old@beta", *home).returncode == 0
     assert manela_here("agent", "peer", "add", "beta", "127.0.0.1:7447", certificate, *home).returncode == 0
     one_line(manela_here("agent", "edges", "add", "ann@beta", "bob", *home), "swap the two")
-    one_line(manela_here("agent", "edges", "add", "ann@alpha", "bob", *home), "write 'ann'")
+    one_line(manela_here("agent", "edges", "add", "ann@alpha", "bob", *home), "expected 'ann'")
     for other in ("ann", "ann@alpha"):
         one_line(manela_here("agent", "edges", "add", "ann", other, *home), "an edge must have two different ends")
     assert manela_here("agent", "edges", "list", *home).stdout == "old@beta\n"
@@ -146,7 +144,7 @@ def test_a_host_that_has_not_run_says_so(made, manela_here, manela):
     assert json.loads(manela_here("agent", "status", "--json", *home).stdout) == {"running": False}
     one_line(manela_here("agent", "export", made / "out.csv", *home), "there are no vectors yet")
     one_line(manela("agent", "run", *home), "this host has no nodes yet")
-    one_line(manela_here("agent", "status", "--home", made / "nowhere"), "holds no host")
+    one_line(manela_here("agent", "status", "--home", made / "nowhere"), "does not hold a host")
     assert manela_here("agent", "audit", *home).stdout == ""
 
 
@@ -172,7 +170,7 @@ def test_federate_refuses_what_cannot_be(tmp_path, manela_here):
     one_line(manela_here("federate", "sbm", "--by", tmp_path / "nothing", "-o", out), "a file of lines `node host`")
     file = tmp_path / "hosts.txt"
     file.write_text("0 east\n")
-    one_line(manela_here("federate", "sbm", "--by", file, "-o", out), "has no host for 1,023 node(s), such as '1'")
+    one_line(manela_here("federate", "sbm", "--by", file, "-o", out), "names no host for 1,023 node(s), such as '1'")
     file.write_text("0 east west\n")
     one_line(manela_here("federate", "sbm", "--by", file, "-o", out), "line 1: must be `node host`, got 3 fields")
     one_line(manela_here("federate", "sbm", "-o", tmp_path / "out.xyz"), "out.xyz")
@@ -191,13 +189,13 @@ def test_an_old_status_tells_its_age(manela_here, made):
     with only_one(home):
         found = manela_here("agent", "status", "--home", home).stdout
     assert "are 10 min old: the daemon is stuck, or its disk is full" in found
-    assert "warning: this host's certificate ends in 5 days" in found
+    assert "warning: this host's certificate expires in 5 days" in found
     assert "not running" in manela_here("agent", "status", "--home", home).stdout
     (home / "status.json").unlink()
 
 
 def test_answers_need_a_host_and_an_address_to_be_asked_at(tmp_path, manela_here):
-    one_line(manela_here("agent", "serve", "--home", tmp_path / "nope"), "holds no host; make one with")
+    one_line(manela_here("agent", "serve", "--home", tmp_path / "nope"), "does not hold a host; make one with")
     assert manela_here("agent", "init", "alpha", "--home", tmp_path / "alpha").returncode == 0
     one_line(manela_here("agent", "serve", "--home", tmp_path / "alpha"), "set watch to an address of this machine")
 
@@ -208,7 +206,7 @@ def test_a_new_certificate_is_used_only_with_its_key(made, manela_here):
     assert manela_here("agent", "renew", "--home", home).returncode == 0
     kept = (home / "next-key.pem").read_bytes()
     (home / "next-key.pem").unlink()
-    one_line(manela_here("agent", "renew", "--use", "--home", home), "is not the key of the certificate")
+    one_line(manela_here("agent", "renew", "--use", "--home", home), "does not belong to the certificate")
     assert [(home / name).read_bytes() for name in ("key.pem", "certificate.pem")] == before
     assert not (home / "old-certificate.pem").exists()
     (home / "next-key.pem").write_bytes(kept)
@@ -221,7 +219,7 @@ def test_a_new_certificate_is_used_only_with_its_key(made, manela_here):
 
 def test_address_and_size_of_a_peer_are_changed_without_its_certificate(made, manela_here):
     home = ("--home", made / "alpha")
-    one_line(manela_here("agent", "peer", "add", "beta", "127.0.0.1:7449", *home), "beta: no such peer")
+    one_line(manela_here("agent", "peer", "add", "beta", "127.0.0.1:7449", *home), "beta: is not a peer")
     certificate = made / "beta" / "certificate.pem"
     assert manela_here("agent", "peer", "add", "beta", "127.0.0.1:7447", certificate, *home).returncode == 0
     assert manela_here("agent", "peer", "add", "beta", "127.0.0.1:7449", *home).stdout == "beta is changed\n"
@@ -229,7 +227,7 @@ def test_address_and_size_of_a_peer_are_changed_without_its_certificate(made, ma
     shown = manela_here("agent", "peer", "list", *home).stdout
     assert shown.startswith("beta  127.0.0.1:7449, 12 nodes by the operator\n")
     one_line(manela_here("agent", "peer", "add", "beta", *home), "a peer is added by the line")
-    one_line(manela_here("agent", "peer", "remove", "gamma", "--fingerprint", "A" * 14, *home), "gamma: no such peer")
+    one_line(manela_here("agent", "peer", "remove", "gamma", "--fingerprint", "A" * 14, *home), "gamma: is not a peer")
 
 
 def test_a_certificate_that_has_ended_is_told_when_it_is_added_and_listed(made, manela_here, monkeypatch):
@@ -250,7 +248,7 @@ def test_a_folder_without_a_host_is_told_by_every_command(tmp_path, manela_here,
     done = manela_here("agent", *command, "--home", tmp_path / "nowhere", cwd=tmp_path)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
-    assert "holds no host" in done.stderr or "there are no vectors yet" in done.stderr
+    assert "does not hold a host" in done.stderr or "there are no vectors yet" in done.stderr
 
 
 def test_a_backup_does_not_go_to_standard_output(made, manela_here):

@@ -275,7 +275,7 @@ def test_two_daemons_do_not_share_a_folder(blocks, tmp_path, manela):
         wait(federation, lambda statuses: statuses[0].get("round", 0) > 0)
         second = manela("agent", "run", "--home", federation.members[0].folder)
         assert second.returncode == 2
-        assert "a daemon runs there already" in second.stderr
+        assert "a daemon is already running there" in second.stderr
 
 
 def test_a_disk_that_is_full_keeps_the_last_good_state(blocks, tmp_path):

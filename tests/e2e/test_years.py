@@ -301,7 +301,7 @@ def test_an_operators_day(tmp_path, manela_here):
         assert "edges that both hosts have: 2, that only one has: 1" in listed
         wait(lambda found: found["alpha"]["peers"]["beta"]["asked"] is not None)
         checked = run("check", home="alpha")
-        assert re.search(r"ok +to beta +answers, and lets this host in", checked)
+        assert re.search(r"ok +to beta +answers and accepts this host", checked)
         assert re.search(r"ok +from beta +it asked this host \d+ s ago", checked)
         run("backup", tmp_path / "b.tar", home="alpha")
         assert "stop it first" in manela_here("agent", "restore", tmp_path / "b.tar", "--home", homes["alpha"]).stderr

@@ -75,7 +75,7 @@ def test_by_messages_nothing_travels_but_what_neighbours_show():
         assert {fact["kind"] for fact in facts} == {"edge", "shown", "own"}
         for fact in facts:
             if fact["kind"] == "shown":
-                assert {(node, fact["peer"]) for node in fact["nodes"]} <= set(near.strangers)
+                assert {(node, fact["peer"]) for node in fact["nodes"]} <= set(near.remotes)
                 assert len(fact["rows"]) == len(fact["nodes"])
                 assert set(fact) == {"kind", "peer", "phase", "number", "level", "nodes", "rows"}
 
@@ -87,7 +87,7 @@ def test_walks_and_random_nodes_come_without_ids():
     learn(hosts)
     kinds = set()
     for name, observer in observers.items():
-        strangers = {f"{node}@{host}" for node, host in hosts[name].neighbourhood.strangers}
+        strangers = {f"{node}@{host}" for node, host in hosts[name].neighbourhood.remotes}
         for fact in observer.facts:
             kinds.add(fact["kind"])
             assert set(fact) <= {"kind", "peer", "own", "other", "node", "through", "steps", "vector"}

@@ -36,7 +36,7 @@ def folder(tmp_path):
 
 def find(folder):
     """Level and words of each thing that the doctor has looked at."""
-    return {finding.what: (finding.level, finding.words) for finding in examine(folder)}
+    return {finding.what: (finding.level, finding.message) for finding in examine(folder)}
 
 
 def test_a_host_that_is_well_has_nothing_but_good_findings(folder):
@@ -63,13 +63,13 @@ def test_files_that_others_can_read_are_bad(folder, file):
     (folder / file).chmod(0o644)
     levels = [finding for finding in examine(folder) if finding.what == "permissions"]
     assert [finding.level for finding in levels] == [BAD]
-    assert file in levels[0].words
+    assert file in levels[0].message
 
 
 def test_a_folder_that_others_can_look_into_is_worth_a_warning(folder):
     folder.chmod(0o755)
     assert find(folder)["permissions"] == (
-        POOR, f"others can look into {folder} (mode 0755): chmod 700 {folder}"
+        POOR, f"{folder} is open to others (mode 0755); run `chmod 700 {folder}`"
     )  # fmt: skip
 
 
@@ -80,7 +80,8 @@ def test_a_key_of_another_certificate_is_bad(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("days", "level", "words"), [(-3, BAD, "ended on 20"), (5, POOR, "ends in 5 days"), (3000, GOOD, "for 3")]
+    ("days", "level", "words"),
+    [(-3, BAD, "expired on 20"), (5, POOR, "expires in 5 days"), (3000, GOOD, "expires in 3000 days")],
 )
 def test_a_certificate_is_told_by_how_long_it_lasts(folder, monkeypatch, days, level, words):
     ends = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days, minutes=5)
@@ -115,7 +116,7 @@ def test_edges_to_hosts_that_are_no_peers_are_worth_a_warning(folder):
         store.add_edges([Edge("x", (f"p{i}", f"host{i}")) for i in range(7)])
     level, words = find(folder)["edges"]
     assert level == POOR
-    assert words.startswith("lead to host0, host1, host2, host3, host4, which is no peer")
+    assert words.startswith("lead to host0, host1, host2, host3, host4, which are not peers")
 
 
 def test_vectors_are_counted_and_damage_to_them_is_told(folder):
@@ -132,7 +133,7 @@ def test_a_port_in_use_is_bad_unless_it_is_the_daemon_that_uses_it(tmp_path):
         init(tmp_path / "a", Config("a", address, {}))
         level, words = find(tmp_path / "a")["port"]
         assert level == BAD
-        assert words.startswith(f"{address}: cannot listen there")
+        assert words.startswith(f"cannot listen on {address}")
         (tmp_path / "a" / STATUS).write_text('{"port": 4711}')
         with only_one(tmp_path / "a"):
             assert find(tmp_path / "a")["port"] == (GOOD, "the daemon runs and listens on port 4711")
@@ -175,13 +176,13 @@ def test_a_peer_that_answers_and_asks_is_good_and_one_that_was_silent_is_worth_a
             return found
 
     stopped, *running = asyncio.run(look())
-    assert stopped["to b"] == (GOOD, "answers, and lets this host in")
+    assert stopped["to b"] == (GOOD, "answers and accepts this host")
     assert "from b" not in stopped
     levels, words = zip(*(one["from b"] for one in running), strict=True)
     assert levels == (GOOD, POOR, POOR)
     assert words[0].startswith("it asked this host")
-    assert words[1].startswith("it has not asked for 3,6")
-    assert words[2] == "it has not asked this host yet; `manela agent audit` tells if it was refused"
+    assert words[1].startswith("it has not asked this host for 3,6")
+    assert words[2] == "it has not asked this host yet; `manela agent audit` shows whether it was refused"
 
 
 def test_a_peer_that_does_not_know_this_host_is_bad(folder, identities):
@@ -200,7 +201,7 @@ def test_a_host_without_its_key_or_certificate_is_examined_to_the_end(tmp_path, 
     init(tmp_path / "a", Config("a", "127.0.0.1:0", {}))
     (tmp_path / "a" / name).unlink()
     found = list(examine(tmp_path / "a"))
-    assert found[-1] == Finding(BAD, "peers", "cannot be asked without a key and a certificate")
+    assert found[-1] == Finding(BAD, "peers", "cannot be checked without a key and a certificate")
 
 
 def test_a_disk_with_too_little_room_to_save_is_worth_a_warning(folder, monkeypatch):
@@ -210,4 +211,4 @@ def test_a_disk_with_too_little_room_to_save_is_worth_a_warning(folder, monkeypa
         monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path, free=free: SimpleNamespace(free=free))
         found = find(folder)["disk"]
         assert found[0] == level
-        assert ("make room" in found[1]) == (level == POOR)
+        assert ("should be free" in found[1]) == (level == POOR)

@@ -29,7 +29,7 @@ def trace(tmp_path, noise):
         hosts["h0"].on_disclosure = lambda **fact: lines.write(write_fact(fact) + "\n")
         learn(hosts)
     near = hosts["h0"].neighbourhood
-    rows = [numbers[node] for node in near.strangers]
+    rows = [numbers[node] for node in near.remotes]
     truth = graph.to_scipy()[rows][:, rows].toarray() > 0
     return read_record(read_facts(file), near), near, truth
 
@@ -58,8 +58,8 @@ def test_noise_takes_away_what_the_start_tells(tmp_path):
 
 def test_a_trace_has_nodes_of_the_circle_only(tmp_path):
     record, near, _ = trace(tmp_path, 1.0)
-    assert record.nodes[: record.seen] == near.strangers
-    assert all(len(view) == len(near.strangers) + len(near.nodes) for view in record.views.values())
+    assert record.nodes[: record.seen] == near.remotes
+    assert all(len(view) == len(near.remotes) + len(near.nodes) for view in record.views.values())
     assert {phase for phase, _ in record.views} == {0, 1, 2}
 
 
@@ -83,7 +83,7 @@ def test_a_large_host_attacks_a_sample_with_all_its_known_edges():
     near = make_large()
     sample = take_sample(near)
     assert len(sample.near.nodes) == 30 + 500
-    assert sample.near.strangers == near.strangers
+    assert sample.near.remotes == near.remotes
     assert sample.weights.sum() == pytest.approx(8000)
     away = sample.near.indices >= len(sample.near.nodes)
     known = [sample.near.nodes[row] for row in sample.near.sources[away]]
@@ -101,7 +101,7 @@ def test_a_sample_tells_about_what_all_nodes_tell(tmp_path, monkeypatch):
     for name, most in (("_MOST_SEEN", 50), ("_MOST_LINKED", 25)):
         monkeypatch.setattr(exposure, name, most)
     sample = take_sample(near)
-    assert (len(sample.near.strangers), len(sample.near.nodes)) == (50, 25 + 5)
+    assert (len(sample.near.remotes), len(sample.near.nodes)) == (50, 25 + 5)
     part = read_record(read_facts(tmp_path / "trace.jsonl"), sample.near)
     found = [try_on_known_edges(scores, sample.near, sample.weights) for scores in attack(part, sample.near).values()]
     # the precision of the best attack, and of chance
@@ -125,7 +125,7 @@ def test_a_line_that_was_cut_off_is_left_out_and_other_damage_is_said(tmp_path):
     [read] = read_facts(file)
     np.testing.assert_array_equal(read["rows"], fact["rows"])
     file.write_text("nonsense\n")
-    with pytest.raises(FormatError, match="is no trace"):
+    with pytest.raises(FormatError, match="is not a trace"):
         list(read_facts(file))
     with pytest.raises(FormatError, match="cannot be read"):
         list(read_facts(tmp_path / "nothing"))

@@ -208,9 +208,8 @@ class Story:
         """HOST: how many nodes of others it has vectors of, and how far it is."""
         host = self.driver.hosts[name]
         rows = host.read_known()[host.own :]
-        self.told.append(
-            f"{name}: {count(host.round, 'round')}, vectors of {int(rows.any(axis=1).sum())} of {len(rows)} remote nodes"
-        )
+        seen = int(rows.any(axis=1).sum())
+        self.told.append(f"{name}: {count(host.round, 'round')}, vectors of {seen} of {len(rows)} remote nodes")
 
     def _make(self, name):
         parameters = {**self.parameters, **self.own.get(name, {})}

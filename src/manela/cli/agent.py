@@ -207,7 +207,7 @@ def exposure(home: Home = HOME) -> None:
     record = read_record(read_facts(home / TRACE), sample.near)
     if not record.views:
         raise AgentError(f"{home / TRACE}: holds nothing that was shown by messages yet")
-    seen, own = len(near.strangers), len(near.nodes)
+    seen, own = len(near.remotes), len(near.nodes)
     print(f"{seen:,} nodes of others were seen; others are in no trace, and nothing can be said of their edges")
     if len(record.nodes) < seen + own:
         print(

@@ -99,7 +99,7 @@ def import_file(
         taken = [edge for edge in lines if not is_loop(edge, host)]
         store.add_edges(taken)
     nodes, loops = sum(edge.other is None for edge in taken), len(lines) - len(taken)
-    words = [f"{len(taken) - nodes:,} edges taken"]
+    words = [f"{len(taken) - nodes:,} edges imported"]
     words += [f"{nodes:,} nodes without edges"] * bool(nodes)
     words += [f"{loops:,} left out, from a node to itself"] * bool(loops)
     print(", ".join(words))
@@ -131,7 +131,7 @@ def list_edges(
 def _find_edges(store: Store, peer: str) -> Iterator[Edge]:
     """Return the edges with a peer, or all if it is empty; refuse a host that is no peer and has no edges."""
     if peer and peer not in store.peers() and next(store.edges(peer), None) is None:
-        raise AgentError(f"{peer}: no such peer; `manela agent peer list` names them")
+        raise AgentError(f"{peer}: is not a peer; see `manela agent peer list`")
     return store.edges(peer or None)
 
 

@@ -131,7 +131,7 @@ def remove_peer(
             removed = read_certificate(certificate)
         else:
             if name not in store.peers():
-                raise AgentError(f"{name}: no such peer; there are {', '.join(store.peers()) or 'none'}")
+                raise AgentError(f"{name}: is not a peer; the peers are {', '.join(store.peers()) or 'none'}")
             removed = find_certificate(store.peers()[name][1], fingerprint)
         store.remove_certificate(name, removed)
         if not store.peers()[name][1]:

@@ -37,7 +37,7 @@ class Finding(NamedTuple):
 
     level: str
     what: str
-    words: str
+    message: str
 
 
 def examine(folder: Path) -> Iterator[Finding]:
@@ -62,13 +62,15 @@ def examine(folder: Path) -> Iterator[Finding]:
         return
     unknown = [peer for peer in near.peers if peer not in peers]
     if unknown:
-        yield Finding(POOR, "edges", f"lead to {', '.join(unknown[:5])}, which is no peer: they are not used")
+        yield Finding(
+            POOR, "edges", f"lead to {', '.join(unknown[:5])}, which are not peers of this host; they are not used"
+        )
     if not near.nodes:
         yield Finding(BAD, "edges", "this host has no nodes yet: import edges first (manela agent edges import FILE)")
     try:
         saved = VectorsFile(folder).load()
-        words = "none yet" if saved is None else f"{len(saved.names):,}, of round {saved.round:,}"
-        yield Finding(GOOD, "vectors", words)
+        message = "none yet" if saved is None else f"{len(saved.names):,}, of round {saved.round:,}"
+        yield Finding(GOOD, "vectors", message)
     except ManelaError as error:
         yield Finding(BAD, "vectors", str(error))
     yield from _examine_disk(folder)
@@ -88,9 +90,9 @@ def _examine_permissions(folder: Path) -> Iterator[Finding]:
             yield Finding(BAD, "permissions", str(error))
     mode = stat.S_IMODE(folder.stat().st_mode)
     if mode & 0o077:
-        yield Finding(POOR, "permissions", f"others can look into {folder} (mode {mode:04o}): chmod 700 {folder}")
+        yield Finding(POOR, "permissions", f"{folder} is open to others (mode {mode:04o}); run `chmod 700 {folder}`")
     elif not bad:
-        yield Finding(GOOD, "permissions", "the folder, the key and the store are the owner's alone")
+        yield Finding(GOOD, "permissions", "only their owner can read the folder, the key and the store")
 
 
 def _examine_certificate(folder: Path) -> Iterator[Finding]:
@@ -104,14 +106,14 @@ def _examine_certificate(folder: Path) -> Iterator[Finding]:
     expiry = expiry_of(certificate)
     remaining = expiry - datetime.datetime.now(datetime.UTC)
     if remaining.days < 0:
-        yield Finding(BAD, "certificate", f"ended on {expiry:%Y-%m-%d %H:%M} UTC: renew it, or set the clock")
+        yield Finding(BAD, "certificate", f"expired on {expiry:%Y-%m-%d %H:%M} UTC; renew it, or set the clock")
     elif remaining.days < WARN_DAYS:
-        yield Finding(POOR, "certificate", f"ends in {remaining.days} days: renew it with `manela agent renew`")
+        yield Finding(POOR, "certificate", f"expires in {remaining.days} days; renew it with `manela agent renew`")
     else:
-        yield Finding(GOOD, "certificate", f"is that of the key, for {remaining.days} days")
+        yield Finding(GOOD, "certificate", f"matches the key; expires in {remaining.days} days")
     created = (folder / CERTIFICATE).stat().st_mtime
     if time.time() < created - 60:
-        yield Finding(BAD, "clock", "says a time before the certificate was made: set it")
+        yield Finding(BAD, "clock", "is set to a time before the certificate was made; set it")
     else:
         yield Finding(GOOD, "clock", time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()))
 
@@ -121,11 +123,11 @@ def _examine_disk(folder: Path) -> Iterator[Finding]:
     free = shutil.disk_usage(folder).free
     vectors = folder / VECTORS
     needed = 2 * (vectors.stat().st_size if vectors.exists() else 0) + _LEAST_FREE
-    words = f"{free / 1e6:,.0f} MB are free"
+    message = f"{free / 1e6:,.0f} MB are free"
     if free < needed:
-        yield Finding(POOR, "disk", f"{words}; make room, so that there are {needed / 1e6:,.0f}")
+        yield Finding(POOR, "disk", f"{message}; {needed / 1e6:,.0f} MB should be free")
     else:
-        yield Finding(GOOD, "disk", words)
+        yield Finding(GOOD, "disk", message)
 
 
 def _examine_port(folder: Path, config: Config) -> Iterator[Finding]:
@@ -141,7 +143,7 @@ def _examine_port(folder: Path, config: Config) -> Iterator[Finding]:
             listener.bind((host.strip("[]"), int(port)))
         yield Finding(GOOD, "port", f"{config.listen} is free; the daemon does not run")
     except OSError as error:
-        yield Finding(BAD, "port", f"{config.listen}: cannot listen there: {error.strerror or error}")
+        yield Finding(BAD, "port", f"cannot listen on {config.listen}: {error.strerror or error}")
 
 
 def _examine_peers(folder: Path, config: Config, peers: dict[str, Any]) -> Iterator[Finding]:
@@ -149,19 +151,23 @@ def _examine_peers(folder: Path, config: Config, peers: dict[str, Any]) -> Itera
     try:
         errors = asyncio.run(_ping_all(folder, config, peers))
     except (ManelaError, OSError):
-        yield Finding(BAD, "peers", "cannot be asked without a key and a certificate")
+        yield Finding(BAD, "peers", "cannot be checked without a key and a certificate")
         return
     status = read_status(folder) if is_running(folder) else {}
     for name, error in errors.items():
         if error:
             yield Finding(BAD, f"to {name}", error)
         else:
-            yield Finding(GOOD, f"to {name}", "answers, and lets this host in")
+            yield Finding(GOOD, f"to {name}", "answers and accepts this host")
         if status:
             asked = status.get("peers", {}).get(name, {}).get("asked")
             if asked is None or time.time() - asked > _LATE:
-                when = "not asked this host yet" if asked is None else f"not asked for {time.time() - asked:,.0f} s"
-                yield Finding(POOR, f"from {name}", f"it has {when}; `manela agent audit` tells if it was refused")
+                when = (
+                    "not asked this host yet"
+                    if asked is None
+                    else f"not asked this host for {time.time() - asked:,.0f} s"
+                )
+                yield Finding(POOR, f"from {name}", f"it has {when}; `manela agent audit` shows whether it was refused")
             else:
                 yield Finding(GOOD, f"from {name}", f"it asked this host {time.time() - asked:,.0f} s ago")
 

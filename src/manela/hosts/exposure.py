@@ -1,6 +1,6 @@
 """Exposure: attacks a host's own trace to measure what a curious host could learn about other hosts' edges.
 
-A host sees the vectors of its nodes' neighbours elsewhere. By messages it also sees values that these compute from
+A host sees the vectors of its nodes' remote neighbours. By messages it also sees values that these compute from
 their own neighbours: means, sweeps of the start, steps of smoothing. The attacks score pairs of such nodes; a higher
 score means that an edge between them is more likely. Nodes that are not neighbours of the host's own nodes are in no
 trace, so no attack can score them.
@@ -55,7 +55,7 @@ def take_sample(near: Neighbourhood) -> Sample:
     what a seen node computes its values from, so leaving some of them out does not weaken an attack.
     """
     random, own = np.random.default_rng(0), len(near.nodes)
-    is_seen, is_linked = np.zeros(len(near.strangers), bool), np.zeros(own, bool)
+    is_seen, is_linked = np.zeros(len(near.remotes), bool), np.zeros(own, bool)
     is_seen[random.permutation(len(is_seen))[:_MOST_SEEN]] = True
     is_kept = np.concatenate((np.zeros(own, bool), is_seen))
     is_linked[near.sources[is_kept[near.indices]]] = True
@@ -72,7 +72,7 @@ def take_sample(near: Neighbourhood) -> Sample:
     kept = Neighbourhood(
         near.host,
         [name for name, weight in zip(near.nodes, weights, strict=True) if weight],
-        [node for node, seen in zip(near.strangers, is_seen, strict=True) if seen],
+        [node for node, seen in zip(near.remotes, is_seen, strict=True) if seen],
         np.concatenate(([0], np.cumsum(np.bincount(near.sources[arcs], minlength=own)[is_kept[:own]]))),
         rows[near.indices[arcs]],
         near.weights[arcs],
@@ -101,7 +101,7 @@ class Record:
 
 def read_record(facts: Iterable[Mapping[str, Any]], near: Neighbourhood) -> Record:
     """Collect the facts of a trace into a record."""
-    nodes = [*near.strangers, *((name, near.host) for name in near.nodes)]
+    nodes = [*near.remotes, *((name, near.host) for name in near.nodes)]
     rows = {node: row for row, node in enumerate(nodes)}
     views: dict[tuple[int, int], npt.NDArray[np.float32]] = {}
     at = (START, 0)
@@ -116,10 +116,12 @@ def read_record(facts: Iterable[Mapping[str, Any]], near: Neighbourhood) -> Reco
         if view.shape[1] < shown.shape[1]:
             new_levels = np.full((len(nodes), shown.shape[1] - view.shape[1], shown.shape[2]), np.nan, np.float32)
             views[at] = view = np.concatenate((view, new_levels), axis=1)
-        places = [(rows[name, host], place) for place, name in enumerate(fact["nodes"]) if (name, host) in rows]
-        targets, sources = np.array(places, np.int64).reshape(-1, 2).T
+        positions = [
+            (rows[name, host], position) for position, name in enumerate(fact["nodes"]) if (name, host) in rows
+        ]
+        targets, sources = np.array(positions, np.int64).reshape(-1, 2).T
         view[targets, : shown.shape[1]] = shown[sources]
-    seen = len(near.strangers)
+    seen = len(near.remotes)
     views = {at: views[at] for at in sorted(views) if np.isfinite(views[at][:seen]).any()}
     _fill_gaps(views)
     return Record(nodes, seen, views)
@@ -170,7 +172,7 @@ def try_on_known_edges(
 
     `weights`, (own nodes,), tells how many own nodes each one stands for; by default itself alone.
     """
-    own, seen = len(near.nodes), len(near.strangers)
+    own, seen = len(near.nodes), len(near.remotes)
     truth = np.zeros((own, seen), bool)
     away = near.indices >= own
     truth[near.sources[away], near.indices[away] - own] = True
@@ -201,10 +203,10 @@ def average_precision(
 
 def count_common(near: Neighbourhood) -> Scores:
     """Count the own nodes that are neighbours of both nodes of a pair, which a host knows without any vector."""
-    own, seen = len(near.nodes), len(near.strangers)
+    own, seen = len(near.nodes), len(near.remotes)
     joined = np.zeros((own, seen + own), np.float32)
-    places = np.where(near.indices >= own, near.indices - own, near.indices + seen)
-    joined[near.sources, places] = 1.0
+    positions = np.where(near.indices >= own, near.indices - own, near.indices + seen)
+    joined[near.sources, positions] = 1.0
     return joined.T @ joined[:, :seen]
 
 

@@ -45,7 +45,7 @@ def split_graph(graph: Graph, hosts: Sequence[str]) -> tuple[dict[str, list[Edge
     nodes = list(zip(names, hosts, strict=True))
     if len(set(nodes)) < len(nodes):
         twice = next(node for node, times in Counter(nodes).items() if times > 1)
-        raise FormatError(f"two nodes of one host have the same id as text, {twice[0]!r}: rename one of them")
+        raise FormatError(f"node ids must differ as text on each host, but {twice[0]!r}: rename one of them")
     pieces: dict[str, list[Edge]] = {host: [] for host in sorted(set(hosts))}
     indptr, indices = graph.indptr.tolist(), graph.indices.tolist()
     weights = [1.0] * len(indices) if graph.weights is None else graph.weights.tolist()
@@ -62,13 +62,13 @@ def assign(graph: Graph, hosts: int, by: str, seed: int) -> list[str]:
     if by not in ("random", "community"):
         return _read_assignment(graph, Path(by))
     if not 1 <= hosts <= graph.number_of_nodes:
-        raise ParameterError(f"hosts must be 1 to {graph.number_of_nodes:,}, the number of nodes, got {hosts}.")
+        raise ParameterError(f"hosts must be 1 to {graph.number_of_nodes:,}, the number of nodes, got {hosts}")
     random = np.random.default_rng(seed)
     if by == "random":
-        places = random.permutation(np.arange(graph.number_of_nodes) % hosts)
+        parts = random.permutation(np.arange(graph.number_of_nodes) % hosts)
     else:
-        places = _pack(_find_communities(graph), hosts)
-    return [f"host{place + 1}" for place in places.tolist()]
+        parts = _pack(_find_communities(graph), hosts)
+    return [f"host{part + 1}" for part in parts.tolist()]
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class Federation:
         for member in self.members:
             process = self._processes.get(member.name)
             if process is not None and process.poll() is not None:
-                raise PeerError(f"the daemon of {member.name} has ended with status {process.returncode}: "
+                raise PeerError(f"the daemon of {member.name} exited with status {process.returncode}: "
                                 f"{self._read_last_line(member)}")  # fmt: skip
 
     def wait(self, poll: float = 0.1) -> Iterator[list[dict[str, Any]]]:
@@ -244,18 +244,18 @@ def _pack(communities: npt.NDArray[np.int64], hosts: int) -> npt.NDArray[np.int6
 
     A community that is too large for one host is cut into pieces.
     """
-    places = np.zeros(len(communities), np.int64)
+    parts = np.zeros(len(communities), np.int64)
     loads = np.zeros(hosts, np.int64)
     share = -(-len(communities) // hosts)
     members = [np.flatnonzero(communities == c) for c in np.unique(communities)]
     pieces = [nodes[first : first + share] for nodes in members for first in range(0, len(nodes), share)]
     for piece in sorted(pieces, key=len, reverse=True):
-        place = int(np.argmin(loads))
-        places[piece] = place
-        loads[place] += len(piece)
+        part = int(np.argmin(loads))
+        parts[piece] = part
+        loads[part] += len(piece)
     if (loads == 0).any():
         return np.arange(len(communities)) % hosts
-    return places
+    return parts
 
 
 def _read_assignment(graph: Graph, path: Path) -> list[str]:
@@ -274,7 +274,7 @@ def _read_assignment(graph: Graph, path: Path) -> list[str]:
         host_of[fields[0].strip()] = check_host_name(fields[1].strip())
     missing = [str(node) for node in graph.nodes.tolist() if str(node) not in host_of]
     if missing:
-        raise FormatError(f"{path}: has no host for {len(missing):,} node(s), such as {missing[0]!r}")
+        raise FormatError(f"{path}: names no host for {len(missing):,} node(s), such as {missing[0]!r}")
     return [host_of[str(node)] for node in graph.nodes.tolist()]
 
 

@@ -91,7 +91,7 @@ def process():
 
 
 def test_a_folder_without_a_host_is_refused_before_anything_is_made(tmp_path, process):
-    with pytest.raises(AgentError, match="holds no host; make one with `manela agent init`"):
+    with pytest.raises(AgentError, match="does not hold a host; make one with `manela agent init`"):
         run(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -186,7 +186,7 @@ def test_a_host_that_is_done_takes_new_edges_and_goes_on(folder):
 
     with daemon_of(folder) as daemon:
         names = [event for event, _ in run_until_done(daemon, add)]
-    assert names == ["listening", "learning", "done", "edges taken", "goes on", "learning", "done", "stopped"]
+    assert names == ["listening", "learning", "done", "edges taken", "continues", "learning", "done", "stopped"]
     assert "new" in export(folder)
 
 
@@ -254,7 +254,7 @@ def test_a_port_in_use_ends_the_daemon_with_a_word_and_a_status(folder):
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         text = (folder / "agent.toml").read_text().replace('"127.0.0.1:0"', f'"{address}"')
         (folder / "agent.toml").write_text(text)
-        with daemon_of(folder) as daemon, pytest.raises(PeerError, match=f"{address}: cannot listen there"):
+        with daemon_of(folder) as daemon, pytest.raises(PeerError, match=f"cannot listen on {address}"):
             run_until_done(daemon)
     assert read_status(folder)["state"] == "stopped"
 
@@ -306,4 +306,4 @@ def test_a_certificate_that_ends_soon_is_logged_at_the_start(folder, monkeypatch
     monkeypatch.setattr("manela.hosts.daemon.daemon.find_expiry", lambda certificates: time.time() + 86400 * 3.5)
     with daemon_of(folder) as daemon:
         events = run_until_done(daemon)
-    assert ("certificate", {"why": "this host's certificate ends in 3 days"}) in events
+    assert ("certificate", {"message": "this host's certificate expires in 3 days"}) in events

@@ -22,12 +22,12 @@ def logger():
 
 def test_an_event_is_one_line_of_json_on_stderr_with_its_facts(logger, capfd):
     begin_log()
-    log("edges taken", nodes=3, why='two\nlines, "ü"')
+    log("edges taken", nodes=3, message='two\nlines, "ü"')
     log("done")
     out, err = capfd.readouterr()
     first, second = map(json.loads, err.splitlines())
     assert out == ""
-    assert (first["event"], first["nodes"], first["why"]) == ("edges taken", 3, 'two\nlines, "ü"')
+    assert (first["event"], first["nodes"], first["message"]) == ("edges taken", 3, 'two\nlines, "ü"')
     assert first["time"].endswith("Z")
     assert set(second) == {"time", "event"}
     assert "ü" in err  # for people

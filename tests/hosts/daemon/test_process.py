@@ -41,12 +41,12 @@ def test_trouble_is_one_line_and_status_2(tmp_path, trouble):
     folder = tmp_path / "alpha"
     if trouble == "no host":
         done = run_daemon(folder)
-        words = f"{folder}: holds no host"
+        words = f"{folder}: does not hold a host"
     else:
         init(folder, Config("alpha", "127.0.0.1:0", {}))
         with only_one(folder):
             done = run_daemon(folder)
-        words = f"{folder}: a daemon runs there already"
+        words = f"{folder}: a daemon is already running there"
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith(f"error: {words}")
@@ -77,4 +77,4 @@ def test_what_lies_where_it_is_started_is_not_imported(tmp_path):
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 2
-    assert "host: holds no host" in done.stderr
+    assert "host: does not hold a host" in done.stderr

@@ -31,7 +31,10 @@ def test_certificates_that_end_soon_are_told(monkeypatch):
         "expires": now + 29.5 * day,
         "peers": {"beta": {"expires": now + 31 * day}, "gamma": {"expires": now - day}, "delta": {"expires": None}},
     }
-    assert warn_of_expiry(status) == ["this host's certificate ends in 29 days", "the certificate of gamma has ended"]
+    assert warn_of_expiry(status) == [
+        "this host's certificate expires in 29 days",
+        "the certificate of gamma has expired",
+    ]
     assert find_expiry([]) is None
 
 

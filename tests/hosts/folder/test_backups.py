@@ -143,7 +143,7 @@ def test_a_backup_of_another_host_is_refused(home, tmp_path):
     init(tmp_path / "beta", Config("beta", "127.0.0.1:1", {}))
     before = {file.name: file.read_bytes() for file in (tmp_path / "beta").iterdir()}
     write_backup(home, tmp_path / "b.tar")
-    with pytest.raises(AgentError, match="holds the host 'beta', and .* is a backup of 'alpha'; name another folder"):
+    with pytest.raises(AgentError, match="holds the host 'beta', and .* is a backup of 'alpha'; choose another home"):
         restore_backup(tmp_path / "b.tar", tmp_path / "beta")
     assert {file.name: file.read_bytes() for file in (tmp_path / "beta").iterdir()} == before
 

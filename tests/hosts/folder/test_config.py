@@ -38,19 +38,19 @@ def test_what_is_written_is_read(config, tmp_path):
         (("0.0.0.0:7446", "7446"), "an address must be host:port"),
         (("0.0.0.0:7446", "a:99999"), "an address must be host:port"),
         (("dimensions = 128", "dimensions = 0"), "dimensions must be a whole number"),
-        (("dimensions = 128", "dimension = 128"), "learning.dimension is not known; there are learning.exchange"),
+        (("dimensions = 128", "dimension = 128"), "learning.dimension is unknown; known are learning.exchange"),
         (("ratios = [0.5, 0.5]", "ratios = [0.5, 0.6]"), "ratios must sum to 1"),
         (("half = true", "half = 1"), "half must be true or false"),
         (("pool = 2048", "pool = 0"), "peers.pool must be a whole number from 1"),
         (("at_once = 8", "at_once = 2.5"), "limits.at_once must be a whole number from 1"),
-        (("noise = ", "nose = "), "peers.nose is not known; there are peers.half"),
+        (("noise = ", "nose = "), "peers.nose is unknown; known are peers.half"),
         (("deadline = 10.0", "deadline = true"), "peers.deadline must be a number"),
-        (('watch = ""', 'watch = "0.0.0.0:7447"'), "watch must be an address of this machine alone"),
-        (('watch = ""', 'watch = "here.example:7447"'), "watch must be an address of this machine alone"),
+        (('watch = ""', 'watch = "0.0.0.0:7447"'), "watch must be an address on this machine only"),
+        (('watch = ""', 'watch = "here.example:7447"'), "watch must be an address on this machine only"),
         (('watch = ""', "watch = 7447"), "watch must be given, as text"),
-        (("[limits]", "[limit]"), "limit is not known"),
+        (("[limits]", "[limit]"), "limit is unknown"),
         (("[learning]", "learning = 3\n[other]"), "learning must be a table"),
-        (("[learning]", "[learning"), "is no TOML"),
+        (("[learning]", "[learning"), "is not valid TOML"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(change, words, tmp_path):
@@ -73,7 +73,7 @@ def test_a_host_by_messages_draws_from_moments_and_one_by_walks_has_the_settings
 
 
 def test_a_file_that_is_not_there_says_so(tmp_path):
-    with pytest.raises(AgentError, match="holds no host; make one with"):
+    with pytest.raises(AgentError, match="does not hold a host; make one with"):
         read_config(tmp_path / "agent.toml")
 
 

@@ -33,7 +33,7 @@ def test_what_is_no_certificate_says_so(tmp_path):
     file = tmp_path / "x.pem"
     for content in (b"", b"\xff\xfe", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"):
         file.write_bytes(content)
-        with pytest.raises(AgentError, match="is no certificate"):
+        with pytest.raises(AgentError, match="is not a PEM certificate"):
             read_certificate(file)
     with pytest.raises(AgentError, match="cannot be read"):
         read_certificate(tmp_path / "nothing.pem")
@@ -60,7 +60,7 @@ def test_a_key_of_another_certificate_is_told(tmp_path):
     for number in (1, 2):
         make_identity("alpha", tmp_path / f"{number}.key", tmp_path / f"{number}.pem")
     check_key(tmp_path / "1.key", read_certificate(tmp_path / "1.pem"))
-    with pytest.raises(AgentError, match="is not the key"):
+    with pytest.raises(AgentError, match="does not belong to the certificate"):
         check_key(tmp_path / "1.key", read_certificate(tmp_path / "2.pem"))
 
 

@@ -58,10 +58,8 @@ def test_edges_with_own_nodes_and_those_of_peers_are_taken(home):
         ("anna", ("carl", "alpha.example"), 1.0),
         ("anna", ("dora", "alpha.example"), 1.0),
     }
-    assert (done.edges, done.removed, done.with_strangers, done.odd) == (3, 0, 1, 3)
-    assert str(done) == (
-        "3 edges taken, 1 left out, with hosts that are no peers, 3 left out, with names that no node can have"
-    )
+    assert (done.edges, done.removed, done.with_unknown_hosts, done.odd) == (3, 0, 1, 3)
+    assert str(done) == ("3 edges imported, 1 ignored, to hosts that are not peers, 3 ignored, with invalid node names")
 
 
 def test_an_edge_that_the_source_lost_is_removed_and_others_stay(home):
@@ -136,7 +134,7 @@ def test_several_own_domains_are_kept_apart(home):
 
 
 def test_a_host_of_another_name_is_refused(home):
-    with pytest.raises(AgentError, match="this host is called alpha.example"):
+    with pytest.raises(AgentError, match="this host is named alpha.example"):
         import_to_host(home, Place([("a@x.example", "b@x.example", 1.0)], own_hosts=frozenset({"x.example"})))
     assert edges_in(home) == set()
 
@@ -165,7 +163,7 @@ def test_the_command_reads_mail_into_a_host(home, tmp_path, manela_here):
         home,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "1 edges taken; 1 messages in 1 mailbox\n"
+    assert done.stdout == "1 edges imported; 1 messages in 1 mailbox\n"
     assert edges_in(home) == {("anna", ("bob", "beta.example"), 1.0)}
     (tmp_path / "edges.csv").write_text("c,d\n")
     for words in (("file",), ()):

@@ -30,7 +30,7 @@ def test_a_folder_is_taken_until_the_block_ends_however_it_ends(tmp_path):
 def test_a_second_one_is_refused_and_the_first_keeps_the_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(locks, "_ATTEMPTS", 2)
     with only_one(tmp_path):
-        with pytest.raises(AgentError, match=f"{tmp_path}: a daemon runs there already"), only_one(tmp_path):
+        with pytest.raises(AgentError, match=f"{tmp_path}: a daemon is already running there"), only_one(tmp_path):
             pass
         assert is_running(tmp_path)
     with only_one(tmp_path):

@@ -64,7 +64,7 @@ def test_a_line_that_a_crash_has_cut_off_is_left_out(tmp_path):
 )  # fmt: skip
 def test_a_file_that_is_no_trace_is_told(tmp_path, line):
     (tmp_path / "trace").write_bytes(line.encode("latin-1") + b"\n")
-    with pytest.raises(FormatError, match="trace: is no trace of a host"):
+    with pytest.raises(FormatError, match="trace: is not a trace of a host"):
         read(tmp_path / "trace")
 
 
@@ -75,5 +75,5 @@ def test_a_file_that_is_not_there_is_told(tmp_path):
 
 def test_a_line_that_is_no_object_is_told(tmp_path):
     (tmp_path / "trace").write_text("[1]\n")
-    with pytest.raises(FormatError, match="is no trace of a host: a line is no object"):
+    with pytest.raises(FormatError, match="is not a trace of a host: a line is not an object"):
         list(read_facts(tmp_path / "trace"))

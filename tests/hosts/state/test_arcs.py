@@ -21,7 +21,7 @@ def weighted(request):
 
 def make(weighted=False):
     near = Neighbourhood.build("a", EDGES)
-    assert (near.nodes, near.strangers) == (["x", "y", "z"], [("p", "b"), ("r", "c")])
+    assert (near.nodes, near.remotes) == (["x", "y", "z"], [("p", "b"), ("r", "c")])
     return near, UsedArcs(near, 3, 5, weighted)
 
 

@@ -25,7 +25,7 @@ def reason(call, *arguments):
 
 def test_own_nodes_come_first_and_edges_go_both_ways(near):
     assert near.nodes == ["alone", "x", "y"]
-    assert near.strangers == [("p", "b"), ("q", "c")]
+    assert near.remotes == [("p", "b"), ("q", "c")]
     assert near.peers == ["b", "c"]
     assert np.diff(near.indptr).tolist() == [0, 2, 2]
     names = sorted(near.name_arc(arc) for arc in range(len(near.indices)))

@@ -53,7 +53,7 @@ def test_both_ends_of_a_range_belong_to_it_and_what_lies_beyond_does_not(table):
         ({"every": True}, "peers.every must be a whole number"),
         ({"every": None}, "peers.every must be a whole number"),
         ({"wait": [1.0]}, "peers.wait must be a number"),
-        ({"nosie": 1.0}, "peers.nosie is not known; there are peers.half, peers.noise,"),
+        ({"nosie": 1.0}, "peers.nosie is unknown; known are peers.half, peers.noise,"),
     ],
 )
 def test_other_values_are_refused_with_the_rule_and_the_value(values, words):

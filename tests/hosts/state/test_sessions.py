@@ -93,7 +93,7 @@ def test_edges_that_both_have_are_agreed_on_and_others_counted():
     assert a.knows("b")
     link = a._peers.links["b"]
     assert [a._near.name_arc(arc) for arc in link.arcs.tolist()] == [("x", ("p", "b")), ("y", ("p", "b"))]
-    assert [a._near.strangers[row - 2] for row in link.neighbours.tolist()] == [("p", "b")]
+    assert [a._near.remotes[row - 2] for row in link.neighbours.tolist()] == [("p", "b")]
     assert a.count_edges("b") == (2, 1)
     assert (b.count_neighbours("a"), b.count_neighbours("c")) == (1, 0)
     assert b.count_edges("a") == (0, 1)  # what it was told of, before it has introduced its own

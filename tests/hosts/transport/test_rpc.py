@@ -151,7 +151,7 @@ def test_a_server_with_another_certificate_than_the_pinned_one_is_told_by_both_f
 def test_one_that_is_no_peer_is_not_called(identities):
     async def call():
         async with Listener(identities) as listener, listener.calling("b") as transport:
-            with pytest.raises(PeerError, match="nobody is no peer of this host"):
+            with pytest.raises(PeerError, match="nobody is not a peer of this host"):
                 await transport.call("nobody", SHOW, b"x")
             assert listener.asked == []
 
@@ -227,7 +227,7 @@ def test_a_request_that_does_not_come_to_its_end_in_time_is_refused_and_told(ide
                 yield b""
 
             method = transport._channel("a").stream_stream(f"/{rpc.SERVICE}/{SHOW}")
-            with pytest.raises(rpc.grpc.aio.AioRpcError, match="the request did not come in time"):
+            with pytest.raises(rpc.grpc.aio.AioRpcError, match="the request did not arrive in time"):
                 async for _ in method(speak(), timeout=20.0):
                     pass
             assert [(peer, type(refusal)) for peer, refusal in listener.told] == [("b", TooSlowError)]
@@ -307,7 +307,7 @@ def test_connections_to_peers_that_are_as_before_stay_and_others_are_made_anew(i
             await transport.call("a", SHOW, b"y")
             assert [peer for peer, *_ in listener.asked] == ["b", "c"]
             await transport.change(identities["c"], {})
-            with pytest.raises(PeerError, match="a is no peer"):
+            with pytest.raises(PeerError, match="a is not a peer"):
                 await transport.call("a", SHOW, b"z")
 
     asyncio.run(call())
@@ -344,7 +344,7 @@ def test_a_port_in_use_is_told(identities):
             address = f"127.0.0.1:{taken.getsockname()[1]}"
             server = RpcServer(address, identities["a"], {}, None, None, None, 1.0, lambda *_: None)
             try:
-                with pytest.raises(PeerError, match=rf"{address}: cannot listen there; is the port in use\?"):
+                with pytest.raises(PeerError, match=rf"cannot listen on {address}; is the port in use\?"):
                     await server.start()
             finally:
                 await server.stop(0.0)

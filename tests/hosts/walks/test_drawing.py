@@ -20,7 +20,7 @@ def test_active_arcs_keep_their_order_and_say_which_they_are_among_all(near):
     found = ActiveArcs.build(near, np.array([False, True, True, True]), weighted=False)
     assert found.arcs.indptr.tolist() == [0, 1, 3, 3]
     assert found.arcs.indices.tolist() == [3, 0, 3]
-    assert found.places.tolist() == [1, 2, 3]
+    assert found.positions.tolist() == [1, 2, 3]
     assert found.names(np.array([0, -1, 2])).tolist() == [1, -1, 3]
     assert found.arcs.thresholds is found.arcs.aliases is None
 

@@ -81,7 +81,7 @@ class Daemon:
         self._keep_backup()
         secret = store.get(SECRET)
         if secret is None:
-            raise AgentError(f"{store.file}: has no secret; make the host anew with `manela agent init`")
+            raise AgentError(f"{store.file}: has no secret; make the host again with `manela agent init`")
         # every start has a new seed: a free-running host must not repeat its draws after a crash
         past_starts = store.get("starts") or "0"
         if not past_starts.isdecimal():
@@ -95,7 +95,7 @@ class Daemon:
         host = self._build()
         saved = self._saver.load()
         if saved is not None and saved.exchange != self._terms.settings.exchange:
-            log("begins anew", why=f"the saved vectors were learned by {saved.exchange}")
+            log("starts over", message=f"the saved vectors were learned by {saved.exchange}")
         elif saved is not None:
             host.restore(saved)
             for removed in set(host.peers) - set(store.peers()):
@@ -148,7 +148,7 @@ class Daemon:
             log("listening", host=self.config.name, address=self.config.listen, port=server.port, peers=len(peers))
             self._write_status()
             for line in warn_of_expiry(self._status):
-                log("certificate", why=line)
+                log("certificate", message=line)
             if self.config.watch:
                 from manela.hosts.daemon.status_server import StatusServer
 
@@ -208,7 +208,7 @@ class Daemon:
                     await self._run_rounds()
         except ManelaError as error:
             self.state, self._failure = "failed", str(error)
-            log("failed", why=str(error))
+            log("failed", message=str(error))
             raise
 
     async def _run_rounds(self) -> None:
@@ -230,7 +230,7 @@ class Daemon:
         try:
             return self._renew() or self._reopening.has_reason(self.service.host)
         except ManelaError as error:
-            log("trouble", why=str(error))
+            log("trouble", message=str(error))
             return False
 
     async def _go_on(self) -> bool:
@@ -258,7 +258,7 @@ class Daemon:
         try:
             keep_backup(self.folder, self.store.digest)
         except (ManelaError, OSError) as error:
-            log("no backup", why=str(error))
+            log("no backup", message=str(error))
 
     def _save_last(self) -> None:
         """Save the state and the journal before the daemon ends."""
@@ -266,7 +266,7 @@ class Daemon:
             self._saver.save_now(self.service.host)
             self._journal.flush_now()
         except OutputError as error:
-            log("not saved", why=str(error))
+            log("not saved", message=str(error))
 
     # housekeeping beside learning
 
@@ -293,7 +293,7 @@ class Daemon:
             except (ManelaError, OSError) as error:
                 if str(error) != last_error:
                     last_error = str(error)
-                    log("trouble", why=last_error)
+                    log("trouble", message=last_error)
             await asyncio.sleep(_TICK)
 
     async def _reload_peers(self, server: Any, transport: Any, on_signal: bool) -> None:
@@ -304,7 +304,7 @@ class Daemon:
         try:
             keys = self._keys()
         except ManelaError as error:
-            log("not reloaded", why=str(error))
+            log("not reloaded", message=str(error))
             self._changes = -1  # retry at the next tick
         try:
             peers = self._peers()
@@ -316,7 +316,7 @@ class Daemon:
             await asyncio.to_thread(self._keep_backup)
             self.service.host.peers.configure(self.store.sizes())
         except ManelaError as error:
-            log("not reloaded", why=str(error))
+            log("not reloaded", message=str(error))
             self._changes = -1
         if on_signal:
             log("reloaded", peers=len(self.learner.peers))
@@ -334,7 +334,7 @@ class Daemon:
             self._digest = near.digest
             self.service.host = self.service.host.renew(near)
         except ManelaError as error:
-            log("edges not taken", why=str(error))
+            log("edges not taken", message=str(error))
             return False
         log("edges taken", nodes=len(near.nodes), arcs=len(near.indices))
         return True
@@ -351,9 +351,9 @@ class Daemon:
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(self.learner.end)
 
-    def _tell(self, words: str) -> None:
+    def _tell(self, message: str) -> None:
         """Log what the learner tells about peers."""
-        log("peers", what=words)
+        log("peers", message=message)
 
     def _write_status(self) -> None:
         """Write the current status to its file."""
@@ -361,7 +361,7 @@ class Daemon:
         self._status = self._describe()
         trouble = write_status(self.folder / STATUS, self._status)
         if trouble and not self._status_trouble:
-            log("not saved", why=trouble)
+            log("not saved", message=trouble)
         self._status_trouble = trouble
         self._status["trouble"] = self._status["trouble"] or trouble  # for the page and the metrics
 

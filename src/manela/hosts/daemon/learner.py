@@ -85,7 +85,7 @@ class Learner:
         if missing and self.host.terms.lock_step and not self.stop.is_set():
             raise PeerError(f"lock-step needs all peers, but {', '.join(missing)} did not answer")
         if missing:
-            self.tell(f"goes on without {', '.join(missing)}")
+            self.tell(f"continues without {', '.join(missing)}")
 
     async def run(self, changed: Callable[[], bool] = lambda: False) -> None:
         """Follow the host's script to its end.
@@ -257,7 +257,7 @@ class Learner:
             self._note_failure(peer, error)
             return None
         if contact.trouble:
-            self.tell(f"{peer} answers again")
+            self.tell(f"{peer} is back")
         now = _now()
         contact.patience = min(self.wait, (contact.patience or 0.0) + _REFILL * (now - contact.answered))
         contact.pause, contact.trouble, contact.answered, contact.seen = FIRST_PAUSE, "", now, time.time()
@@ -276,14 +276,14 @@ class Learner:
                 return
         self._back_off(peer, str(error))
 
-    def _back_off(self, peer: str, why: str) -> None:
+    def _back_off(self, peer: str, message: str) -> None:
         """Leave a peer alone for a pause, which doubles each time."""
         contact = self._contact(peer)
         contact.again = _now() + contact.pause
         contact.pause = min(self.longest_pause, 2 * contact.pause)
         if not contact.trouble:
-            self.tell(f"{peer} is away: {why}")
-        contact.trouble = why
+            self.tell(f"{peer} is away: {message}")
+        contact.trouble = message
 
     async def _meet(self, peer: str) -> bool:
         """Greet a peer and introduce own edges; return whether it answered."""

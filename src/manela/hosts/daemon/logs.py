@@ -97,9 +97,9 @@ class Journal:
         """Log refusals and store them; those that cannot be stored are kept for the next time."""
         lines = []
         for (peer, reason, detail), times in waiting.items():
-            words = detail if times == 1 else f"{detail} ({times} times)"
-            lines.append((peer, reason, words))
-            log("refused", peer=peer, reason=reason, detail=words)
+            message = detail if times == 1 else f"{detail} ({times} times)"
+            lines.append((peer, reason, message))
+            log("refused", peer=peer, reason=reason, detail=message)
         lines = [*self._not_stored, *lines]
         self._not_stored.clear()
         try:
@@ -143,7 +143,7 @@ class Tracer:
     def _give_up(self, error: OSError) -> None:
         """Log once that the trace is incomplete, and close it."""
         if self.is_open:
-            log("not traced", why=str(error))
+            log("not traced", message=str(error))
         self.is_open = False
         with contextlib.suppress(OSError):  # closing writes the rest of the buffer, which fails again
             self._file.close()

@@ -45,16 +45,16 @@ class Reopening:
             if request is not None:
                 await asyncio.to_thread(close_request, self._second_store, request)
         except ManelaError as error:
-            log("trouble", why=str(error))
+            log("trouble", message=str(error))
             return False
         if request is not None:
-            log("goes on", why=f"{request.rounds:,} rounds were asked for")
+            log("continues", message=f"{request.rounds:,} more rounds were requested")
             host.reopen(request.rounds)
         elif host.has_new_edges:
-            log("goes on", why="there are other nodes or edges")
+            log("continues", message="nodes or edges have changed")
             host.reopen()
         elif self._has_new_peer(host):
-            log("goes on", why="there is a peer, or there are edges with it, that were not there before")
+            log("continues", message="a peer is new, or has new edges")
             self._next = time.monotonic() + self._pause
             self._pause = min(_LONGEST_PAUSE, 2 * self._pause)
             host.reopen()

@@ -89,7 +89,7 @@ class Saver:
             await asyncio.to_thread(self._write, saved)
         except OutputError as error:
             if not self.trouble:
-                log("not saved", why=str(error))
+                log("not saved", message=str(error))
             self.trouble = str(error)
             self._next = time.monotonic() + self._pause
             self._pause = min(self._longest_pause, 2 * self._pause)

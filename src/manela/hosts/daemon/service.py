@@ -159,7 +159,7 @@ class Service:
             content = await self.transport.call(peer, INTRODUCE, encode(introduction), largest)
             acceptance = decode_acceptance(content)
             if self.host is not host:
-                raise PeerError(f"edges have changed while {peer} was met")
+                raise PeerError(f"the edges changed while meeting {peer}")
             return host.record_acceptance(peer, acceptance)
         except RefusedError as refusal:
             self.refuse(peer, refusal)
@@ -180,7 +180,7 @@ class Service:
                 len(content), host.neighbourhood.admit_edges, peer, introduction.askers, introduction.others
             )
             if self.host is not host:
-                raise SessionError("edges have changed meanwhile")
+                raise SessionError("the edges changed in the meantime")
             acceptance, refusals = host.admit_edges(peer, introduction, admitted)
             for refusal in refusals:
                 self.refuse(peer, refusal)
@@ -189,7 +189,7 @@ class Service:
             request = decode_request(self.host, content)
             await self._wait_for_turn(peer, count_cost(self.host, peer, request))
             return encode_reply(self.host, peer, await self._answer(peer, request))
-        raise MalformedError(f"nothing is called {kind} here")
+        raise MalformedError(f"there is no call named {kind}")
 
     async def _answer(self, peer: str, request: Any) -> Any:
         """Answer a request when the host has reached its step, which may take until the deadline."""
@@ -203,7 +203,7 @@ class Service:
                 try:
                     await asyncio.wait_for(waiter.wait(), until - time.monotonic())
                 except TimeoutError:
-                    raise TooSlowError("what is asked for has not begun here") from None
+                    raise TooSlowError("this host has not reached the requested step") from None
         return await self._relay(answer) if isinstance(answer, Relay) else answer
 
     async def _relay(self, relay: Relay) -> Any:

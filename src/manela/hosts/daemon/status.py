@@ -97,7 +97,7 @@ def warn_of_expiry(status: Mapping[str, Any]) -> list[str]:
         if ends is not None and ends - time.time() < WARN_DAYS * _DAY:
             whose = "this host's certificate" if name == "" else f"the certificate of {name}"
             days = int((ends - time.time()) // _DAY)
-            lines.append(f"{whose} has ended" if days < 0 else f"{whose} ends in {days} days")
+            lines.append(f"{whose} has expired" if days < 0 else f"{whose} expires in {days} days")
     return lines
 
 

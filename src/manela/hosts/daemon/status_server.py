@@ -60,24 +60,26 @@ def write_metrics(status: Status) -> str:
 
 def _metrics(status: Status) -> Iterator[str]:
     """Yield the lines that Prometheus reads."""
-    yield from _family("state", "gauge", "1 for what the daemon does now.",
+    yield from _family("state", "gauge", "1 for the current state of the daemon.",
                        {(("state", state),): int(state == status["state"]) for state in _STATES})  # fmt: skip
     yield from _family("trouble", "gauge", "1 while the state cannot be saved.", {(): int(bool(status["trouble"]))})
     yield from _family("round", "gauge", "Rounds done.", {(): status["round"]})
-    yield from _family("rounds", "gauge", "Rounds to do.", {(): status["rounds"]})
+    yield from _family("rounds", "gauge", "Expected total number of rounds.", {(): status["rounds"]})
     yield from _family("pairs_total", "counter", "Update pairs made.", {(): status["pairs"]})
     yield from _family("nodes", "gauge", "Own nodes.", {(): status["nodes"]})
     yield from _family("arcs", "gauge", "Neighbours of own nodes.", {(): status["arcs"]})
-    yield from _family("updated_seconds", "gauge", "When these numbers were taken, since 1970.",
+    yield from _family("updated_seconds", "gauge", "Time of these numbers, in seconds since 1970.",
                        {(): status["updated"]})  # fmt: skip
-    yield from _family("start_time_seconds", "gauge", "When the daemon began, since 1970.", {(): status["began"]})
-    yield from _family("noise", "gauge", "Noise on means that peers are shown, over their size.",
+    yield from _family(
+        "start_time_seconds", "gauge", "Start of the daemon, in seconds since 1970.", {(): status["began"]}
+    )
+    yield from _family("noise", "gauge", "Noise on the means shown to peers, relative to their size.",
                        {(): status["noise"]})  # fmt: skip
     peers = status["peers"]
     expiries = {(("peer", peer),): entry["expires"] for peer, entry in peers.items() if entry["expires"] is not None}
     own = {(("peer", ""),): status["expires"]} if status["expires"] is not None else {}
-    words = "When a certificate ends, since 1970; that of this host has no peer."
-    yield from _family("certificate_end_seconds", "gauge", words, {**own, **expiries})
+    message = "Expiry of a certificate, in seconds since 1970; without a peer, that of this host."
+    yield from _family("certificate_end_seconds", "gauge", message, {**own, **expiries})
     yield from _family("peer_edges", "gauge", "Edges with a peer that both hosts have, or only one.", {
         (("peer", peer), ("agreed", word)): entry[key]
         for peer, entry in peers.items()
@@ -92,12 +94,12 @@ def _metrics(status: Status) -> Iterator[str]:
         yield from _family(name, kind, help_text, {(("peer", peer),): entry[key] for peer, entry in peers.items()})
     yield from _family("peer_here", "gauge", "1 if a peer answers, 0 if it is away.",
                        {(("peer", peer),): int(entry["state"] == "here") for peer, entry in peers.items()})  # fmt: skip
-    yield from _family("refusals_total", "counter", "What was refused to a peer, by reason.", {
+    yield from _family("refusals_total", "counter", "Refusals to a peer, by reason.", {
         (("peer", peer), ("reason", reason)): times
         for peer, reasons in status["refusals"].items()
         for reason, times in reasons.items()
     })  # fmt: skip
-    yield from _family("alarms_total", "counter", "How often a peer's vectors were odd, by kind.", {
+    yield from _family("alarms_total", "counter", "Alarms raised by a peer's vectors, by kind.", {
         (("peer", peer), ("kind", kind)): times
         for peer, entry in peers.items()
         for kind, times in entry.get("alarms", {}).items()
@@ -160,9 +162,7 @@ class Answering:
 
 
 def make_book(host: Host) -> AnswerBook:
-    """Return an AnswerBook of a host's own nodes and their neighbours elsewhere, with a copy of the known vectors."""
+    """Return an AnswerBook of a host's own nodes and their remote neighbours, with a copy of the known vectors."""
     near, names = host.neighbourhood, host.neighbourhood.nodes
-    strangers = [f"{name}@{where}" for name, where in near.strangers]
-    return AnswerBook(
-        [*names, *strangers], host.read_known(), host.own, near.indptr, near.indices, host.find_smoothed()
-    )
+    remotes = [f"{name}@{where}" for name, where in near.remotes]
+    return AnswerBook([*names, *remotes], host.read_known(), host.own, near.indptr, near.indices, host.find_smoothed())

@@ -108,11 +108,11 @@ def restore_backup(path: Path, folder: Path) -> list[str]:
     The files that were there before are moved to a folder beside them.
     """
     if is_running(folder):
-        raise AgentError(f"{folder}: a daemon runs there; stop it first")
+        raise AgentError(f"{folder}: a daemon is running there; stop it first")
     manifest = _read_manifest(path)
     if (folder / FILE).exists() and (present := _name_of(folder)) not in ("", manifest["host"]):
         raise AgentError(
-            f"{folder}: holds the host {present!r}, and {path} is a backup of {manifest['host']!r}; name another folder"
+            f"{folder}: holds the host {present!r}, and {path} is a backup of {manifest['host']!r}; choose another home"
         )
     make_private_folder(folder)
     with only_one(folder), tempfile.TemporaryDirectory(dir=folder, prefix=_WORK[1]) as name:
@@ -158,10 +158,10 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         files, _ = manifest["files"], manifest["host"]
         known = {*_NEEDED, *_OTHERS}
         if manifest["manela"] != _VERSION or not isinstance(files, dict) or not set(files) <= known:
-            raise AgentError(f"{path}: is a backup of another version: update manela")
+            raise AgentError(f"{path}: was written by another version of manela; update manela")
         return manifest
     except (OSError, tarfile.TarError, ValueError, KeyError, TypeError, EOFError) as error:
-        raise AgentError(f"{path}: is no backup that `manela agent backup` wrote: {error}") from error
+        raise AgentError(f"{path}: is not a backup written by `manela agent backup`: {error}") from error
 
 
 def _unpack(path: Path, digests: dict[str, str], folder: Path) -> None:

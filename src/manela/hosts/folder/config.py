@@ -67,20 +67,20 @@ class Config:
             "",
             "[learning]",
             *(self._write_parameter(name) for name in PARAMETERS_OF_HOSTS),
-            write_line("weighted", self.weighted, "Steps and frequencies go by edge weight."),
+            write_line("weighted", self.weighted, "Steps and frequencies are proportional to edge weights."),
             "",
             "[peers]",
             *write_table(self.peers),
             "",
-            "[limits]  # of what one peer may ask for in a second",
+            "[limits]  # on what one peer may ask for per second",
             *write_table(self.rates),
         ]
         if self.seed is not None:
             lines += [
                 "",
-                "[lock_step]  # all hosts go through the rounds together, with the bits of one process",
+                "[lock_step]  # all hosts do each round together, with the same bits as one process",
                 write_line("random_state", self.seed, "the seed of all hosts"),
-                write_line("numbers", self.numbers, "each node's place in the whole network"),
+                write_line("numbers", self.numbers, "the number of each node in the whole network"),
             ]
         return "\n".join(lines) + "\n"
 
@@ -104,7 +104,7 @@ def describe_missing(folder: Path) -> str:
     """Return what to say of a folder without a configuration."""
     if is_half_restored(folder):
         return f"{folder}: a restore was interrupted there; run `manela agent restore FILE` again"
-    return f"{folder}: holds no host; make one with `manela agent init`"
+    return f"{folder}: does not hold a host; make one with `manela agent init`"
 
 
 def read_config(path: Path) -> Config:
@@ -116,7 +116,7 @@ def read_config(path: Path) -> Config:
     except OSError as error:
         raise AgentError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise AgentError(f"{path}: is no TOML: {error}") from error
+        raise AgentError(f"{path}: is not valid TOML: {error}") from error
     try:
         return _check(tables)
     except (AgentError, ParameterError) as error:
@@ -127,14 +127,14 @@ def check_address(address: str) -> str:
     """Return the address, or raise unless it is `host:port`."""
     match = _ADDRESS.fullmatch(address)
     if match is None or int(match[2]) > 65535:
-        raise AgentError(f"an address must be host:port, as in mail.example.org:7446, got {address!r}")
+        raise AgentError(f"an address must be host:port, for example mail.example.org:7446, got {address!r}")
     return address
 
 
 def check_watch(address: str) -> str:
     """Return the address of the status page, or raise unless it is empty or local to this machine."""
     if address and not is_local(check_address(address).rpartition(":")[0].strip("[]")):
-        raise AgentError(f"watch must be an address of this machine alone, as in 127.0.0.1:7447, got {address!r}")
+        raise AgentError(f"watch must be an address on this machine only, for example 127.0.0.1:7447, got {address!r}")
     return address
 
 
@@ -175,7 +175,7 @@ def _table(tables: dict[str, Any], name: str) -> dict[str, Any]:
     """Return a table of a file, empty if it is missing."""
     table = tables.get(name, {})
     if not isinstance(table, dict):
-        raise AgentError(f"{name} must be a table, as in [{name}]")
+        raise AgentError(f"{name} must be a table, for example [{name}]")
     return table
 
 
@@ -183,7 +183,7 @@ def _check_names(table: dict[str, Any], known: tuple[str, ...], prefix: str) -> 
     """Refuse a table that has unknown names."""
     for name in table:
         if name not in known:
-            raise AgentError(f"{prefix}{name} is not known; there are {', '.join(prefix + other for other in known)}")
+            raise AgentError(f"{prefix}{name} is unknown; known are {', '.join(prefix + other for other in known)}")
 
 
 def _text(table: dict[str, Any], name: str) -> str:

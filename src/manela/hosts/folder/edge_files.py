@@ -46,8 +46,8 @@ def read_edges(path: Path, host: str, peers: Collection[str] = ()) -> list[Edge]
 
 def _is_header(fields: list[str]) -> bool:
     """Return whether a line names columns rather than an edge."""
-    words = tuple(text.lower() for text in fields)
-    return words[:2] in _HEADERS and words[2:] in ((), ("weight",))
+    names = tuple(text.lower() for text in fields)
+    return names[:2] in _HEADERS and names[2:] in ((), ("weight",))
 
 
 def _check_first_weight(fields: list[str], source: str) -> None:
@@ -65,11 +65,11 @@ def check_own_name(own: str, host: str, peers: Collection[str], source: str) -> 
     """Refuse the name of an own node that ends in @ and a host's name, as if the columns were swapped."""
     name, _, where = own.rpartition("@")
     if name and where == host:
-        raise FormatError(f"{source}: an own node is written without its host: write {name!r}, got {own[:300]!r}")
+        raise FormatError(f"{source}: own nodes are written without their host: expected {name!r}, got {own[:300]!r}")
     if name and where in peers:
         raise FormatError(
-            f"{source}: the own node comes first, and the other node, as in node@{where}, second: got {own[:300]!r}, a "
-            f"node of {where}, first; swap the two"
+            f"{source}: the first node must be one of this host, but {own[:300]!r} is a node of {where}; swap the two "
+            "columns"
         )
 
 
@@ -88,11 +88,11 @@ def parse_edge(fields: list[str], host: str, source: str) -> Edge:
     if other == "":
         node = None
     if own.startswith("#"):
-        raise FormatError(f"{source}: a name must not begin with #, which begins a comment, got {own[:50]!r}")
+        raise FormatError(f"{source}: a name must not begin with #, which starts a comment, got {own[:50]!r}")
     for label in (own, *((node[0],) if node else ())):
         if not is_name(label) or label != label.strip():
             raise FormatError(
-                f"{source}: a name must be 1 to 256 bytes of printable text without blanks around it, "
+                f"{source}: a name must be 1 to 256 bytes of printable text without surrounding spaces, "
                 f"got {label[:50]!r}"
             )
     if node and at:

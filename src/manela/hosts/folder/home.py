@@ -30,7 +30,7 @@ STATUS, TRACE = "status.json", "trace.jsonl"
 def init(folder: Path, config: Config) -> None:
     """Create a host's folder with a configuration, key, certificate and empty store."""
     if (folder / FILE).exists():
-        raise AgentError(f"{folder}: holds a host already")
+        raise AgentError(f"{folder}: already holds a host")
     if is_half_restored(folder):
         raise AgentError(describe_missing(folder))
     check_host_name(config.name)  # before the store is made, which would keep it
@@ -51,7 +51,7 @@ def read_status(folder: Path) -> dict[str, Any]:
     try:
         status: Any = json.loads((folder / STATUS).read_text(encoding="utf-8"))
         if not isinstance(status, dict):
-            raise ValueError("is no object")
+            raise ValueError("is not an object")
     except FileNotFoundError:
         status = {}
     except (OSError, ValueError) as error:
@@ -131,7 +131,7 @@ def only_one(folder: Path) -> Iterator[None]:
             except OSError:
                 # retry, as `is_running` takes the lock for a moment
                 if attempt == _ATTEMPTS - 1:
-                    raise AgentError(f"{folder}: a daemon runs there already") from None
+                    raise AgentError(f"{folder}: a daemon is already running there") from None
                 time.sleep(0.05)
         yield
     finally:

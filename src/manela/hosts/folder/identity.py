@@ -70,7 +70,7 @@ def read_certificate(path: Path) -> str:
     except OSError as error:
         raise AgentError(f"{path}: cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise AgentError(f"{path}: is no certificate in PEM") from error
+        raise AgentError(f"{path}: is not a PEM certificate") from error
 
 
 def check_certificate(text: str, source: str) -> str:
@@ -81,7 +81,7 @@ def check_certificate(text: str, source: str) -> str:
     try:
         certificate = x509.load_pem_x509_certificate(text.encode())
     except ValueError as error:
-        raise AgentError(f"{source}: is no certificate in PEM") from error
+        raise AgentError(f"{source}: is not a PEM certificate") from error
     return str(certificate.public_bytes(serialization.Encoding.PEM).decode())
 
 
@@ -101,7 +101,7 @@ def fetch_certificate(address: str, seconds: float) -> str:
     except (OSError, ValueError) as error:
         raise PeerError(f"{address}: cannot be reached: {error}") from error
     if shown is None:
-        raise PeerError(f"{address}: shows no certificate")
+        raise PeerError(f"the server at {address} presented no certificate")
     return check_certificate(ssl.DER_cert_to_PEM_cert(shown), address)
 
 
@@ -140,9 +140,9 @@ def check_key(key_file: Path, certificate: str) -> None:
     try:
         key: Any = serialization.load_pem_private_key(key_file.read_bytes(), None)
     except (OSError, ValueError, TypeError) as error:
-        raise AgentError(f"{key_file}: is no key in PEM: {error}") from error
+        raise AgentError(f"{key_file}: is not a PEM key: {error}") from error
     if key.public_key() != x509.load_pem_x509_certificate(certificate.encode()).public_key():
-        raise AgentError(f"{key_file}: is not the key of the certificate beside it")
+        raise AgentError(f"{key_file}: does not belong to the certificate beside it")
 
 
 def find_certificate(certificates: Iterable[str], print_: str) -> str:

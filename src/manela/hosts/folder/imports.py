@@ -31,15 +31,15 @@ class Imported:
 
     edges: int
     removed: int
-    with_strangers: int
+    with_unknown_hosts: int
     odd: int
 
     def __str__(self) -> str:
-        words = [f"{self.edges:,} edges taken"]
-        words += [f"{self.removed:,} removed"] * bool(self.removed)
-        words += [f"{self.with_strangers:,} left out, with hosts that are no peers"] * bool(self.with_strangers)
-        words += [f"{self.odd:,} left out, with names that no node can have"] * bool(self.odd)
-        return ", ".join(words)
+        message = [f"{self.edges:,} edges imported"]
+        message += [f"{self.removed:,} removed"] * bool(self.removed)
+        message += [f"{self.with_unknown_hosts:,} ignored, to hosts that are not peers"] * bool(self.with_unknown_hosts)
+        message += [f"{self.odd:,} ignored, with invalid node names"] * bool(self.odd)
+        return ", ".join(message)
 
 
 def import_to_host(home: Path, source: Source) -> Imported:
@@ -54,8 +54,8 @@ def import_to_host(home: Path, source: Source) -> Imported:
     host = read_config(home / FILE).name
     if source.own_hosts and host not in source.own_hosts:
         raise AgentError(
-            f"the nodes of this source are of {', '.join(sorted(source.own_hosts))}, and this host is called {host}: "
-            "a host must be called as others write it behind the @"
+            f"the nodes of this source belong to {', '.join(sorted(source.own_hosts))}, but this host is named {host}; "
+            "its name must be what others write after the @"
         )
     own_hosts = {host, *source.own_hosts}
     make_private_folder(home / FOLDER)
@@ -84,8 +84,8 @@ def import_to_host(home: Path, source: Source) -> Imported:
         edges += [Edge(*ends, others[ends]) for ends in gone & others.keys() if ends[1][1] in known]
         taken = store.add_edges(edges)
         state.commit()  # last, so that an import that fails before is repeated by the next
-    strangers = sum(ends[1][1] not in known for ends in now)
-    return Imported(taken, removed, strangers, odd)
+    unknown = sum(ends[1][1] not in known for ends in now)
+    return Imported(taken, removed, unknown, odd)
 
 
 Pair = tuple[str, Node]

@@ -50,9 +50,9 @@ def accept_invitation(invitation: Invitation, seconds: float = 10.0) -> str:
     shown = fetch_certificate(invitation.address, seconds)
     if fingerprint(shown).replace(":", "") != invitation.print_:
         raise AgentError(
-            f"what answers at {invitation.address} shows {fingerprint(shown)}, and the invitation is of another "
-            f"certificate: ask the operator of {invitation.name}"
+            f"the server at {invitation.address} presented certificate {fingerprint(shown)}, which is not the one in "
+            f"the invitation; ask the operator of {invitation.name}"
         )
     if name_of(shown) != invitation.name:
-        raise AgentError(f"{invitation.address} is {name_of(shown)!r}, not {invitation.name!r}")
+        raise AgentError(f"the server at {invitation.address} is {name_of(shown)!r}, not {invitation.name!r}")
     return shown

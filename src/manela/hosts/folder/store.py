@@ -117,11 +117,11 @@ class Store(Closable):
             version = VERSION
         if version > VERSION:
             raise AgentError(
-                f"{self.file}: is of version {version}, and this program knows versions up to {VERSION}: update "
-                f"manela, or, if the file is damaged, {name_backup(self.folder)}"
+                f"{self.file}: has version {version}, but this program reads versions up to {VERSION}; update "
+                f"manela or, if the file is damaged, {name_backup(self.folder)}"
             )
         if version != VERSION:
-            raise AgentError(f"{self.file}: is damaged: it is empty, or no store; {name_backup(self.folder)}")
+            raise AgentError(f"{self.file}: is damaged: it is empty or not a store; {name_backup(self.folder)}")
         self._watch_rows()
         if create is not None and self.get(HOST) is None:
             self.put(HOST, create)
@@ -155,7 +155,7 @@ class Store(Closable):
         columns = {row[1] for row in self._database.execute("PRAGMA table_info(peers)")}
         if "nodes" in tables or ("nodes" in columns) != (version > 1):
             raise AgentError(
-                f"{self.file}: is damaged: it says that it is of version {version}, but has tables of another; "
+                f"{self.file}: is damaged: it claims version {version}, but has the tables of another; "
                 f"{name_backup(self.folder)}"
             )
         host = read_config(self.folder / FILE).name
@@ -247,7 +247,7 @@ class Store(Closable):
         with self._write() as database:
             owner = database.execute("SELECT peer FROM certificates WHERE pem = ?", (certificate,)).fetchone()
             if owner and owner[0] != name:
-                raise AgentError(f"this certificate is that of {owner[0]}: one host, one name")
+                raise AgentError(f"this certificate already belongs to {owner[0]}; a host has one name")
             database.execute(
                 "INSERT INTO peers VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET address = excluded.address, "
                 "nodes = coalesce(excluded.nodes, nodes)",
@@ -264,15 +264,15 @@ class Store(Closable):
             )
             if changed.rowcount == 0:
                 raise AgentError(
-                    f"{name}: no such peer; a new one is added by the line that `manela agent invite` printed there, "
-                    "or by NAME ADDRESS CERT"
+                    f"{name}: is not a peer; add it with the line that `manela agent invite` printed there, "
+                    "or with NAME ADDRESS CERT"
                 )
 
     def remove_peer(self, name: str) -> tuple[int, int]:
         """Delete a peer with its certificates, edges and refusals; return how many edges and refusals there were."""
         with self._write() as database:
             if database.execute("DELETE FROM peers WHERE name = ?", (name,)).rowcount == 0:
-                raise AgentError(f"{name}: no such peer; `manela agent peer list` names them")
+                raise AgentError(f"{name}: is not a peer; see `manela agent peer list`")
             edges = database.execute("DELETE FROM edges WHERE host = ?", (name,)).rowcount
             return edges, database.execute("DELETE FROM audit WHERE peer = ?", (name,)).rowcount
 
@@ -281,7 +281,7 @@ class Store(Closable):
         with self._write() as database:
             cursor = database.execute("DELETE FROM certificates WHERE peer = ? AND pem = ?", (name, certificate))
             if cursor.rowcount == 0:
-                raise AgentError(f"{name}: has no such certificate; `manela agent peer list` names them")
+                raise AgentError(f"{name}: has no such certificate; see `manela agent peer list`")
 
     def peers(self) -> dict[str, tuple[str, tuple[str, ...]]]:
         """Return the address and certificates of each peer."""
@@ -329,7 +329,7 @@ class Store(Closable):
         """Delete a node with all its edges; return how many edges there were."""
         with self._write() as database:
             if database.execute("DELETE FROM nodes WHERE name = ?", (name,)).rowcount == 0:
-                raise AgentError(f"{name}: no such node of this host")
+                raise AgentError(f"{name}: is not a node of this host")
             return self._remove_edges_of(database, name)
 
     def _remove_edges_of(self, database: sqlite3.Connection, name: str) -> int:

@@ -29,12 +29,12 @@ def read_facts(path: Path) -> Iterator[Fact]:
                     return
                 fact = json.loads(line)
                 if not isinstance(fact, dict):
-                    raise ValueError("a line is no object")
+                    raise ValueError("a line is not an object")
                 yield {name: _unpack(value) if isinstance(value, dict) else value for name, value in fact.items()}
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(f"{path}: is no trace of a host: {error}") from error
+        raise FormatError(f"{path}: is not a trace of a host: {error}") from error
 
 
 def _pack(array: np.ndarray) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class VectorsFile:
             arrays, notes = read_arrays(self.path, "host")
             vectors = arrays["vectors"]
             if notes["format"] not in _READABLE:
-                raise AgentError(f"{self.path}: must be of version {_VERSION}, got {notes['format']}: update manela")
+                raise AgentError(f"{self.path}: must have version {_VERSION}, got {notes['format']}; update manela")
             names = arrays["names"].tobytes().decode().split("\n")
             if vectors.ndim != 3 or vectors.dtype != np.float32 or len(vectors) != len(names):
                 raise AgentError(f"{self.path}: does not hold a vector for each name")
@@ -68,6 +68,6 @@ class VectorsFile:
                 smoothed, None if whole is None else whole.astype(bool),
             )  # fmt: skip
         except FormatError as error:
-            raise AgentError(f"{error}; restore it from a backup, or remove it to begin anew") from error
+            raise AgentError(f"{error}; restore it from a backup, or remove it to start over") from error
         except (KeyError, TypeError, ValueError) as error:
             raise AgentError(f"{self.path}: is damaged: {error!r}") from error

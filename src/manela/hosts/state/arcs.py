@@ -95,19 +95,19 @@ class UsedArcs:
     def build(self, used: Mask) -> Neighbours:
         """Return the Neighbours along the used arcs."""
         near = self._near
-        places = np.flatnonzero(used)
-        counts = np.bincount(near.sources[places], minlength=self.known)
+        positions = np.flatnonzero(used)
+        counts = np.bincount(near.sources[positions], minlength=self.known)
         indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
         weights = thresholds = aliases = None
         sums = counts.astype(np.float64)
         if self._weighted:
-            weights = near.weights[places]
-            thresholds, aliases = np.empty(len(places), np.uint32), np.empty(len(places), np.int32)
+            weights = near.weights[positions]
+            thresholds, aliases = np.empty(len(positions), np.uint32), np.empty(len(positions), np.int32)
             build_aliases(indptr, weights, thresholds, aliases)
             sums = sum_weights(indptr, weights)
         sums[self.own :] = self.strengths[self.own :]
         scales = np.divide(1.0, sums, out=np.zeros(self.known), where=sums > 0)[None]
-        arcs = Arcs(indptr, near.indices[places], thresholds, aliases)
+        arcs = Arcs(indptr, near.indices[positions], thresholds, aliases)
         return Neighbours(arcs, weights, scales, self._threads, np.array([0, self.own]), False)
 
 

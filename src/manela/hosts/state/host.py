@@ -91,7 +91,7 @@ class Host:
     ----------
     name : str
     own : int
-        Number of own nodes, which have the first rows; `known` also counts their neighbours elsewhere.
+        Number of own nodes, which have the first rows; `known` also counts their remote neighbours.
     round : int
         Rounds done.
     version : int
@@ -124,7 +124,7 @@ class Host:
         self.own = len(neighbourhood.nodes)
         if self.own == 0:
             raise AgentError("this host has no nodes yet: import edges first (manela agent edges import FILE)")
-        self.known = self.own + len(neighbourhood.strangers)
+        self.known = self.own + len(neighbourhood.remotes)
         settings = terms.settings
         self.numbers = _number(neighbourhood, numbers if terms.lock_step else None)
         self.tables = [allocate(self.known, settings.dimensions) for _ in range(terms.tables)]
@@ -135,9 +135,9 @@ class Host:
             sum_weights(near.indptr, near.weights) if terms.weighted else np.diff(near.indptr).astype(np.float64)
         )
         self.sessions = Sessions(near, derive_key(settings.seed, SESSIONS), self.peers)
-        hosts = {host: place for place, host in enumerate(near.peers)}
-        self._peer_of = np.array([-1] * self.own + [hosts[host] for _, host in near.strangers], dtype=np.int64)
-        self._place_of_peer = hosts
+        hosts = {host: position for position, host in enumerate(near.peers)}
+        self._peer_of = np.array([-1] * self.own + [hosts[host] for _, host in near.remotes], dtype=np.int64)
+        self._peer_numbers = hosts
         self.has_new_edges, self._learned_edges = False, near.digest
         self._extra_rounds: int | None = None
         self.can_be_saved = True
@@ -195,7 +195,7 @@ class Host:
 
     def rows_of(self, peer: str) -> npt.NDArray[np.bool_]:
         """Return a mask of the rows that are nodes of a peer."""
-        mask: npt.NDArray[np.bool_] = self._peer_of == self._place_of_peer.get(peer, -2)
+        mask: npt.NDArray[np.bool_] = self._peer_of == self._peer_numbers.get(peer, -2)
         return mask
 
     def check_numbers(self) -> None:
@@ -339,7 +339,7 @@ class Host:
         if saved.vectors.shape[1:] != shape:
             raise AgentError(
                 f"the saved vectors have the shape {saved.vectors.shape[1:]}, but the configuration says {shape}: "
-                "begin in a new folder, or change it back"
+                "start in a new home, or change it back"
             )
         rows, positions = self._match(saved.names)
         for k, table in enumerate(self.tables):

@@ -54,7 +54,7 @@ class Neighbourhood:
     host : str
     nodes : list of str
         Names of the host's own nodes.
-    strangers : list of Node
+    remotes : list of Node
         Their neighbours at other hosts.
     indptr, indices : arrays
         Rows of the neighbours of each own node, in CSR form; each entry is an arc.
@@ -63,7 +63,7 @@ class Neighbourhood:
 
     host: str
     nodes: list[str]
-    strangers: list[Node]
+    remotes: list[Node]
     indptr: Integers
     indices: Integers
     weights: npt.NDArray[np.float64]
@@ -87,9 +87,9 @@ class Neighbourhood:
                 weights.append(edge.weight)
         order = _order(numbers)
         nodes = sorted((node for node in ids if node[1] == host), key=order)
-        strangers = sorted((node for node in ids if node[1] != host), key=order)
+        remotes = sorted((node for node in ids if node[1] != host), key=order)
         rows, ranks = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
-        for row, node in enumerate([*nodes, *strangers]):
+        for row, node in enumerate([*nodes, *remotes]):
             rows[ids[node]] = row
             ranks[row] = row if numbers is None else numbers[node]
         sources, targets = (rows[np.frombuffer(end, np.int64)] if len(end) else _NONE for end in ends)
@@ -100,7 +100,7 @@ class Neighbourhood:
         return cls(
             host,
             [name for name, _ in nodes],
-            strangers,
+            remotes,
             np.concatenate(([0], np.cumsum(np.bincount(sources[kept], minlength=len(nodes))))).astype(np.int64),
             targets[kept],
             np.array(weights, dtype=np.float64)[kept],
@@ -119,25 +119,25 @@ class Neighbourhood:
     @cached_property
     def peers(self) -> list[str]:
         """The other hosts that have neighbours of own nodes."""
-        return sorted({host for _, host in self.strangers})
+        return sorted({host for _, host in self.remotes})
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all nodes, edges and weights."""
-        sha = hashlib.sha256(repr((self.host, self.nodes, self.strangers)).encode())
+        sha = hashlib.sha256(repr((self.host, self.nodes, self.remotes)).encode())
         for part in (self.indptr, self.indices, self.weights):
             sha.update(part.tobytes())
         return sha.hexdigest()
 
     @cached_property
-    def _stranger_rows(self) -> dict[Node, int]:
-        """The row of each neighbour elsewhere."""
-        return {node: len(self.nodes) + row for row, node in enumerate(self.strangers)}
+    def _remote_rows(self) -> dict[Node, int]:
+        """The row of each remote node."""
+        return {node: len(self.nodes) + row for row, node in enumerate(self.remotes)}
 
     @cached_property
     def _keys(self) -> tuple[Integers, Integers]:
         """Every arc encoded as one integer, sorted, and the index of each arc."""
-        keys = self.sources * (len(self.nodes) + len(self.strangers)) + self.indices
+        keys = self.sources * (len(self.nodes) + len(self.remotes)) + self.indices
         order = np.argsort(keys)
         return keys[order], order
 
@@ -148,12 +148,12 @@ class Neighbourhood:
     @cached_property
     def _arcs_by_peer(self) -> dict[str, Integers]:
         """The arcs from own nodes to those of each peer."""
-        places = {host: place for place, host in enumerate(self.peers)}
-        peer_of = np.array([-1] * len(self.nodes) + [places[host] for _, host in self.strangers], np.int64)
+        positions = {host: position for position, host in enumerate(self.peers)}
+        peer_of = np.array([-1] * len(self.nodes) + [positions[host] for _, host in self.remotes], np.int64)
         peer_of_arc = peer_of[self.indices] if len(self.indices) else _NONE
         order = np.argsort(peer_of_arc, kind="stable")
-        begins = np.searchsorted(peer_of_arc[order], np.arange(len(places) + 1))
-        return {host: order[begins[place] : begins[place + 1]] for host, place in places.items()}
+        begins = np.searchsorted(peer_of_arc[order], np.arange(len(positions) + 1))
+        return {host: order[begins[row] : begins[row + 1]] for host, row in positions.items()}
 
     def count_bytes(self, peer: str) -> tuple[int, int]:
         """Return the number of edges to nodes of a peer, and the total length in bytes of the names at their ends."""
@@ -162,14 +162,14 @@ class Neighbourhood:
         length = sum(len(self.nodes[row].encode()) * int(own[row]) for row in np.flatnonzero(own).tolist())
         first = len(self.nodes)
         length += sum(
-            len(self.strangers[row - first][0].encode()) * int(others[row]) for row in np.flatnonzero(others).tolist()
+            len(self.remotes[row - first][0].encode()) * int(others[row]) for row in np.flatnonzero(others).tolist()
         )
         return len(arcs), length
 
     def name_arc(self, arc: int) -> tuple[str, Node]:
         """Return the own node of an arc, and the node that it leads to."""
         target = int(self.indices[arc]) - len(self.nodes)
-        other = self.strangers[target] if target >= 0 else (self.nodes[target + len(self.nodes)], self.host)
+        other = self.remotes[target] if target >= 0 else (self.nodes[target + len(self.nodes)], self.host)
         return self.nodes[int(self.sources[arc])], other
 
     def admit(self, peer: str, asker: str, through: str) -> int:
@@ -197,18 +197,18 @@ class Neighbourhood:
             if node[1] != peer:
                 refused.setdefault(ClaimError, []).append(f"{asker} is not a node of {peer}")
                 continue
-            pairs[:, i] = self.rows.get(through, -2), self._stranger_rows.get(node, -2)
+            pairs[:, i] = self.rows.get(through, -2), self._remote_rows.get(node, -2)
         keys, order = self._keys
-        wanted = pairs[0] * (len(self.nodes) + len(self.strangers)) + pairs[1]
-        places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        wanted = pairs[0] * (len(self.nodes) + len(self.remotes)) + pairs[1]
+        positions = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         is_edge = (pairs >= 0).all(axis=0)
         if len(keys):
-            is_edge &= keys[places] == wanted
+            is_edge &= keys[positions] == wanted
         not_adjacent = np.flatnonzero(~is_edge & (pairs != -1).all(axis=0)).tolist()
         if not_adjacent:
             first = f"{askers[not_adjacent[0]]} and {throughs[not_adjacent[0]]} are not adjacent by this host's list"
             refused[NotAdjacentError] = [first, *([""] * (len(not_adjacent) - 1))]
-        return np.where(is_edge, order[places] if len(keys) else -1, -1), [
+        return np.where(is_edge, order[positions] if len(keys) else -1, -1), [
             kind(f"{len(texts):,} edges, such as: {texts[0]}" if len(texts) > 1 else texts[0], times=len(texts))
             for kind, texts in refused.items()
         ]

@@ -21,7 +21,7 @@ _LATE_ROUNDS = 3
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """What is shown at one step of the nodes that have neighbours elsewhere; in float16 if it is sent as such.
+    """What is shown at one step of the nodes that have remote neighbours; in float16 if it is sent as such.
 
     Attributes
     ----------
@@ -56,13 +56,13 @@ class Publications:
         self._lock_step = lock_step
         self.steps: dict[Step, Published] = {}
 
-    def publish(self, published: Published, number: int) -> None:
-        """Show this to peers from now on; `number` is the host's round."""
+    def publish(self, published: Published, round: int) -> None:
+        """Show this to peers from now on; `round` is that of the host."""
         kept = self.steps
         if self._lock_step:
             kept = dict(list(kept.items())[1 - _KEPT_STEPS :])
         elif published.step.phase == ROUND:
-            late = START if number < _LATE_ROUNDS else -1
+            late = START if round < _LATE_ROUNDS else -1
             kept = {step: earlier for step, earlier in kept.items() if step.phase == late}
         self.steps = {**kept, published.step: published}
 

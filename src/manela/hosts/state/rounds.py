@@ -46,7 +46,7 @@ class MessageHost(Host):
     trust : Trust
         How far peers are believed.
     edge_rows : array of int
-        The rows of own nodes that have neighbours elsewhere, which are shown to peers.
+        The rows of own nodes that have remote neighbours, which are shown to peers.
     smoothed : array of float32, shape (n, m), or None
         The vectors after smoothing.
     whole : array of bool, shape (n,), or None
@@ -127,7 +127,7 @@ class MessageHost(Host):
                 self.update_neighbours()
         self._begin_fall_if_due()
         # a node has nothing to learn from while all its neighbours are away
-        joined, number = self.arcs.neighbours.joined[: self.own], self.round
+        joined, round = self.arcs.neighbours.joined[: self.own], self.round
         schedule = self._find_schedule()
         schedule = replace(schedule, iterations=np.where(joined, schedule.iterations, 0.0))
         width = self.tables[0].shape[1]
@@ -135,10 +135,10 @@ class MessageHost(Host):
         vectors_before, pairs = [table[: self.own].copy() for table in self.tables], [0]
 
         def advance() -> None:
-            pairs[0] = self._rounds.advance(number, schedule, pooled)
+            pairs[0] = self._rounds.advance(round, schedule, pooled)
 
         self.can_be_saved = False
-        yield self.will_compute(Step(ROUND, number), "learn", advance)
+        yield self.will_compute(Step(ROUND, round), "learn", advance)
         if self._rounds.is_abandoned:
             # vectors are updated in place, so undo the part of the round that was done
             for table, vectors in zip(self.tables, vectors_before, strict=True):
@@ -178,26 +178,26 @@ class MessageHost(Host):
 
     def answer(self, peer: str, request: Pull) -> Shown:
         """Answer a peer with the published rows of the nodes here that are neighbours of its nodes."""
-        places = self._edge_positions[self.sessions.find(peer, request.session).neighbours]
+        positions = self._edge_positions[self.sessions.find(peer, request.session).neighbours]
         smooths = self.terms.settings.smooths or not self.done
         published = self._published.find(request.step, self.step, smooths)
         tables, _, dimensions = self.count_rows(request)
         rows: npt.NDArray[Any] = np.zeros((0, tables, 1, dimensions), np.float32)
         if published is None:
-            return Shown(request.step, 0, places[:0], rows, np.zeros(0))
+            return Shown(request.step, 0, positions[:0], rows, np.zeros(0))
         if 0 < published.version <= request.since:
-            return Shown(published.step, published.version, places[:0], rows, np.zeros(0))
+            return Shown(published.step, published.version, positions[:0], rows, np.zeros(0))
         if published.rows is None:
-            places = places[:0]
+            positions = positions[:0]
         elif published.step.phase == request.step.phase:
-            rows = published.rows[places]
+            rows = published.rows[positions]
             if published.means is not None and published.means_version > request.since:
-                rows = np.concatenate((rows, published.means[places]), axis=2)
+                rows = np.concatenate((rows, published.means[positions]), axis=2)
         else:
-            rows = published.rows[places, :1]  # a peer that is behind gets the current vectors
+            rows = published.rows[positions, :1]  # a peer that is behind gets the current vectors
         shows_totals = self.trust.show_totals(self.own, self.own - self.sessions.count_neighbours(peer))
         return Shown(
-            published.step, published.version, np.arange(len(places)), rows, published.strengths[places],
+            published.step, published.version, np.arange(len(positions)), rows, published.strengths[positions],
             published.moments if shows_totals else [], published.sums if shows_totals else None,
         )  # fmt: skip
 
@@ -243,7 +243,7 @@ class MessageHost(Host):
         if asked != self.step and (asked.phase != ROUND or self.step.phase != ROUND or self.terms.lock_step):
             return  # too late: this host is at another step now
         if self.on_disclosure and len(rows):
-            names = [self.neighbourhood.strangers[row - self.own][0] for row in rows.tolist()]
+            names = [self.neighbourhood.remotes[row - self.own][0] for row in rows.tolist()]
             self.on_disclosure(
                 kind="shown", peer=peer, phase=reply.step.phase, number=reply.step.number, level=asked.level,
                 nodes=names, rows=vectors,
@@ -256,8 +256,8 @@ class MessageHost(Host):
             self.peers[peer].clipped = judged.clipped
             self.peers[peer].alarms.update(judged.alarms)
             for table, shown in enumerate(self._rounds.shown):
-                for place, level in enumerate(levels):
-                    write_rows(shown, level * self.known + rows, judged.rows[:, table, place])
+                for position, level in enumerate(levels):
+                    write_rows(shown, level * self.known + rows, judged.rows[:, table, position])
             arcs = self.arcs
             bounded = self.trust.bound_strengths(strengths, arcs.known_strengths[rows], arcs.largest_weights[rows])
             arcs.see(rows, bounded)
@@ -278,7 +278,7 @@ class MessageHost(Host):
         self.step = published.step
 
     def publish_step(self, step: Step, rows: npt.NDArray[np.float32], noise: float) -> None:
-        """Publish rows of nodes that have neighbours elsewhere, (nodes, m), at a step of the start or of smoothing.
+        """Publish rows of nodes that have remote neighbours, (nodes, m), at a step of the start or of smoothing.
 
         `noise` is a factor on the configured noise.
         """
@@ -463,7 +463,7 @@ class MessageHost(Host):
         self._shown_strengths = None  # the neighbours themselves are updated between two rounds
 
     def find_strengths(self) -> npt.NDArray[np.float64]:
-        """Return the strengths of nodes with neighbours elsewhere, counting only edges that peers have accepted."""
+        """Return the strengths of nodes with remote neighbours, counting only edges that peers have accepted."""
         strengths = self._shown_strengths
         if strengths is None:
             accepted = self.arcs.find(self.peers.links, distrusted=self.peers.distrusted)

@@ -50,7 +50,7 @@ class Sessions:
         own = len(near.nodes)
         return Introduction(
             [names[row] for row in near.sources[arcs].tolist()],
-            [near.strangers[row - own][0] for row in near.indices[arcs].tolist()],
+            [near.remotes[row - own][0] for row in near.indices[arcs].tolist()],
         )
 
     def open(

@@ -56,7 +56,7 @@ def read_table(kind: type[Table], values: dict[str, Any], section: str) -> Table
     for name in values:
         if name not in known:
             names = ", ".join(f"{section}.{other}" for other in known)
-            raise AgentError(f"{section}.{name} is not known; there are {names}")
+            raise AgentError(f"{section}.{name} is unknown; known are {names}")
     return kind(**{name: _check(known[name], value, section) for name, value in values.items()})
 
 

@@ -82,8 +82,8 @@ class Trust(Protocol):
         """
         ...
 
-    def believes(self, own: float, theirs: float, clipped: float, number: int, trusted: bool) -> bool:
-        """Return whether a peer is believed in round `number`.
+    def believes(self, own: float, theirs: float, clipped: float, round: int, trusted: bool) -> bool:
+        """Return whether a peer is believed in a round.
 
         `own` is the mean cosine between neighbours here, `theirs` that between nodes here and the peer's, `clipped` the
         share of the peer's vectors that were too long, and `trusted` whether the peer was believed so far.
@@ -129,7 +129,7 @@ class Exact:
         """Return the rows unchanged."""
         return Judgement(rows, 0.0, [])
 
-    def believes(self, own: float, theirs: float, clipped: float, number: int, trusted: bool) -> bool:
+    def believes(self, own: float, theirs: float, clipped: float, round: int, trusted: bool) -> bool:
         """Return True."""
         return True
 
@@ -204,14 +204,14 @@ class Bounded:
             alarms.append("jumping")
         return Judgement(rows, clipped, alarms)
 
-    def believes(self, own: float, theirs: float, clipped: float, number: int, trusted: bool) -> bool:
+    def believes(self, own: float, theirs: float, clipped: float, round: int, trusted: bool) -> bool:
         """Return False if the peer's nodes are unlike ours; to be believed again they must be clearly alike.
 
         In the first rounds honest hosts may still be unlike each other, so then more than half of the peer's vectors
         must also be too long.
         """
         alike = theirs > own * (_UNLIKE if trusted else _LIKE_AGAIN)
-        if number < _FIRST_ROUNDS:
+        if round < _FIRST_ROUNDS:
             return alike or clipped <= 0.5
         return alike or own < _LEAST_LIKENESS
 

@@ -85,7 +85,7 @@ class RpcTransport:
     async def call(self, peer: str, kind: str, content: bytes, largest: int = LARGEST) -> bytes:
         """Send a request and return the reply; refuse a reply of more than `largest` bytes."""
         if peer not in self._peers:
-            raise PeerError(f"{peer} is no peer of this host")
+            raise PeerError(f"{peer} is not a peer of this host")
         number = next(self._calls)
         joiner = Joiner(number, largest)
         frames = list(cut(content, number))
@@ -119,7 +119,7 @@ class RpcTransport:
     async def ping(self, peer: str) -> None:
         """Raise unless a peer answers and accepts this host."""
         if peer not in self._peers:
-            raise PeerError(f"{peer} is no peer of this host")
+            raise PeerError(f"{peer} is not a peer of this host")
         health: Any = import_extra("grpc_health.v1.health_pb2", "agents", "a host")
         try:
             check = self._channel(peer).unary_unary(
@@ -142,12 +142,12 @@ class RpcTransport:
             certificate = fetch_certificate(peer.address, self._deadline)
             ends, now = expiry_of(certificate), datetime.datetime.now(datetime.UTC)
             if certificate in peer.certificates and ends < now:
-                return PeerError(f"the certificate of {peer.name} has ended on {ends:%Y-%m-%d}: it must renew it")
+                return PeerError(f"the certificate of {peer.name} expired on {ends:%Y-%m-%d}; it must be renewed there")
             shown = fingerprint(certificate)
         except ManelaError as trouble:
             return PeerError(f"{error}: {trouble}")
         expected = " or ".join(fingerprint(pem) for pem in peer.certificates) or "none"
-        return PeerError(f"{error}: it shows {shown}, and pinned is {expected}")
+        return PeerError(f"{error}: it presented {shown}, but {expected} is pinned")
 
     async def change(self, keys: Keys, peers: Mapping[str, Endpoint]) -> None:
         """Use these keys and peers from now on; connections to unchanged peers stay open."""
@@ -262,9 +262,9 @@ class RpcServer:
         try:
             self.port = self._server.add_secure_port(self._listen, credentials)
         except RuntimeError as error:
-            raise PeerError(f"{self._listen}: cannot listen there; is the port in use?") from error
+            raise PeerError(f"cannot listen on {self._listen}; is the port in use?") from error
         if self.port == 0:
-            raise PeerError(f"{self._listen}: cannot listen there; is the port in use?")
+            raise PeerError(f"cannot listen on {self._listen}; is the port in use?")
         await self._server.start()
 
     async def stop(self, grace: float) -> None:
@@ -281,8 +281,8 @@ class RpcServer:
             self._opened.popleft()
             late += 1
         if late:
-            words = "a connection never showed a certificate that is known"
-            self._refuse(_UNKNOWN, UnknownPeerError(words, times=late))
+            message = "a connection never presented a known certificate"
+            self._refuse(_UNKNOWN, UnknownPeerError(message, times=late))
 
     def _begin_handshake(self) -> Any:
         """Return a changed TLS configuration, or None; gRPC calls this for each connection, in a thread of its own."""
@@ -325,7 +325,7 @@ class RpcServer:
                         break
             content = joiner.content
         except TimeoutError:
-            raise self._report(peer, TooSlowError("the request did not come in time")) from None
+            raise self._report(peer, TooSlowError("the request did not arrive in time")) from None
         except RefusedError as refusal:
             raise self._report(peer, refusal) from None
         answer = await self._serve(peer, kind, content)
@@ -335,7 +335,7 @@ class RpcServer:
                 for frame in cut(answer, joiner.call or 0):
                     await context.write(frame)
         except TimeoutError:
-            raise self._report(peer, TooSlowError("the answer was not taken in time")) from None
+            raise self._report(peer, TooSlowError("the answer was not read in time")) from None
 
     def _report(self, peer: str, refusal: RefusedError) -> RefusedError:
         """Report a refusal, and return it to be raised."""
@@ -359,7 +359,7 @@ def _describe(certificate: str) -> str:
     try:
         return f"of {name_of(certificate)!r}, {fingerprint(certificate)[:23]}…,"
     except ValueError:
-        return "that was shown"
+        return "that was presented"
 
 
 _HUNG_UP = ("Socket closed", "Connection reset", "Broken pipe", "recvmsg:", "handshake")
@@ -393,16 +393,16 @@ _KINDS = {_as_word(kind): kind for kind in REFUSALS.values()}
 
 def _as_ours(peer: str, error: Any) -> PeerError | RefusedError:
     """Return a gRPC error as one of ours; text from the network is cut and made printable."""
-    words = error.details() or ""
+    message = error.details() or ""
     metadata = {key: value for key, value in (error.trailing_metadata() or ()) if isinstance(value, str)}
     kind = _KINDS.get(metadata.get(_REASON, ""))
     if kind is not None:
-        return kind(f"{peer} says: {words}", remote=True)
-    if "larger than max" in words:
+        return kind(f"{peer} says: {message}", remote=True)
+    if "larger than max" in message:
         return TooLargeError(f"{peer} sent a frame that is too large")
-    if "CERTIFICATE_VERIFY_FAILED" in words or "Peer name" in words:
-        return WrongCertificateError(f"what answers for {peer} shows a certificate that is not known for it")
-    words = "".join(c if c.isprintable() else "?" for c in words[:300])
-    if any(sign in words for sign in _HUNG_UP):
-        words += "; it has hung up: has it stopped, or does it not know the certificate of this host?"
-    return PeerError(f"{peer} cannot be reached ({error.code().name.lower().replace('_', ' ')}: {words})")
+    if "CERTIFICATE_VERIFY_FAILED" in message or "Peer name" in message:
+        return WrongCertificateError(f"the server of {peer} presented a certificate that is not pinned for it")
+    message = "".join(c if c.isprintable() else "?" for c in message[:300])
+    if any(sign in message for sign in _HUNG_UP):
+        message += "; the peer closed the connection: it may have stopped, or not know the certificate of this host"
+    return PeerError(f"{peer} cannot be reached ({error.code().name.lower().replace('_', ' ')}: {message})")

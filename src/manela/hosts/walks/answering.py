@@ -76,7 +76,7 @@ def answer(host: WalkHost, peer: str, request: WalkRequest) -> WalkReply | Pendi
     pending = Pending(
         request=request, index=np.concatenate((index, random)), changed=changed, neighbours=neighbours, tables=tables,
         requests=requests, links={other: link for other, link in host.peers.links.items() if other in requests},
-        walkers={other: away[places] for other, places in chosen.items()},
+        walkers={other: away[positions] for other, positions in chosen.items()},
     )  # fmt: skip
     return pending if requests else resume(host, pending, {})[0]
 
@@ -85,26 +85,26 @@ def resume(
     host: WalkHost, pending: Pending, replies: Mapping[str, WalkReply | None]
 ) -> tuple[WalkReply, dict[str, RefusedError]]:
     """Return the reply to a pending request, and the refusals by peer; in `replies`, None is a missing reply."""
-    index, guests, base = pending.index.copy(), [], host.known
+    index, remote_vectors, base = pending.index.copy(), [], host.known
     refused: dict[str, RefusedError] = {}
-    for other, places in pending.walkers.items():
+    for other, positions in pending.walkers.items():
         reply = replies.get(other)
         if reply is None:
             if host.terms.lock_step:
                 raise PeerError(f"{other} did not answer in round {pending.request.round}")
             continue
         try:
-            index[places] = place(host, pending.links[other], reply.index, base)
+            index[positions] = locate(host, pending.links[other], reply.index, base)
         except RefusedError as refusal:
             refused[other] = refusal
             continue
-        guests.append(reply.vectors)
+        remote_vectors.append(reply.vectors)
         base += len(reply.vectors)
         if host.on_disclosure:
             host.trace(other, pending.links[other], pending.requests[other], reply)
     own = (index >= 0) & (index < host.known)
     rows, ranks = np.unique(index[own], return_inverse=True)
-    vectors = np.concatenate([host.read_rows(pending.tables, rows), *guests])
+    vectors = np.concatenate([host.read_rows(pending.tables, rows), *remote_vectors])
     index[own], late = ranks, index >= host.known
     index[late] += len(rows) - host.known
     order = host.drawing.shuffle(len(vectors))
@@ -116,7 +116,7 @@ def resume(
     return WalkReply(version, pending.changed, pending.neighbours, index, shuffled), refused
 
 
-def place(host: WalkHost, link: Link, index: Integers, base: int) -> Integers:
+def locate(host: WalkHost, link: Link, index: Integers, base: int) -> Integers:
     """Translate a peer's index to rows of this host, where the peer's vectors will start at row `base`."""
     edges = OWN - index
     if len(index) and edges.max() >= len(link.arcs):

@@ -241,7 +241,7 @@ class WalkPlan:
         For each peer, the positions in the flattened `targets` whose walks it was asked to finish.
     pools : dict of int
         How many random vectors each host, including this one, contributes.
-    guests : list of arrays
+    remote_vectors : list of arrays
         Vectors that peers have sent for this round; they are stored after the rows of known nodes.
     random : dict of arrays
         The rows of the random vectors of each peer.
@@ -260,7 +260,7 @@ class WalkPlan:
     requests: dict[str, WalkRequest] = field(default_factory=dict)
     walkers: dict[str, Integers] = field(default_factory=dict)
     pools: dict[str, int] = field(default_factory=dict)
-    guests: list[VectorRows] = field(default_factory=list)
+    remote_vectors: list[VectorRows] = field(default_factory=list)
     random: dict[str, Integers] = field(default_factory=dict)
     tables: list[Table] = field(default_factory=list)
     moved: list[Table] = field(default_factory=list)
@@ -285,20 +285,20 @@ class ActiveArcs:
     """The arcs that walks can take, and the index of each among all arcs of the host."""
 
     arcs: Arcs
-    places: Integers
+    positions: Integers
 
     @classmethod
     def build(cls, near: Neighbourhood, active: npt.NDArray[np.bool_], weighted: bool) -> ActiveArcs:
         """Select the active arcs of a neighbourhood."""
-        places = np.flatnonzero(active)
-        counts = np.bincount(near.sources[places], minlength=len(near.nodes))
+        positions = np.flatnonzero(active)
+        counts = np.bincount(near.sources[positions], minlength=len(near.nodes))
         indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
         thresholds = aliases = None
         if weighted:
-            thresholds, aliases = np.empty(len(places), np.uint32), np.empty(len(places), np.int32)
-            build_aliases(indptr, near.weights[places], thresholds, aliases)
-        return cls(Arcs(indptr, near.indices[places], thresholds, aliases), places)
+            thresholds, aliases = np.empty(len(positions), np.uint32), np.empty(len(positions), np.int32)
+            build_aliases(indptr, near.weights[positions], thresholds, aliases)
+        return cls(Arcs(indptr, near.indices[positions], thresholds, aliases), positions)
 
     def names(self, arcs: Integers) -> Integers:
         """Return the indices of these arcs among all arcs of the host; −1 stays −1."""
-        return np.where(arcs >= 0, self.places[np.maximum(arcs, 0)] if len(self.places) else -1, -1)
+        return np.where(arcs >= 0, self.positions[np.maximum(arcs, 0)] if len(self.positions) else -1, -1)

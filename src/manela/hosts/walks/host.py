@@ -121,11 +121,11 @@ class WalkHost(Host):
 
     def _draw_plan(self) -> WalkPlan:
         """Draw the next round, with the request for each peer."""
-        settings, number, schedule = self.terms.settings, self.round, self._find_schedule()
-        counts = schedule.counts(number)
+        settings, round, schedule = self.terms.settings, self.round, self._find_schedule()
+        counts = schedule.counts(round)
         nodes = np.flatnonzero(counts)
         plan = WalkPlan(
-            number, schedule.rate(number), np.uint64(derive(derive_key(settings.seed, ROUNDS), number)),
+            round, schedule.rate(round), np.uint64(derive(derive_key(settings.seed, ROUNDS), round)),
             settings.negatives, nodes, self.numbers[nodes], counts[nodes],
             np.empty((int(counts.sum()), len(self._targets)), np.int64),
         )  # fmt: skip
@@ -135,10 +135,10 @@ class WalkHost(Host):
             plan.nodes, plan.numbers, plan.counts, plan.key, self._targets, settings.negatives, active.arcs,
             plan.targets, room,
         )  # fmt: skip
-        places, last_arcs, steps_left, keys = room[:, :leaving]
-        firsts = self._targets[places % len(self._targets)] - steps_left
-        asked, walkers = self.ask_on(active.names(last_arcs), steps_left, number, firsts, keys.view(np.uint64))
-        plan.walkers = {peer: places[chosen] for peer, chosen in walkers.items()}
+        positions, last_arcs, steps_left, keys = room[:, :leaving]
+        firsts = self._targets[positions % len(self._targets)] - steps_left
+        asked, walkers = self.ask_on(active.names(last_arcs), steps_left, round, firsts, keys.view(np.uint64))
+        plan.walkers = {peer: positions[chosen] for peer, chosen in walkers.items()}
         self.drawing.prepare(plan)
         nothing = no_integers()
         for peer, link in self.peers.links.items():
@@ -147,23 +147,23 @@ class WalkHost(Host):
             if walks is not None:
                 fields = {"firsts": walks.firsts, "keys": walks.keys}
             plan.requests[peer] = WalkRequest(
-                session=link.session, round=number, neighbours=not self.terms.lock_step, since=link.seen,
+                session=link.session, round=round, neighbours=not self.terms.lock_step, since=link.seen,
                 edges=nothing if walks is None else walks.edges, steps=nothing if walks is None else walks.steps,
                 **{**fields, **self.drawing.ask_for_random(plan, peer)},
             )  # fmt: skip
         return plan
 
     def ask_on(
-        self, arcs: Integers, left: Integers, number: int, firsts: Integers, keys: Words
+        self, arcs: Integers, left: Integers, round: int, firsts: Integers, keys: Words
     ) -> tuple[dict[str, WalkRequest], dict[str, Integers]]:
         """Return requests that continue walks which left this host by these arcs, and which walks each peer got."""
         hosts = self._peer_of[self.neighbourhood.indices[arcs]]
         requests, walkers = {}, {}
         for peer, link in self.peers.links.items():
-            chosen = np.flatnonzero(hosts == self._place_of_peer.get(peer, -2))
+            chosen = np.flatnonzero(hosts == self._peer_numbers.get(peer, -2))
             if len(chosen):
                 requests[peer] = WalkRequest(
-                    link.session, number, False, 0, self._edge_of_arc[arcs[chosen]], left[chosen],
+                    link.session, round, False, 0, self._edge_of_arc[arcs[chosen]], left[chosen],
                     **self.drawing.describe_walks(firsts[chosen], keys[chosen]),
                 )  # fmt: skip
                 walkers[peer] = chosen
@@ -191,8 +191,8 @@ class WalkHost(Host):
             return []
         plan, refusals = self._plan, list[RefusedError]()
         asked_now = plan is not None and plan.requests.get(peer) is request
-        base = self.known + (sum(len(rows) for rows in plan.guests) if plan is not None else 0)
-        placed = walk_answering.place(self, link, reply.index, base)
+        base = self.known + (sum(len(rows) for rows in plan.remote_vectors) if plan is not None else 0)
+        placed = walk_answering.locate(self, link, reply.index, base)
         self._receive_neighbours(peer, link, reply, refusals)
         if plan is not None and asked_now:
             good, vectors = self._judge(reply.vectors, refusals)
@@ -201,7 +201,7 @@ class WalkHost(Host):
             walkers = plan.walkers.get(peer, no_integers())
             plan.targets.reshape(-1)[walkers] = placed[: len(walkers)]
             plan.random[peer] = placed[len(request.edges) :]
-            plan.guests.append(vectors)
+            plan.remote_vectors.append(vectors)
         if self.on_disclosure:
             self.trace(peer, link, request, reply)
         return refusals
@@ -221,7 +221,7 @@ class WalkHost(Host):
         link.seen, self.peers[peer].heard = reply.version, self.round
         if self.on_disclosure:
             for row, vector in zip(rows.tolist(), reply.neighbours[good], strict=True):
-                name = self.neighbourhood.strangers[row - self.own][0]
+                name = self.neighbourhood.remotes[row - self.own][0]
                 self.on_disclosure(kind="neighbour", peer=peer, node=name, vector=fingerprint(vector))
 
     def _judge(self, vectors: VectorRows, refusals: list[RefusedError]) -> tuple[npt.NDArray[np.bool_], VectorRows]:
@@ -243,8 +243,8 @@ class WalkHost(Host):
     def _settle(self, plan: WalkPlan) -> None:
         """Complete a plan with the vectors that peers have sent, so that it can be computed."""
         start = self.known
-        self._grow(start + sum(len(vectors) for vectors in plan.guests))
-        for vectors in plan.guests:
+        self._grow(start + sum(len(vectors) for vectors in plan.remote_vectors))
+        for vectors in plan.remote_vectors:
             for k, table in enumerate(self.tables):
                 table[start : start + len(vectors), : self.terms.settings.dimensions] = vectors[:, k]
             start += len(vectors)
@@ -298,7 +298,7 @@ class WalkHost(Host):
     @property
     def stranded(self) -> bool:
         """Whether all neighbours of the host's nodes are at peers that are away, so a round would learn nothing."""
-        return len(self.neighbourhood.indices) > 0 and len(self.find_arcs().places) == 0
+        return len(self.neighbourhood.indices) > 0 and len(self.find_arcs().positions) == 0
 
     def reopen(self, rounds: int | None = None) -> None:
         """Continue learning for this many rounds after the last; by default a third of those first scheduled."""
@@ -373,8 +373,8 @@ class WalkHost(Host):
     def trace(self, peer: str, link: Link, request: WalkRequest, reply: WalkReply) -> None:
         """Report to `on_disclosure` what a peer has disclosed by walks and random vectors."""
         report: Any = self.on_disclosure
-        for i, place in enumerate(reply.index.tolist()):
-            vector = fingerprint(reply.vectors[place]) if place >= 0 else None
+        for i, position in enumerate(reply.index.tolist()):
+            vector = fingerprint(reply.vectors[position]) if position >= 0 else None
             if i < len(request.edges):
                 own, other = self.neighbourhood.name_arc(int(link.arcs[request.edges[i]]))
                 report(kind="walk", peer=peer, own=own, through=other[0], steps=int(request.steps[i]), vector=vector)

@@ -182,7 +182,7 @@ def decode_acceptance(content: bytes) -> Acceptance:
     parsed = _parse(wire.Acceptance, content)
     accepted = _unpack(parsed.accepted, "u1")
     if len(accepted) and accepted.max() > 1:
-        raise MalformedError("an edge is accepted or not: 0 or 1")
+        raise MalformedError("acceptances must be 0 or 1")
     return Acceptance(parsed.session, accepted.astype(bool))
 
 
@@ -249,11 +249,11 @@ def decode_walk_reply(content: bytes, request: WalkRequest, tables: int, dimensi
     if len(index) and index.max() >= len(vectors):
         raise MalformedError(f"the index goes to {index.max()}, and there are {len(vectors)} vectors")
     if not request.neighbours and len(changed):
-        raise MalformedError("neighbours were sent that nobody asked for")
+        raise MalformedError("the reply has neighbours that were not requested")
     if len(index) and (index[len(request.edges) :] <= OWN).any():
         raise MalformedError("a random node must not be one of the asker's")
     if len(vectors) > np.count_nonzero(index > NOTHING):
-        raise MalformedError("vectors were sent that nobody asked for")
+        raise MalformedError("the reply has vectors that were not requested")
     return WalkReply(min(parsed.version, _LAST), changed, neighbours, index, vectors)
 
 
@@ -280,7 +280,7 @@ def _pack_rows(rows: npt.NDArray[np.float32], half: bool) -> bytes:
 def _whole(content: bytes, size: int) -> bytes:
     """Return the bytes, or refuse them if they are not a whole number of items."""
     if len(content) % size:
-        raise MalformedError(f"{len(content)} bytes are no array of items of {size}")
+        raise MalformedError(f"{len(content)} bytes are not an array of items of {size}")
     return content
 
 
