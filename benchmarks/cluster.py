@@ -1,4 +1,4 @@
-"""The Ray engines beside the CPU engines, on this machine: time, traffic, memory, and a projection to more machines."""
+"""The Ray engine beside the CPU engine, on this machine: time, traffic, memory, and a projection to more machines."""
 
 import logging
 import os
@@ -14,23 +14,28 @@ from manela.engines.engine import open_engine
 from manela.engines.state import begin
 from manela.formats.datasets import draw_random
 from manela.formats.loading import load_graph
-from manela.settings.parameters import PAPER
 from manela.settings.schedule import count_pairs, plan
 from manela.settings.settings import check_all
 
 NODES, EDGES = 300_000, 1_500_000
-ROUNDS = {("BlogCatalog", "walks"): 300, ("300,000 nodes", "walks"): 40, ("BlogCatalog", "messages"): 37,
-          ("300,000 nodes", "messages"): 20}  # fmt: skip
+ROUNDS = {"BlogCatalog": 37, "300,000 nodes": 20}
 WARM = 3
 
 
 class Case(NamedTuple):
-    """Workers, threads of each, and parameters."""
+    """Workers, and threads of each."""
 
     name: str
     workers: int
     threads: int
-    parameters: dict[str, Any]
+
+
+CASES = (
+    Case("CPU engine with 2 threads", 0, 2),
+    Case("1 worker with 2 threads", 1, 2),
+    Case("2 workers with 1 thread", 2, 1),
+    Case("4 workers with 1 thread", 4, 1),
+)
 
 
 def main() -> None:
@@ -38,64 +43,47 @@ def main() -> None:
     ray.init("local", num_cpus=4, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
     try:
         graphs = {"BlogCatalog": load_graph("blogcatalog", unweighted=True), "300,000 nodes": draw_random(NODES, EDGES)}
-        measured = measure(graphs)
-        project(*measured["messages"])
+        project(*measure(graphs))
     finally:
         ray.shutdown()
 
 
-def list_cases(exchange: str) -> list[Case]:
-    kinds = [
-        Case("CPU engine with 2 threads", 0, 2, {}),
-        Case("1 worker with 2 threads", 1, 2, {}),
-        Case("2 workers with 1 thread", 2, 1, {}),
-        Case("4 workers with 1 thread", 4, 1, {}),
-    ]
-    if exchange == "walks":
-        kinds.insert(3, Case("2 workers with 1 thread, float16", 2, 1, {"snapshot": "float16"}))
-        kinds.append(Case("2 workers with 1 thread, as many pairs a round as by messages", 2, 1, {"rounds": 248}))
-    return kinds
-
-
-def measure(graphs: dict[str, Graph]) -> dict[str, tuple[float, float]]:
+def measure(graphs: dict[str, Graph]) -> tuple[float, float]:
     """Time some rounds of each case; returns of the large network the CPU's pairs a second, and bytes a pair."""
-    found = {}
+    found = 0.0, 0.0
     with table(
         "m = 128, default budget", "rounds timed", "seconds", "against the CPU engine", "MB that workers sent a round",
         "bytes for an update pair", "GB in a whole run", "worker's own memory / vectors",
     ) as rows:  # fmt: skip
-        for (name, exchange), rounds in ROUNDS.items():
+        for name, rounds in ROUNDS.items():
             base = speed = 0.0
-            for case in list_cases(exchange):
-                if name == "BlogCatalog" and case.parameters:
-                    continue
-                seconds, pairs, sent, memory, all_pairs = time_rounds(graphs[name], exchange, case, rounds)
+            for case in CASES:
+                seconds, pairs, sent, memory, all_pairs = time_rounds(graphs[name], case, rounds)
                 base = base or seconds
                 speed = speed or pairs / seconds
-                label, done = f"{name}, {exchange}: {case.name}", rounds - WARM
+                label, done = f"{name}: {case.name}", rounds - WARM
                 if not case.workers:
                     rows.row(label, done, f"{seconds:.1f}", "", "", "", "", "")
                     continue
                 a_pair = sent / (pairs * rounds / done)
-                if case.workers == 2 and not case.parameters:
-                    found[exchange] = speed, a_pair
+                if case.workers == 2:
+                    found = speed, a_pair
                 rows.row(
-                    label, done, f"{seconds:.1f}", "" if case.parameters.get("rounds") else f"{seconds / base:.2f}x",
-                    f"{sent / rounds / 1e6:.1f}", f"{a_pair:.1f}", f"{a_pair * all_pairs / 1e9:.1f}", f"{memory:.2f}",
+                    label, done, f"{seconds:.1f}", f"{seconds / base:.2f}x", f"{sent / rounds / 1e6:.1f}",
+                    f"{a_pair:.1f}", f"{a_pair * all_pairs / 1e9:.1f}", f"{memory:.2f}",
                 )  # fmt: skip
     print()
     return found
 
 
-def time_rounds(graph: Graph, exchange: str, case: Case, rounds: int) -> tuple[float, int, int, float, int]:
+def time_rounds(graph: Graph, case: Case, rounds: int) -> tuple[float, int, int, float, int]:
     """Seconds and update pairs of the rounds that are timed, bytes sent in all, memory over vectors, pairs of a run."""
-    edition = PAPER if exchange == "walks" else {"start": "random"}
     wanted = check_all({
-        **edition, "n_jobs": case.threads, "workers": case.workers or None,
-        "engine": "ray" if case.workers else "cpu", **case.parameters,
+        "start": "random", "n_jobs": case.threads, "workers": case.workers or None,
+        "engine": "ray" if case.workers else "cpu",
     })  # fmt: skip
     budget = count_pairs(graph, wanted)
-    schedule = plan(graph, wanted, budget if exchange == "walks" else None)
+    schedule = plan(graph, wanted, None)
     state = begin(graph.number_of_nodes, 128, False, 0)
     vectors = sum(table.nbytes for table in state.tables)
     with open_engine(graph, wanted, state) as engine:

@@ -1,4 +1,4 @@
-"""The GPU engines on one card: checked against the reference, then timed beside a copy from device to device.
+"""The GPU engine on one card: checked against the reference, then timed beside a copy from device to device.
 
 Needs an NVIDIA GPU and the extra `gpu`. The large networks are made here; the paper's are taken from MANELA_DATA.
 """
@@ -23,8 +23,7 @@ import triton
 from benchmarks.table import spread, table
 from manela import Graph, Manela, ManelaWarning
 from manela.analysis.classification import classify
-from manela.engines.gpu.messages import GpuMessageEngine
-from manela.engines.gpu.walks import GpuWalkEngine
+from manela.engines.gpu.engine import GpuEngine
 from manela.engines.state import begin
 from manela.errors import DatasetError
 from manela.formats.datasets import fetch, find
@@ -32,7 +31,6 @@ from manela.formats.loading import load_graph
 from manela.kernels import reference
 from manela.kernels.layout import Arcs
 from manela.kernels.randomness import NEGATIVES, ROUNDS, derive, derive_key
-from manela.settings.parameters import PAPER
 from manela.settings.schedule import Schedule, count_pairs, plan
 from manela.settings.settings import Settings, check_all
 
@@ -41,7 +39,6 @@ NODES, EDGES = 1_140_000, 4_950_000
 SCALE, RMAT_EDGES = 23, 100_000_000
 PRECISIONS = ("float16", "bfloat16", "tf32", "tf32x3")
 NETWORKS = ("blogcatalog", "ppi", "wikipedia")
-ENGINES = {"messages": GpuMessageEngine, "walks": GpuWalkEngine}
 
 
 def main() -> None:
@@ -92,23 +89,19 @@ def check() -> None:
         ("m = 256, 60 targets", False, {"dimensions": 256, "window": 30}),
         ("m = 1024", True, {"dimensions": 1024}),
     ]  # fmt: skip
-    heads = ("checked: 300 nodes, 6 rounds", "by", "largest difference from the reference", "of", "same bits again")
+    heads = ("checked: 300 nodes, 6 rounds", "largest difference from the reference", "of", "same bits again")
     with table(*heads) as rows:
         for name, weighted, parameters in runs:
             graph = Graph.from_edges(*ends, rng.uniform(0.1, 9.0, 2000) if weighted else None)
-            for exchange, edition in (("messages", {}), ("walks", PAPER)):
-                if exchange == "walks" and name == "moments":
-                    continue
-                wanted = check_all({**edition, **parameters, "rounds": 6, "pairs": 60_000})
-                found, again = (run(graph, wanted)[0].state.tables for _ in range(2))
-                expected = by_reference(graph, wanted)
-                m = wanted.dimensions
-                off = max(float(np.abs(a[:, :m] - b).max()) for a, b in zip(found, expected, strict=True))
-                most = max(float(np.abs(b).max()) for b in expected)
-                assert off < (1e-5 if exchange == "walks" else 2e-3 * most), off
-                same = all(np.array_equal(a, b) for a, b in zip(found, again, strict=True))
-                assert same
-                rows.row(name, exchange, f"{off:.1e}", f"{most:.2f}", "yes")
+            wanted = check_all({**parameters, "rounds": 6, "pairs": 60_000})
+            found, again = (run(graph, wanted)[0].state.tables for _ in range(2))
+            expected = by_reference(graph, wanted)
+            m = wanted.dimensions
+            off = max(float(np.abs(a[:, :m] - b).max()) for a, b in zip(found, expected, strict=True))
+            most = max(float(np.abs(b).max()) for b in expected)
+            assert off < 2e-3 * most, off
+            assert all(np.array_equal(a, b) for a, b in zip(found, again, strict=True))
+            rows.row(name, f"{off:.1e}", f"{most:.2f}", "yes")
     print()
 
 
@@ -121,9 +114,6 @@ def by_reference(graph: Graph, wanted: Settings) -> list[Any]:
     for number in range(schedule.rounds):
         key = int(derive(derive_key(wanted.seed, ROUNDS), number))
         counts, rate = schedule.counts(number), schedule.rate(number)
-        if wanted.exchange == "walks":
-            tables = reference.advance(tables, arcs, counts, key, rate, wanted.targets_by_hop, wanted.negatives)
-            continue
         negative_key = int(derive(derive_key(wanted.seed, NEGATIVES), number))
         amount, blocks = wanted.negatives * sum(wanted.targets_by_hop), min(reference.BLOCKS, int(counts.max()))
         negatives = [
@@ -140,7 +130,7 @@ def run(graph: Graph, wanted: Settings, rounds: int | None = None) -> tuple[Any,
     """Some rounds from random vectors, or all, and the seconds that they took once vectors were on the card."""
     schedule = plan(graph, wanted, count_pairs(graph, wanted))
     state = begin(graph.number_of_nodes, wanted.dimensions, wanted.context, wanted.seed)
-    with ENGINES[wanted.exchange](graph, wanted, state) as engine:
+    with GpuEngine(graph, wanted, state) as engine:
         torch.cuda.synchronize()
         begun = time.perf_counter()
         while state.round < (rounds or schedule.rounds):
@@ -216,7 +206,7 @@ def choose_precision(graph: Graph) -> None:
     heads = ("products in", "M pairs/s of rounds, power law", *(f"micro-F1, {name}, seed 0" for name in networks))
     with table(*heads) as rows:
         for precision in PRECISIONS:
-            with patch("manela.engines.gpu.messages.PRECISION", precision):
+            with patch("manela.engines.gpu.engine.PRECISION", precision):
                 speed = measure_rounds(graph, check_all({}), 20)[0]
                 scores = [score(*network, seeds=1, engine="gpu") for network in networks.values()]
             rows.row(precision, f"{speed / 1e6:,.0f}", *(f"{value:.4f}" for value in scores))
@@ -240,13 +230,8 @@ def timed(work: Callable[[], object]) -> float:
 def large(graph: Graph, ends: tuple[Any, Any], copy: float) -> None:
     """Rounds of a large network, and the whole way from its edges as text to vectors in a file."""
     with table("power law, m = 128, rounds", "M pairs/s", "GB/s of rows read", "of the copy's") as rows:
-        for name, rounds, parameters, size in (
-            ("by messages", 30, {}, 256),
-            ("by walks", 100, PAPER, 512 * 6),
-            ("by walks, bfloat16", 100, {**PAPER, "snapshot": "bfloat16"}, 256 * 6),
-        ):  # fmt: skip
-            speed, _ = measure_rounds(graph, check_all(parameters), rounds)
-            rows.row(name, f"{speed / 1e6:,.0f}", f"{speed * size / 1e9:,.0f}", f"{speed * size / copy:.0%}")
+        size, (speed, _) = 256, measure_rounds(graph, check_all({}), 30)
+        rows.row("by messages", f"{speed / 1e6:,.0f}", f"{speed * size / 1e9:,.0f}", f"{speed * size / copy:.0%}")
     print()
     with table(
         "power law, edge list as text to vectors in a file, default settings", "load, s", "fit, s", "save, s",

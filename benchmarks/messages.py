@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.table import spread, table
 from manela import Manela, ManelaWarning, ProNE
 from manela.data.graph import Graph
-from manela.engines.cpu import MessageEngine
+from manela.engines.cpu import CpuEngine
 from manela.engines.engine import open_engine
 from manela.engines.state import begin
 from manela.formats.datasets import draw_random
@@ -66,7 +66,7 @@ def time_parts(graph: Graph) -> None:
             settings = check_all({"n_jobs": 2, "negatives": negatives})
             schedule = plan(graph, settings, 30 * 40 * graph.number_of_nodes)
             everyone = slice(0, graph.number_of_nodes)
-            with MessageEngine(graph, settings) as engine:
+            with CpuEngine(graph, settings) as engine:
                 engine.advance(schedule)
                 rounds, counts = engine._rounds, schedule.counts(3)
                 drawn = rounds.draw_negatives(3, schedule)

@@ -250,7 +250,7 @@ FILES = {
         (["good.txt", "--learning-rate", "1e38"], ["stopped being finite", "learning_rate", "1e+38"]),
         (["good.txt", "--engine", "abacus"], ["engine must be one of", "'abacus'"]),
         (["good.txt", "--exchange", "letters"], ["exchange must be one of", "'letters'"]),
-        (["good.txt", "--snapshot", "float16"], ["snapshot must be float32 by messages", "'float16'"]),
+        (["good.txt", "--paper", "--engine", "gpu"], ["walks run on the CPU", "engine 'gpu'"]),
         (["good.txt", "--frequency", "3"], ["frequency must be", "got 3"]),
         (["spaces.csv", "-o", "out.txt"], ["out.txt", "white space", "'New York'"]),
         (["good.txt", "-o", "good.txt"], ["good.txt", "would be overwritten"]),

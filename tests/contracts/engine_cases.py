@@ -4,11 +4,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from manela.data.graph import Graph
-from manela.engines.cpu import MessageEngine, WalkEngine
-from manela.engines.gpu.messages import GpuMessageEngine
-from manela.engines.gpu.walks import GpuWalkEngine
-from manela.engines.ray.messages import RayMessageEngine
-from manela.engines.ray.walks import RayWalkEngine
+from manela.engines.cpu import CpuEngine
+from manela.engines.gpu.engine import GpuEngine
+from manela.engines.ray.engine import RayEngine
 from manela.engines.state import begin
 from manela.kernels import reference
 from manela.kernels.layout import Arcs
@@ -17,18 +15,14 @@ from manela.settings.parameters import PAPER, PARAMETERS
 from manela.settings.schedule import plan
 from manela.settings.settings import check_all
 
-BY_WALKS = {"cpu": WalkEngine, "gpu": GpuWalkEngine}
-BY_MESSAGES = {"cpu": MessageEngine, "gpu": GpuMessageEngine}
-ON_A_CLUSTER = {"walks": RayWalkEngine, "messages": RayMessageEngine}
-"""Too slow to start for tests with many examples; the bits are those of the CPU engine."""
+BY_MESSAGES = {"cpu": CpuEngine, "gpu": GpuEngine}
+"""Without the engine on a cluster, which is too slow to start for many examples; its bits are those of the CPU."""
 
 
 def settings_of(engine_class, **parameters):
-    """The paper's settings for an engine by walks, and the defaults for one by messages."""
+    """The defaults, for a cluster with two workers."""
     defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
-    if engine_class not in (*BY_MESSAGES.values(), RayMessageEngine):
-        defaults |= PAPER
-    if engine_class in ON_A_CLUSTER.values():
+    if engine_class is RayEngine:
         defaults |= {"workers": 2, "n_jobs": 1}
         parameters.pop("n_jobs", None)
     return check_all({**defaults, **parameters})
@@ -59,7 +53,7 @@ def run_reference(graph, parameters, pairs, rounds, dtype=np.float64, shaken=0.0
 
     `shaken` moves each number that it starts from by such a share, up or down by the seed `signs`.
     """
-    wanted = settings_of(WalkEngine, **parameters)
+    wanted = settings_of(CpuEngine, **PAPER | parameters)
     state = begin(graph.number_of_nodes, wanted.dimensions, wanted.context, wanted.seed)
     tables = [2 * wanted.dimensions * table[:, : wanted.dimensions].astype(dtype) for table in state.tables]
     signs = np.random.default_rng(signs)

@@ -5,19 +5,23 @@ import logging
 import numpy as np
 import pytest
 import ray
-from engine_cases import BY_MESSAGES, BY_WALKS, ON_A_CLUSTER, arcs_of, run_engine, settings_of
+from engine_cases import arcs_of, run_engine, settings_of
 
 from manela.data.graph import Graph
-from manela.engines.cpu import MessageEngine, WalkEngine
+from manela.engines.cpu import CpuEngine
+from manela.engines.gpu.engine import GpuEngine
+from manela.engines.ray.engine import RayEngine
 from manela.engines.state import begin
 from manela.kernels import reference
 from manela.kernels.randomness import ROUNDS, derive, derive_key
+from manela.settings.parameters import PAPER
 from manela.settings.schedule import plan
 
-ENGINES = {
-    **{f"{name}, walks": kind for name, kind in BY_WALKS.items()},
-    **{f"{name}, messages": kind for name, kind in BY_MESSAGES.items()},
-    **{f"ray, {exchange}": kind for exchange, kind in ON_A_CLUSTER.items()},
+CASES = {
+    "cpu, walks": (CpuEngine, PAPER),
+    "cpu, messages": (CpuEngine, {}),
+    "gpu, messages": (GpuEngine, {}),
+    "ray, messages": (RayEngine, {}),
 }
 
 pytestmark = pytest.mark.filterwarnings(
@@ -26,11 +30,12 @@ pytestmark = pytest.mark.filterwarnings(
 )  # fmt: skip
 
 
-@pytest.fixture(params=sorted(ENGINES), scope="module")
-def engine_class(request):
+@pytest.fixture(params=sorted(CASES), scope="module")
+def case(request):
+    """An engine, and the parameters by which it is asked for an exchange."""
     if request.param.startswith("ray"):
         request.getfixturevalue("connected")
-    return ENGINES[request.param]
+    return CASES[request.param]
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +46,10 @@ def connected():
     ray.shutdown()
 
 
-@pytest.mark.parametrize("engine_class", [WalkEngine, MessageEngine])
+@pytest.mark.parametrize("edition", [PAPER, {}], ids=["walks", "messages"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("context", [False, True])
-def test_every_number_of_threads_gives_the_same_bits(engine_class, weighted, context):
+def test_every_number_of_threads_gives_the_same_bits(edition, weighted, context):
     rng = np.random.default_rng(8)
     ends = rng.integers(400, size=(2, 3000))
     graph = Graph.from_edges(
@@ -52,9 +57,9 @@ def test_every_number_of_threads_gives_the_same_bits(engine_class, weighted, con
     )
     states = [
         run_engine(
-            engine_class,
+            CpuEngine,
             graph,
-            {"dimensions": 20, "context": context, "n_jobs": jobs, "rounds": 5},
+            {**edition, "dimensions": 20, "context": context, "n_jobs": jobs, "rounds": 5},
             pairs=200 * 400,
             rounds=5,
         )
@@ -66,9 +71,10 @@ def test_every_number_of_threads_gives_the_same_bits(engine_class, weighted, con
             np.testing.assert_array_equal(table, first)
 
 
-def test_a_stopped_round_moves_nothing(engine_class):
+def test_a_stopped_round_moves_nothing(case):
+    engine_class, edition = case
     graph = Graph.from_edges([0, 1], [1, 2])
-    wanted = settings_of(engine_class, dimensions=8, rounds=4)
+    wanted = settings_of(engine_class, **edition, dimensions=8, rounds=4)
     state = begin(3, 8, False, 0)
     before = state.tables[0].copy()
     with engine_class(graph, wanted, state) as engine:
@@ -78,20 +84,22 @@ def test_a_stopped_round_moves_nothing(engine_class):
     assert state.round == 0
 
 
-def test_a_node_without_neighbours_keeps_its_vector(engine_class):
+def test_a_node_without_neighbours_keeps_its_vector(case):
+    engine_class, edition = case
     graph = Graph.from_edges([0, 1], [1, 2], nodes=range(4))
-    state = run_engine(engine_class, graph, {"dimensions": 8, "rounds": 5}, 2000, 5)
+    state = run_engine(engine_class, graph, {**edition, "dimensions": 8, "rounds": 5}, 2000, 5)
     start = begin(4, 8, False, 0)
     np.testing.assert_array_equal(state.vectors[3], 16 * start.vectors[3])
     assert not np.array_equal(state.vectors[:3], 16 * start.vectors[:3])
 
 
 @pytest.mark.parametrize("directed", [False, True])
-def test_update_pairs_are_counted_for_each_node(engine_class, directed):
+def test_update_pairs_are_counted_for_each_node(case, directed):
+    engine_class, edition = case
     rng = np.random.default_rng(3)
     ends = np.hstack((rng.integers(30, size=(2, 60)), [[30, 31], [4, 5]]))
     graph = Graph.from_edges(*ends, nodes=range(33), directed=directed, duplicates="first")
-    wanted = settings_of(engine_class, dimensions=4, rounds=4, n_jobs=2, ratios=(0.2, 0.5, 0.3))
+    wanted = settings_of(engine_class, **edition, dimensions=4, rounds=4, n_jobs=2, ratios=(0.2, 0.5, 0.3))
     state = begin(33, 4, False, 0)
     schedule = plan(graph, wanted, 33 * 100)
     expected = np.zeros(33, dtype=np.int64)
@@ -121,9 +129,10 @@ def count_targets(graph, node, key, wanted):
     return len(reference.draw_targets(node, key, arcs, wanted.targets_by_hop, shown, shares, scales))
 
 
-def test_rows_are_those_of_the_tables_and_what_is_not_finite_is_seen(engine_class):
+def test_rows_are_those_of_the_tables_and_what_is_not_finite_is_seen(case):
+    engine_class, edition = case
     graph = Graph.from_edges([0, 1], [1, 2])
-    wanted = settings_of(engine_class, dimensions=20, rounds=2, context=True)
+    wanted = settings_of(engine_class, **edition, dimensions=20, rounds=2, context=True)
     state = begin(3, 20, True, 0)
     with engine_class(graph, wanted, state) as engine:
         assert engine.advance(plan(graph, wanted, 200))
@@ -136,9 +145,10 @@ def test_rows_are_those_of_the_tables_and_what_is_not_finite_is_seen(engine_clas
         assert not engine.is_finite()
 
 
-def test_speed_is_measured_without_moving_anything(engine_class):
+def test_speed_is_measured_without_moving_anything(case):
+    engine_class, edition = case
     graph = Graph.from_edges([0, 1], [1, 2])
-    wanted = settings_of(engine_class, dimensions=8, rounds=4)
+    wanted = settings_of(engine_class, **edition, dimensions=8, rounds=4)
     state = begin(3, 8, False, 0)
     before = state.tables[0].copy()
     with engine_class(graph, wanted, state) as engine:

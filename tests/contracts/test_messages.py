@@ -23,9 +23,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from manela.data.graph import Graph
-from manela.engines.cpu import MessageEngine
+from manela.engines.cpu import CpuEngine
 from manela.engines.gpu import neighbours as gpu_neighbours
-from manela.engines.gpu.messages import GpuMessageEngine
+from manela.engines.gpu.engine import GpuEngine
 from manela.engines.state import begin
 from manela.kernels import reference
 from manela.kernels.cpu import messages
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several tim
 @settings(max_examples=150)
 @given(graph=graphs(), parameters=message_parameters())
 def test_rounds_of_the_cpu_engine_are_those_of_the_reference(graph, parameters):
-    check_rounds(MessageEngine, graph, parameters, 40 * graph.number_of_nodes)
+    check_rounds(CpuEngine, graph, parameters, 40 * graph.number_of_nodes)
 
 
 @settings(max_examples=15)
@@ -46,10 +46,10 @@ def test_rounds_of_the_cpu_engine_are_those_of_the_reference(graph, parameters):
 def test_rounds_of_the_gpu_engine_are_those_of_the_reference(graph, parameters, many):
     """With products in single precision; `many` is from how many neighbours on they are summed in pieces."""
     with (
-        mock.patch("manela.engines.gpu.messages.PRECISION", "tf32x3"),
+        mock.patch("manela.engines.gpu.engine.PRECISION", "tf32x3"),
         mock.patch.multiple(gpu_neighbours, _MANY=many, _PIECE=min(many, 2)),
     ):
-        check_rounds(GpuMessageEngine, graph, parameters, 10 * graph.number_of_nodes)
+        check_rounds(GpuEngine, graph, parameters, 10 * graph.number_of_nodes)
 
 
 def check_rounds(engine_class, graph, parameters, pairs):
@@ -90,7 +90,7 @@ def check_rounds(engine_class, graph, parameters, pairs):
 
 def read_shown(engine, table):
     """What nodes showed of a table in the last round: [Φ, M¹, …] in double precision."""
-    on_card = isinstance(engine, GpuMessageEngine)
+    on_card = isinstance(engine, GpuEngine)
     shown = engine._shown[table].cpu().numpy() if on_card else engine._rounds.shown[table]
     dimensions, nodes = engine.state.dimensions, len(engine.updates)
     rows = shown.view(np.float16) if shown.dtype == np.uint16 else shown
@@ -137,7 +137,7 @@ def test_three_rounds_are_off_by_no_more_than_half_precision(graph, parameters, 
     by the engine's own rounding hardly ever.
     """
     parameters |= {"learning_rate": learning_rate}
-    wanted = settings_of(MessageEngine, **parameters)
+    wanted = settings_of(CpuEngine, **parameters)
     arcs, schedule = arcs_of(graph), plan(graph, wanted, 40 * graph.number_of_nodes)
     scales = reference.find_scales(arcs, graph.weights, len(wanted.targets_by_hop))
     assume(np.abs(reference.find_own_shares(arcs, graph.weights, scales) - reference.MOST_OWN).min() > 1e-6)
@@ -153,7 +153,7 @@ def test_three_rounds_are_off_by_no_more_than_half_precision(graph, parameters, 
     expected = run(start)
     signs = np.random.default_rng(0)
     shaken = [run([table * (1 + 2.0**-11 * signs.choice([-1, 1], table.shape)) for table in start]) for _ in range(2)]
-    with MessageEngine(graph, wanted, state) as engine:
+    with CpuEngine(graph, wanted, state) as engine:
         for _ in range(3):
             assert engine.advance(schedule)
     assert distance(state.tables, expected) <= max(distance(tables, expected) for tables in shaken)
@@ -173,7 +173,7 @@ def test_a_heavy_arc_to_a_dead_end_does_not_drown_a_light_one_that_leads_on(engi
 
 
 def show(engine):
-    (engine._show if isinstance(engine, GpuMessageEngine) else engine._rounds.show)()
+    (engine._show if isinstance(engine, GpuEngine) else engine._rounds.show)()
 
 
 @pytest.mark.parametrize("source", ["nodes", "moments"])
@@ -184,13 +184,13 @@ def test_the_place_of_a_node_among_others_does_not_change_its_bits(source):
         rng.integers(50, size=160), rng.integers(50, size=160), rng.uniform(0.1, 9, 160), duplicates="first"
     )
     wanted = settings_of(
-        MessageEngine, dimensions=20, window=3, ratios=(0.4, 0.3, 0.3), negative_source=source, frequency=1.0, rounds=1
+        CpuEngine, dimensions=20, window=3, ratios=(0.4, 0.3, 0.3), negative_source=source, frequency=1.0, rounds=1
     )
     schedule = plan(graph, wanted, 60 * graph.number_of_nodes)
     counts = schedule.counts(0)
     nodes = np.flatnonzero(counts)
     assert len(set(counts[nodes].tolist())) > 4
-    with MessageEngine(graph, wanted, start_large(graph, wanted)) as engine:
+    with CpuEngine(graph, wanted, start_large(graph, wanted)) as engine:
         rounds = engine._rounds
         rounds.show()
         shown, negatives = rounds.shown[0], rounds.draw_negatives(0, schedule)[0]
@@ -223,9 +223,9 @@ def test_nodes_that_are_moved_some_at_a_time_go_to_the_same_places(source, monke
         rng.integers(50, size=160), rng.integers(50, size=160), nodes=range(52), duplicates="first"
     )
     parameters = {"dimensions": 20, "negative_source": source, "rounds": 3, "context": True, "ratios": (0.5, 0.5)}
-    whole = run_engine(MessageEngine, graph, parameters, 60 * 52, 3)
+    whole = run_engine(CpuEngine, graph, parameters, 60 * 52, 3)
     monkeypatch.setattr("manela.engines.rounds.messages._NODES_AT_ONCE", 7)
-    pieces = run_engine(MessageEngine, graph, parameters, 60 * 52, 3)
+    pieces = run_engine(CpuEngine, graph, parameters, 60 * 52, 3)
     assert pieces.pairs == whole.pairs > 0
     for table, expected in zip(pieces.tables, whole.tables, strict=True):
         np.testing.assert_array_equal(table, expected)
@@ -253,7 +253,7 @@ def test_a_round_that_has_begun_is_finished_before_a_stop_counts(engine_class):
 
 def before_showing(engine, first):
     """Have something done before the agents of an engine show themselves."""
-    owner, name = (engine, "_show") if isinstance(engine, GpuMessageEngine) else (engine._rounds, "show")
+    owner, name = (engine, "_show") if isinstance(engine, GpuEngine) else (engine._rounds, "show")
     then = getattr(owner, name)
 
     def call():

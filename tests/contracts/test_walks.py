@@ -1,14 +1,14 @@
-"""What must hold for every engine by walks: three rounds are those of `kernels/reference.py`."""
+"""What must hold for rounds with walks: three of them are those of `kernels/reference.py`."""
 
 import numpy as np
 import pytest
-from engine_cases import BY_WALKS, distance, graphs, parameters, run_engine, run_reference
+from engine_cases import distance, graphs, parameters, run_engine, run_reference
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from manela.data.graph import Graph
-from manela.engines.cpu import WalkEngine
-from manela.engines.gpu.walks import GpuWalkEngine
+from manela.engines.cpu import CpuEngine
+from manela.settings.parameters import PAPER
 
 pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
 
@@ -16,24 +16,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several tim
 NEAR = {"rtol": 2e-5, "atol": 2e-5}
 
 
-@pytest.fixture(params=sorted(BY_WALKS), scope="module")
-def walking_class(request):
-    return BY_WALKS[request.param]
-
-
 @settings(max_examples=150)
 @given(graph=graphs(), parameters=parameters())
 def test_rounds_of_the_cpu_engine_are_those_of_the_reference(graph, parameters):
-    check_rounds(WalkEngine, graph, parameters, 15 * graph.number_of_nodes)
+    check_rounds(graph, parameters, 15 * graph.number_of_nodes)
 
 
-@settings(max_examples=12)
-@given(graph=graphs(), parameters=parameters())
-def test_rounds_of_the_gpu_engine_are_those_of_the_reference(graph, parameters):
-    check_rounds(GpuWalkEngine, graph, parameters, 10 * graph.number_of_nodes)
-
-
-def check_rounds(engine_class, graph, parameters, pairs):
+def check_rounds(graph, parameters, pairs):
     """To the rounding of single precision.
 
     An example may be further off only if any error grows to ten times its size or more within the three rounds: with
@@ -41,7 +30,7 @@ def check_rounds(engine_class, graph, parameters, pairs):
     business of `check_magnified_rounds`.
     """
     expected = run_reference(graph, parameters, pairs, rounds=3)
-    tables = run_engine(engine_class, graph, parameters, pairs, rounds=3).tables
+    tables = run_engine(CpuEngine, graph, PAPER | parameters, pairs, rounds=3).tables
     m = parameters["dimensions"]
     if not all(np.allclose(table[:, :m], wanted, **NEAR) for table, wanted in zip(tables, expected, strict=True)):
         assume(measure_magnification(graph, parameters, pairs, expected) < 10)
@@ -57,30 +46,23 @@ large_rates = st.floats(0.1, 0.3)
 @given(graph=graphs(), parameters=parameters(), learning_rate=large_rates)
 def test_rounds_of_the_cpu_engine_that_magnify_errors_are_off_by_no_more_than_that(graph, parameters, learning_rate):
     parameters = {**parameters, "learning_rate": learning_rate}
-    check_magnified_rounds(WalkEngine, graph, parameters, 15 * graph.number_of_nodes)
+    check_magnified_rounds(graph, parameters, 15 * graph.number_of_nodes)
 
 
-@settings(max_examples=8)
-@given(graph=graphs(), parameters=parameters(), learning_rate=large_rates)
-def test_rounds_of_the_gpu_engine_that_magnify_errors_are_off_by_no_more_than_that(graph, parameters, learning_rate):
-    parameters = {**parameters, "learning_rate": learning_rate}
-    check_magnified_rounds(GpuWalkEngine, graph, parameters, 10 * graph.number_of_nodes)
-
-
-def test_a_star_with_a_large_learning_rate_magnifies_errors(walking_class):
+def test_a_star_with_a_large_learning_rate_magnifies_errors():
     """What the bound of the property is for is there: here errors grow more than a hundredfold."""
     graph = Graph.from_edges([0] * 14, range(1, 15))
     parameters = {"dimensions": 15, "window": 5, "rounds": 3, "learning_rate": 0.25, "negatives": 5, "n_jobs": 1}
     parameters |= {"random_state": 1, "ratios": (1.0,)}
-    check_magnified_rounds(walking_class, graph, parameters, 40 * 15)
+    check_magnified_rounds(graph, parameters, 40 * 15)
     expected = run_reference(graph, parameters, 40 * 15, rounds=3)
     assert measure_magnification(graph, parameters, 40 * 15, expected) > 100
 
 
-def check_magnified_rounds(engine_class, graph, parameters, pairs):
+def check_magnified_rounds(graph, parameters, pairs):
     """To the rounding of single precision times what the rounds make of an error."""
     expected = run_reference(graph, parameters, pairs, rounds=3)
-    off = distance(run_engine(engine_class, graph, parameters, pairs, rounds=3).tables, expected)
+    off = distance(run_engine(CpuEngine, graph, PAPER | parameters, pairs, rounds=3).tables, expected)
     bound = 100 * 2.0**-24
     assert off <= bound or off <= bound * measure_magnification(graph, parameters, pairs, expected)
 
@@ -91,15 +73,15 @@ def measure_magnification(graph, parameters, pairs, expected):
     return max(distance(tables, expected) for tables in shaken) * 2.0**16
 
 
-def test_rounding_errors_are_those_of_the_reference_in_single_precision(walking_class):
+def test_rounding_errors_are_those_of_the_reference_in_single_precision():
     """A star's middle makes hundreds of iterations of many rows in a round: sums taken in a bad way show here."""
     ratios = []
-    for seed in range(12 if walking_class is WalkEngine else 3):
+    for seed in range(12):
         graph = Graph.from_edges([0] * 21, range(1, 22))
         parameters = {"dimensions": 1, "window": 3, "negatives": 8, "rounds": 3, "random_state": seed}
         parameters |= {"ratios": (1.0,), "learning_rate": 0.1, "n_jobs": 1}
         expected = run_reference(graph, parameters, 40 * 22, 3)
-        state = run_engine(walking_class, graph, parameters, 40 * 22, 3)
+        state = run_engine(CpuEngine, graph, PAPER | parameters, 40 * 22, 3)
         single = run_reference(graph, parameters, 40 * 22, 3, dtype=np.float32)
         ratios.append(distance(state.tables, expected) / distance(single, expected))
     assert np.median(ratios) < 4.0

@@ -20,13 +20,11 @@ from manela import Manela
 from manela.data.graph import Graph
 from manela.engines.ray.connection import check_store, share_out
 from manela.engines.ray.engine import RayEngine
-from manela.engines.ray.messages import RayMessageEngine
-from manela.engines.ray.walks import RayWalkEngine
 from manela.engines.state import begin
-from manela.errors import ClusterError, MissingExtraError, ParameterError
+from manela.errors import ClusterError, MissingExtraError
 from manela.formats.datasets import stochastic_block_model
 from manela.formats.embeddings import read_embedding
-from manela.settings.parameters import PAPER, PARAMETERS
+from manela.settings.parameters import PARAMETERS
 from manela.settings.schedule import plan
 from manela.settings.settings import check_all
 
@@ -35,13 +33,8 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 PARAMETERS_OF_RUN = {"dimensions": 20, "rounds": 12, "pairs": 40_000, "ratios": (0.5, 0.5)}
-ENGINES = {"walks": RayWalkEngine, "messages": RayMessageEngine}
-
-
-@pytest.fixture(params=sorted(ENGINES))
-def edition(request):
-    """The parameters of an edition, beside which smoothing is left out to compare vectors of rounds."""
-    return PAPER if request.param == "walks" else {"start": "random", "smooth": False}
+ROUNDS_ALONE = {"start": "random", "smooth": False}
+"""Parameters with which vectors are those of rounds alone."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +48,7 @@ def test_without_a_cluster_ray_starts_on_this_machine_and_ends(manela, tmp_path)
     file = tmp_path / "graph.csv"
     file.write_text("a,b\nb,c\nc,a\n")
     environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
-    options = "--paper", "--engine", "ray", "--pairs", 1000, "--rounds", 5
+    options = "--engine", "ray", "--pairs", 1000, "--rounds", 5
     with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:  # a socket's path must be short
         # what a cluster that is gone leaves behind
         (Path(folder) / "ray").mkdir()
@@ -98,17 +91,13 @@ def settings(**parameters):
     return check_all({**defaults, **PARAMETERS_OF_RUN, "engine": "ray", **parameters})
 
 
-PRESETS = {"walks": PAPER, "messages": {}, "moments": {"negative_source": "moments"}}
-
-
 @pytest.mark.parametrize(
-    ("preset", "workers", "context"),
-    [("walks", 2, True), ("messages", 3, True), ("moments", 1, False)],
+    ("source", "workers", "context"), [("nodes", 2, True), ("nodes", 3, False), ("moments", 1, False)]
 )
-def test_any_number_of_workers_gives_the_bits_of_the_cpu_engine(connected, graph, workers, context, preset):
-    preset = PRESETS[preset]
-    one = Manela(**PARAMETERS_OF_RUN | preset, context=context, engine="cpu").fit(graph)
-    model = Manela(**PARAMETERS_OF_RUN | preset, context=context, engine="ray", workers=workers).fit(graph)
+def test_any_number_of_workers_gives_the_bits_of_the_cpu_engine(connected, graph, workers, context, source):
+    parameters = {**PARAMETERS_OF_RUN, "context": context, "negative_source": source}
+    one = Manela(**parameters, engine="cpu").fit(graph)
+    model = Manela(**parameters, engine="ray", workers=workers).fit(graph)
     np.testing.assert_array_equal(model.embedding_, one.embedding_)
     if context:
         np.testing.assert_array_equal(model.context_, one.context_)
@@ -126,7 +115,7 @@ def left_behind():
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             title, environment = path.read_bytes(), path.with_name("environ").read_bytes()
-            if title.startswith((b"ray::WalkWorker", b"ray::MessageWorker")) and mark in environment + b"\0":
+            if title.startswith(b"ray::Worker") and mark in environment + b"\0":
                 workers.append(path.parent.name)
     used = 0
     for node in ray.nodes():
@@ -145,25 +134,10 @@ def wait_until_nothing_is_left():
         time.sleep(0.2)
 
 
-def test_a_long_round_is_stopped_soon(connected, graph):
-    wanted = settings(**PAPER, workers=2, n_jobs=1, rounds=1, pairs=4_000_000_000)
-    state = begin(graph.number_of_nodes, 20, False, 0)
-    before = state.tables[0].copy()
-    with RayWalkEngine(graph, wanted, state) as engine:
-        schedule = plan(graph, wanted, 4_000_000_000)
-        stopping = threading.Timer(1.5, engine.stop)
-        stopping.start()
-        assert not engine.advance(schedule)
-        stopping.join()
-        engine.collect()
-    np.testing.assert_array_equal(state.tables[0], before)
-    wait_until_nothing_is_left()
-
-
-def test_by_messages_a_long_round_of_which_nothing_is_kept_is_stopped_soon(connected, graph):
+def test_a_long_round_of_which_nothing_is_kept_is_stopped_soon(connected, graph):
     wanted = settings(workers=2, n_jobs=1, rounds=1, pairs=40_000_000_000)
     state = begin(graph.number_of_nodes, 20, False, 0)
-    with RayMessageEngine(graph, wanted, state) as engine:
+    with RayEngine(graph, wanted, state) as engine:
         schedule = plan(graph, wanted, 40_000_000_000)
         stopping = threading.Timer(1.5, engine.stop, kwargs={"keep": False})
         stopping.start()
@@ -173,16 +147,16 @@ def test_by_messages_a_long_round_of_which_nothing_is_kept_is_stopped_soon(conne
     wait_until_nothing_is_left()
 
 
-def test_by_messages_a_stop_while_workers_begin_is_not_lost(connected, graph, monkeypatch):
+def test_a_stop_while_workers_begin_is_not_lost(connected, graph, monkeypatch):
     wanted = settings(workers=2, n_jobs=1, rounds=1, pairs=40_000_000_000)
-    hand_out = RayMessageEngine._hand_out
+    hand_out = RayEngine._hand_out
 
     def stop_and_hand_out(self, read):
         self.stop(keep=False)
         hand_out(self, read)
 
-    monkeypatch.setattr(RayMessageEngine, "_hand_out", stop_and_hand_out)
-    with RayMessageEngine(graph, wanted, begin(graph.number_of_nodes, 20, False, 0)) as engine:
+    monkeypatch.setattr(RayEngine, "_hand_out", stop_and_hand_out)
+    with RayEngine(graph, wanted, begin(graph.number_of_nodes, 20, False, 0)) as engine:
         computed = []
         monkeypatch.setattr(engine, "_do", computed.append)
         assert not engine.advance(plan(graph, wanted, 40_000_000_000))
@@ -190,24 +164,16 @@ def test_by_messages_a_stop_while_workers_begin_is_not_lost(connected, graph, mo
     wait_until_nothing_is_left()
 
 
-def test_half_precision_on_the_wire_is_near(connected, graph):
-    exact = Manela.paper(**PARAMETERS_OF_RUN, engine="cpu").fit(graph).embedding_
-    near = Manela.paper(**PARAMETERS_OF_RUN, engine="ray", workers=2, snapshot="float16").fit(graph).embedding_
-    assert 0 < np.abs(near - exact).max() < 0.01 * np.abs(exact).max()
-    with pytest.raises(ParameterError, match="snapshot must be float32 or float16 with engine 'ray', got 'bfloat16'"):
-        Manela.paper(engine="ray", snapshot="bfloat16").fit(graph)
-
-
 @pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:continues with")
-def test_a_run_goes_on_with_the_same_bits_when_workers_and_nodes_are_killed(connected, graph, edition):
-    wanted = settings(**edition, workers=3, n_jobs=1)
-    whole = Manela(**PARAMETERS_OF_RUN, **edition, engine="cpu").fit(graph)
+def test_a_run_goes_on_with_the_same_bits_when_workers_and_nodes_are_killed(connected, graph):
+    wanted = settings(**ROUNDS_ALONE, workers=3, n_jobs=1)
+    whole = Manela(**PARAMETERS_OF_RUN, **ROUNDS_ALONE, engine="cpu").fit(graph)
     extra = connected.add_node(num_cpus=1, object_store_memory=80 * 2**20)
     connected.wait_for_nodes()
     state = begin(graph.number_of_nodes, 20, False, 0)
     schedule = plan(graph, wanted, 40_000)
     seen = 0
-    with ENGINES[wanted.exchange](graph, wanted, state) as engine:
+    with RayEngine(graph, wanted, state) as engine:
         while state.round < 12:
             assert engine.advance(schedule)
             if state.round <= seen:  # once more, after some were lost
@@ -229,7 +195,7 @@ def test_a_run_goes_on_with_the_same_bits_when_workers_and_nodes_are_killed(conn
 
 
 @pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:continues with")
-def test_a_worker_killed_while_vectors_are_handed_out_changes_nothing(connected, graph, edition, monkeypatch):
+def test_a_worker_killed_while_vectors_are_handed_out_changes_nothing(connected, graph, monkeypatch):
     monkeypatch.setattr("manela.engines.ray.engine.LARGE_PIECE", 4000)
     read, calls = RayEngine._read_state, []
 
@@ -240,17 +206,15 @@ def test_a_worker_killed_while_vectors_are_handed_out_changes_nothing(connected,
         return read(self, first, last)
 
     monkeypatch.setattr(RayEngine, "_read_state", read_and_kill)
-    model = Manela(**PARAMETERS_OF_RUN, **edition, engine="ray", workers=2, n_jobs=1).fit(graph)
+    model = Manela(**PARAMETERS_OF_RUN, **ROUNDS_ALONE, engine="ray", workers=2, n_jobs=1).fit(graph)
     assert len(calls) > 3
     np.testing.assert_array_equal(
-        model.embedding_, Manela(**PARAMETERS_OF_RUN, **edition, engine="cpu").fit(graph).embedding_
+        model.embedding_, Manela(**PARAMETERS_OF_RUN, **ROUNDS_ALONE, engine="cpu").fit(graph).embedding_
     )
 
 
 @pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:continues with")
-def test_workers_that_are_all_lost_after_the_last_round_do_not_take_the_result_with_them(
-    connected, graph, edition, monkeypatch
-):
+def test_workers_that_are_all_lost_after_the_last_round_do_not_take_the_result_with_them(connected, graph, monkeypatch):
     look, lost = RayEngine.is_finite, []
 
     def lose_all(self):
@@ -261,16 +225,16 @@ def test_workers_that_are_all_lost_after_the_last_round_do_not_take_the_result_w
         return look(self)
 
     monkeypatch.setattr(RayEngine, "is_finite", lose_all)
-    model = Manela(**PARAMETERS_OF_RUN, **edition, engine="ray", workers=1, n_jobs=1).fit(graph)
+    model = Manela(**PARAMETERS_OF_RUN, **ROUNDS_ALONE, engine="ray", workers=1, n_jobs=1).fit(graph)
     assert lost
     np.testing.assert_array_equal(
-        model.embedding_, Manela(**PARAMETERS_OF_RUN, **edition, engine="cpu").fit(graph).embedding_
+        model.embedding_, Manela(**PARAMETERS_OF_RUN, **ROUNDS_ALONE, engine="cpu").fit(graph).embedding_
     )
 
 
 def test_what_does_not_fit_a_cluster_is_said(connected, graph):
     with pytest.raises(ClusterError, match=r"99 workers with 1 thread each do not fit: .* room for"):
-        Manela.paper(engine="ray", workers=99).fit(graph)
+        Manela(engine="ray", workers=99).fit(graph)
     assert share_out([{"CPU": 8.0}, {"CPU": 4.0}], None, None) == (2, 4)
     assert share_out([{"CPU": 8.0}, {"CPU": 4.0}], 3, None) == (3, 4)
     assert share_out([{"CPU": 8.0}, {"CPU": 4.0}], None, 2) == (6, 2)
@@ -283,20 +247,20 @@ def test_what_does_not_fit_a_cluster_is_said(connected, graph):
         check_store([{"object_store_memory": 3e7}, {"object_store_memory": 1e7}], 20_000_000)
     large = Graph.from_edges(range(60_000), [*range(1, 60_000), 0])
     with pytest.raises(ClusterError, match="object store must hold"):
-        Manela.paper(engine="ray", dimensions=256, rounds=10).fit(large)
+        Manela(engine="ray", dimensions=256, rounds=10).fit(large)
     wait_until_nothing_is_left()
 
 
 def test_without_the_extra_the_install_command_is_named(graph, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"engine 'ray' needs ray, .* pip install 'manela\[cluster\]'"):
-        Manela.paper(engine="ray").fit(graph)
+        Manela(engine="ray").fit(graph)
 
 
 def test_an_address_where_nobody_is_ends_the_command_in_one_line(manela, tmp_path):
     file = tmp_path / "graph.csv"
     file.write_text("a,b\nb,c\n")
-    done = manela("embed", file, "-o", tmp_path / "out.npz", "--paper", "--engine", "ray", "--address", "127.0.0.1:1")
+    done = manela("embed", file, "-o", tmp_path / "out.npz", "--engine", "ray", "--address", "127.0.0.1:1")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("error: no Ray cluster answers at 127.0.0.1:1")
     assert "Traceback" not in done.stderr

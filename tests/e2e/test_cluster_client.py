@@ -97,7 +97,7 @@ def file(tmp_path_factory):
 def start(file, address, environment, folder, *arguments):
     """The command, which takes Ctrl-C even where the tests do not."""
     return subprocess.Popen(
-        [sys.executable, "-m", "manela", "embed", file, "-o", folder / "out.npz", "--paper", "--engine", "ray",
+        [sys.executable, "-m", "manela", "embed", file, "-o", folder / "out.npz", "--engine", "ray",
          "--address", address, *arguments],
         env=environment,
         stderr=subprocess.PIPE,
@@ -110,22 +110,22 @@ def test_from_outside_the_vectors_are_the_same(file, address, environment, tmp_p
     process = start(file, address, environment, tmp_path, *RUN)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 0, said
-    expected = Manela.paper(dimensions=16, pairs=40_000, rounds=20).fit(file).embedding_
+    expected = Manela(dimensions=16, pairs=40_000, rounds=20).fit(file).embedding_
     np.testing.assert_array_equal(read_embedding(tmp_path / "out.npz").vectors, expected)
-    wait_until(lambda: not running(b"ray::WalkWorker"))
+    wait_until(lambda: not running(b"ray::Worker"))
 
 
 def test_ctrl_c_leaves_no_worker(file, address, environment, tmp_path):
     process = start(file, address, environment, tmp_path, "--workers", "2", "--rounds", "5000", "--pairs", "10000000",
                     "--checkpoint", tmp_path / "run", "--checkpoint-every", "0")  # fmt: skip
     wait_until((tmp_path / "run" / "checkpoint.npz").exists, process)
-    assert len(running(b"ray::WalkWorker")) == 2
+    assert len(running(b"ray::Worker")) == 2
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
     assert "Traceback" not in said
     assert not (tmp_path / "out.npz").exists()
-    wait_until(lambda: not running(b"ray::WalkWorker"))
+    wait_until(lambda: not running(b"ray::Worker"))
 
 
 def test_a_lost_connection_is_told_from_other_troubles():
@@ -141,7 +141,7 @@ def test_a_connection_lost_before_the_first_round_ends_in_one_line(file, address
     code = (
         "import os, signal, sys\n"
         "from manela.cli.main import run\n"
-        "from manela.engines.cluster import engine\n"
+        "from manela.engines.ray import engine\n"
         "def lose(*_):\n"
         "    for process in set(filter(str.isdigit, os.listdir('/proc'))) - {str(os.getpid())}:\n"
         "        if b'--mode=specific-server' in open(f'/proc/{process}/cmdline', 'rb').read():\n"
@@ -149,7 +149,7 @@ def test_a_connection_lost_before_the_first_round_ends_in_one_line(file, address
         "engine.check_store = lose\n"  # what is asked last before the network is sent
         "sys.exit(run(sys.argv[1:]))"
     )
-    command = [sys.executable, "-c", code, "embed", file, "-o", tmp_path / "out.npz", "--paper", "--address", address]
+    command = [sys.executable, "-c", code, "embed", file, "-o", tmp_path / "out.npz", "--address", address]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180)
     assert done.returncode == 2, done.stderr
     assert done.stderr == "error: the connection to the Ray cluster is lost; a run with a checkpoint can be resumed\n"

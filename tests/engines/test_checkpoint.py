@@ -129,6 +129,22 @@ def test_a_checkpoint_of_another_version_is_refused_in_one_line(graph, tmp_path,
     assert len(message.splitlines()) == 1
 
 
+@pytest.mark.parametrize("snapshot", ["float32", "bfloat16"])
+def test_a_checkpoint_of_version_0_2_is_resumed_if_it_means_the_same_run(graph, tmp_path, snapshot):
+    interrupt(graph, tmp_path)
+    file = tmp_path / "checkpoint.npz"
+    arrays, notes = read_arrays(file, "run")
+    notes["identity"]["snapshot"] = snapshot
+    with file.open("wb") as out:
+        write_arrays(out, arrays, notes, "run")
+    checkpoint = Checkpoint(tmp_path, resume=True)
+    if snapshot == "float32":
+        assert_same(train(graph, settings(), checkpoint=checkpoint), train(graph, settings()))
+    else:
+        with pytest.raises(CheckpointError, match="snapshot is None and was bfloat16"):
+            train(graph, settings(), checkpoint=checkpoint)
+
+
 def test_what_the_release_before_wrote_is_refused_in_one_line(graph, tmp_path):
     """Its notes know neither `exchange` nor `falls_at`."""
     interrupt(graph, tmp_path, **PAPER)

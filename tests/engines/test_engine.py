@@ -24,18 +24,23 @@ def test_workers_and_an_address_are_for_a_cluster(graph, engine, parameters):
 def test_auto_goes_where_workers_are_asked_for(graph, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match="engine 'ray' needs ray"):
-        Manela.paper(workers=2).fit(graph)
+        Manela(workers=2).fit(graph)
 
 
 def test_auto_leaves_small_work_to_processors(graph):
     assert Manela(pairs=100).fit(graph).provenance_["engine"] == "cpu"
 
 
-@pytest.mark.parametrize("snapshot", ["float16", "bfloat16"])
-@pytest.mark.parametrize("engine", ["auto", "cpu", "gpu", "ray"])
-def test_by_messages_a_snapshot_of_another_kind_is_refused(graph, snapshot, engine):
-    with pytest.raises(ParameterError, match=f"snapshot must be float32 by messages, got '{snapshot}'"):
-        open_engine(graph, check_all({"snapshot": snapshot, "engine": engine}))
+@pytest.mark.parametrize("parameters", [{"engine": "gpu"}, {"engine": "ray"}, {"workers": 2}, {"address": "auto"}])
+def test_walks_run_on_the_cpu_only(graph, parameters):
+    engine = parameters.get("engine", "ray")
+    with pytest.raises(ParameterError, match=f"walks run on the CPU: .* got engine '{engine}'; give engine='cpu', or"):
+        Manela.paper(**parameters).fit(graph)
+
+
+def test_long_walks_do_not_ask_for_a_gpu(graph, monkeypatch):
+    monkeypatch.setattr("manela.engines.engine.has_gpu", lambda: pytest.fail("was asked"))
+    open_engine(graph, check_all({"exchange": "walks", "pairs": 10**12})).close()
 
 
 @pytest.mark.parametrize("engine", ["auto", "cpu"])

@@ -8,7 +8,7 @@ import pytest
 
 from manela.data.graph import Graph
 from manela.engines.checkpoint import Checkpoint
-from manela.engines.cpu import MessageEngine
+from manela.engines.cpu import CpuEngine
 from manela.engines.estimate import estimate
 from manela.engines.rounds.neighbours import prepare_arcs
 from manela.engines.rounds.start import choose_size
@@ -235,9 +235,9 @@ def test_a_save_that_takes_longer_than_a_stop_may_is_not_given_up(graph, tmp_pat
         assert begun.wait(60)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
-    stop = MessageEngine.stop
-    monkeypatch.setattr(MessageEngine, "collect", collect_slowly)
-    monkeypatch.setattr(MessageEngine, "stop", lambda self, **options: (stop(self, **options), stopped.set()))
+    stop = CpuEngine.stop
+    monkeypatch.setattr(CpuEngine, "collect", collect_slowly)
+    monkeypatch.setattr(CpuEngine, "stop", lambda self, **options: (stop(self, **options), stopped.set()))
     checkpoint = Checkpoint(tmp_path, every=1e9)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background ignore it
     interrupter = threading.Thread(target=interrupt)

@@ -132,8 +132,33 @@ def test_load_names_the_parameters_that_another_version_had(model, tmp_path):
     notes |= {"version": "0.1.0", "parameters": {**notes["parameters"], "apply": "sum"}}
     with (tmp_path / "old.npz").open("wb") as file:
         write_arrays(file, arrays, notes, "provenance")
-    with pytest.raises(FormatError, match=r"does not know \(apply\), as manela 0\.1\.0 wrote it; read it as a"):
+    with pytest.raises(FormatError, match=r"does not know \(apply='sum'\), as manela 0\.1\.0 wrote it; read it as a"):
         Manela.load(tmp_path / "old.npz")
+
+
+def save_as_0_2(model, folder, **parameters):
+    """Write a file as version 0.2 did, which had the parameter `snapshot`."""
+    model.save(folder / "m.npz")
+    arrays, notes = read_arrays(folder / "m.npz", "provenance")
+    notes |= {"version": "0.2.0", "parameters": {**notes["parameters"], **parameters}}
+    with (folder / "old.npz").open("wb") as file:
+        write_arrays(file, arrays, notes, "provenance")
+    return folder / "old.npz"
+
+
+def test_a_file_of_version_0_2_is_loaded_and_continued(model, tmp_path):
+    loaded = Manela.load(save_as_0_2(model, tmp_path, snapshot="float32"))
+    np.testing.assert_array_equal(loaded.embedding_, model.embedding_)
+    with pytest.warns(ManelaWarning, match="read from a file, which does not hold its network"):
+        loaded.partial_fit(Graph.from_edges(["new"] * 3, [0, 1, 2]))
+    assert "new" in loaded
+    loaded.save(tmp_path / "again.npz")
+    assert Manela.load(tmp_path / "again.npz").get_params() == loaded.get_params()
+
+
+def test_a_file_of_version_0_2_with_another_snapshot_is_refused(model, tmp_path):
+    with pytest.raises(FormatError, match=r"does not know \(snapshot='float16'\), as manela 0\.2\.0 wrote it; read"):
+        Manela.load(save_as_0_2(model, tmp_path, snapshot="float16"))
 
 
 def test_fits_a_file_a_matrix_and_a_name(tmp_path):

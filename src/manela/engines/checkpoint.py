@@ -13,6 +13,7 @@ import numpy.typing as npt
 from manela.engines.state import State
 from manela.errors import CheckpointError, FormatError, OutputError
 from manela.kernels.layout import allocate
+from manela.settings.parameters import drop_former
 from manela.system.arrays import read_arrays, write_arrays
 from manela.system.files import check_writable, replace_file
 
@@ -78,7 +79,7 @@ class Checkpoint:
                     f"{self.file}: must be of version {VERSION}, got {version}, which another version of manela wrote: "
                     "finish the run with that one, or remove the file to begin anew"
                 )
-            self._compare(saved, identity)
+            self._compare(drop_former(saved), identity)
             names = ["vectors", "context"] if identity["context"] else ["vectors"]
             falls_at = None if notes["falls_at"] is None else int(notes["falls_at"])
             state = State([], int(identity["dimensions"]), int(notes["round"]), int(notes["made"]), falls_at)

@@ -20,8 +20,11 @@ from manela.settings.settings import Settings
 from manela.system.threads import Closable, Threads
 
 
-class ThreadedEngine(Closable):
-    """An engine in the threads of this process; each edition adds its state, its rounds and how to stop them.
+class CpuEngine(Closable):
+    """Runs rounds on a state, in the threads of this process; `stop` may be called from any thread.
+
+    By messages, vectors are updated in place, so a round that has begun is finished before the engine stops, unless
+    the result is discarded. With walks, the unfinished round is always discarded, and changes no vector.
 
     Attributes
     ----------
@@ -29,13 +32,19 @@ class ThreadedEngine(Closable):
     state : State
     """
 
-    state: State
-    _rounds: MessageRounds | WalkRounds
-
-    def __init__(self, graph: Graph, settings: Settings, hops: int) -> None:
-        self.name, self._graph, self._hops = "cpu", graph, hops
+    def __init__(self, graph: Graph, settings: Settings, state: State | None = None) -> None:
+        self.name, self._graph, self._stopped = "cpu", graph, False
+        self._by_walks = settings.exchange == "walks"
+        self._hops = 1 if self._by_walks else len(settings.targets_by_hop)
         self._threads = Threads(settings.threads)
         self.arcs = prepare_arcs(graph)
+        self.state = state or start(graph, settings, lambda: self._neighbours)
+        self._rounds: MessageRounds | WalkRounds
+        if self._by_walks:
+            self._rounds = WalkRounds(self.arcs, settings, self.state, self._threads)
+        else:
+            every_row = slice(0, graph.number_of_nodes)
+            self._rounds = MessageRounds(self._neighbours, settings, self.state, every_row)
 
     @cached_property
     def _neighbours(self) -> Neighbours:
@@ -56,11 +65,34 @@ class ThreadedEngine(Closable):
         """Update pairs made, including those that the state began with."""
         return self.state.pairs
 
+    def advance(self, schedule: Schedule) -> bool:
+        """Run the next round; return False if the engine was stopped before it or abandoned it."""
+        if self._stopped:
+            return False
+        self._rounds.show()
+        pairs = self._rounds.advance(self.state.round, schedule)
+        if self._rounds.is_abandoned:
+            return False
+        self.state.round += 1
+        self.state.pairs += pairs
+        return True
+
+    def stop(self, *, keep: bool = True) -> None:
+        """Stop after the current round by messages; at once with walks, or if the result is not kept."""
+        self._stopped = True
+        if self._by_walks or not keep:
+            self._rounds.abandon()
+
+    def has_grown(self) -> bool:
+        """Return whether the vectors are far enough apart for the learning rate to fall; with walks, always."""
+        return self._by_walks or measure_spread(self.state.tables[0], self._neighbours) >= GROWN
+
     def settle(self) -> None:
         """Wait for rounds that are still running; threads of this process leave none."""
 
     def smooth(self) -> None:
-        """Pass the vectors through the filter of the network; no rounds follow."""
+        """Pass the vectors through the filter of the network; no rounds may follow."""
+        self._rounds.release()  # smoothing needs the memory
         smooth(self.state.tables[0], self._neighbours)
 
     def collect(self) -> None:
@@ -77,88 +109,3 @@ class ThreadedEngine(Closable):
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Return update pairs a second, including dropped targets, tried for about this long; moves nothing."""
         return self._rounds.measure(schedule, seconds)
-
-
-class MessageEngine(ThreadedEngine):
-    """Runs message rounds on a state; `stop` may be called from any thread.
-
-    Vectors are updated in place, so a round that has begun is finished before the engine stops, unless the result is
-    discarded.
-
-    Attributes
-    ----------
-    name : str
-    state : State
-    """
-
-    def __init__(self, graph: Graph, settings: Settings, state: State | None = None) -> None:
-        super().__init__(graph, settings, hops=len(settings.targets_by_hop))
-        self.state = state or start(graph, settings, lambda: self._neighbours)
-        every_row = slice(0, graph.number_of_nodes)
-        self._rounds: MessageRounds = MessageRounds(self._neighbours, settings, self.state, every_row)
-        self._stopped = False
-
-    def stop(self, *, keep: bool = True) -> None:
-        """Stop after the current round, or at once if the result is not kept."""
-        self._stopped = True
-        if not keep:
-            self._rounds.abandon()
-
-    def advance(self, schedule: Schedule) -> bool:
-        """Run the next round; return False if the engine was stopped before it or abandoned it."""
-        if self._stopped:
-            return False
-        self._rounds.show()
-        pairs = self._rounds.advance(self.state.round, schedule)
-        if self._rounds.is_abandoned:
-            return False
-        self.state.round += 1
-        self.state.pairs += pairs
-        return True
-
-    def has_grown(self) -> bool:
-        """Return whether the vectors are far enough apart for the learning rate to fall."""
-        return measure_spread(self.state.tables[0], self._neighbours) >= GROWN
-
-    def smooth(self) -> None:
-        """Pass the vectors through the network filter; no rounds may follow."""
-        self._rounds.release()  # smoothing needs the memory
-        super().smooth()
-
-
-class WalkEngine(ThreadedEngine):
-    """Runs walk rounds on a state; `stop` may be called from any thread and discards the unfinished round.
-
-    Attributes
-    ----------
-    name : str
-    state : State
-    """
-
-    def __init__(self, graph: Graph, settings: Settings, state: State | None = None) -> None:
-        super().__init__(graph, settings, hops=1)
-        self.state = state or start(graph, settings, lambda: self._neighbours)
-        self._rounds: WalkRounds = WalkRounds(self.arcs, settings, self.state, self._threads)
-
-    def stop(self, *, keep: bool = True) -> None:  # noqa: ARG002
-        """Stop the current round at once and discard it."""
-        self._rounds.stop()
-
-    def has_grown(self) -> bool:
-        """Return whether the learning rate may fall; with walks, always."""
-        return True
-
-    def advance(self, schedule: Schedule) -> bool:
-        """Run the next round; return False if it was stopped, in which case no vector has changed."""
-        number, rounds = self.state.round, self._rounds
-        counts = schedule.counts(number)
-        nodes = np.flatnonzero(counts)
-        counts = counts[nodes]
-        moved, pairs = rounds.reserve(len(nodes))
-        rounds.move(nodes, counts, number, schedule.rate(number), moved, pairs)
-        if rounds.is_stopped:
-            return False
-        rounds.commit(nodes, pairs, moved)
-        self.state.round += 1
-        self.state.pairs += int(pairs.sum())
-        return True

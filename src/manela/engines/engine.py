@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.data.graph import Graph
-from manela.engines.cpu import MessageEngine, WalkEngine
+from manela.engines.cpu import CpuEngine
 from manela.engines.state import State
 from manela.errors import DeviceError, ManelaWarning, ParameterError
 from manela.kernels.layout import Arcs, Table
@@ -89,13 +89,10 @@ class Engine(Protocol):
         ...
 
 
-_SPEED_OF_A_CORE = {"walks": 5e6, "messages": 10e6}
+_SPEED_OF_A_CORE = 10e6
 """Rough update pairs per second of one core with 128 dimensions; larger chooses a GPU less often."""
 _WORTH = 20.0
 """Seconds of work on processors above which a GPU pays for its start; larger chooses a GPU less often."""
-
-_SNAPSHOTS = {"cpu": ("float32",), "gpu": ("float32", "bfloat16"), "ray": ("float32", "float16")}
-"""The snapshots that each engine supports."""
 
 
 def open_engine(graph: Graph, settings: Settings, state: State | None = None) -> Engine:
@@ -109,9 +106,17 @@ def open_engine(graph: Graph, settings: Settings, state: State | None = None) ->
         name = "ray"
     if on_cluster and name != "ray":
         raise ParameterError(f"workers and address are for engine 'ray', got engine '{name}'.")
-    name = _check_snapshot(name, settings)
+    if name != "cpu" and settings.exchange == "walks":
+        if name != "auto":
+            raise ParameterError(
+                f"walks run on the CPU: exchange='walks' needs engine 'cpu' or 'auto' without workers and address, got "
+                f"engine {name!r}; give engine='cpu', or exchange='messages'"
+            )
+        name = "cpu"
     if name == "ray":
-        return _open_cluster(graph, settings, state)
+        from manela.engines.ray.engine import RayEngine
+
+        return RayEngine(graph, settings, state)
     if name == "gpu":
         return _open_gpu(graph, settings, state)
     if name == "auto" and _is_worth_a_gpu(graph, settings):
@@ -122,22 +127,7 @@ def open_engine(graph: Graph, settings: Settings, state: State | None = None) ->
         else:
             warnings.warn(f"runs on {engine.name}", ManelaWarning, stacklevel=3)
             return engine
-    return (MessageEngine if settings.exchange == "messages" else WalkEngine)(graph, settings, state)
-
-
-def _check_snapshot(name: str, settings: Settings) -> str:
-    """Return the engine name; "auto" picks one that supports the snapshot. Raise ParameterError if none does."""
-    snapshot = settings.snapshot
-    if settings.exchange == "messages" and snapshot != "float32":
-        raise ParameterError(
-            f"snapshot must be float32 by messages, got {snapshot!r}: what nodes show is always in half precision."
-        )
-    if name == "auto" and snapshot != "float32":
-        name = "ray" if snapshot == "float16" else "gpu"
-    kinds = _SNAPSHOTS["cpu" if name == "auto" else name]
-    if snapshot not in kinds:
-        raise ParameterError(f"snapshot must be {' or '.join(kinds)} with engine '{name}', got {snapshot!r}.")
-    return name
+    return CpuEngine(graph, settings, state)
 
 
 def has_gpu() -> bool:
@@ -153,27 +143,13 @@ def _is_worth_a_gpu(graph: Graph, settings: Settings) -> bool:
         return False
     seconds = settings.max_seconds
     if seconds is None:
-        speed = (
-            _SPEED_OF_A_CORE[settings.exchange]
-            * settings.threads
-            * 128
-            / (settings.dimensions * (1 + settings.context))
-        )
+        speed = _SPEED_OF_A_CORE * settings.threads * 128 / (settings.dimensions * (1 + settings.context))
         seconds = count_pairs(graph, settings) / speed
     return seconds > _WORTH and has_gpu()
 
 
 def _open_gpu(graph: Graph, settings: Settings, state: State | None) -> Engine:
-    """Return the GPU engine for the exchange in the settings."""
-    from manela.engines.gpu.messages import GpuMessageEngine
-    from manela.engines.gpu.walks import GpuWalkEngine
+    """Return the GPU engine, and import Torch and Triton only now."""
+    from manela.engines.gpu.engine import GpuEngine
 
-    return (GpuMessageEngine if settings.exchange == "messages" else GpuWalkEngine)(graph, settings, state)
-
-
-def _open_cluster(graph: Graph, settings: Settings, state: State | None) -> Engine:
-    """Return the Ray engine for the exchange in the settings."""
-    from manela.engines.ray.messages import RayMessageEngine
-    from manela.engines.ray.walks import RayWalkEngine
-
-    return (RayMessageEngine if settings.exchange == "messages" else RayWalkEngine)(graph, settings, state)
+    return GpuEngine(graph, settings, state)

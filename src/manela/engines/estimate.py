@@ -13,8 +13,6 @@ from manela.settings.settings import Settings
 
 MOST_PLANNED = 1 << 24
 """On a GPU, most nodes times rounds planned ahead (at least one round); more take more memory."""
-MOST_DRAWN = 1 << 26
-"""On a GPU with walks, most rows drawn ahead (at least those of one node in a round); more take more memory."""
 
 _TRIAL = 0.5
 """Seconds for which speed is measured; longer is more precise."""
@@ -24,7 +22,8 @@ _TRIAL = 0.5
 class Estimate:
     """Update pairs, rounds, seconds, and peak memory in bytes on top of the program itself.
 
-    `gpu_bytes` is the memory of a GPU, `store_bytes` that of the object store of each machine of a Ray cluster.
+    `gpu_bytes` is the memory of a GPU, `store_bytes` that of the object store of each machine of a Ray cluster; both
+    are 0 with walks, which run on the CPU.
     """
 
     pairs: int
@@ -64,16 +63,12 @@ def count_cpu_bytes(graph: Graph, settings: Settings) -> int:
 
 
 def count_gpu_bytes(graph: Graph, settings: Settings) -> int:
-    """Return the bytes on a GPU."""
+    """Return the bytes on a GPU, which runs no walks."""
+    if settings.exchange == "walks":
+        return 0
     nodes, tables, row = graph.number_of_nodes, _count_tables(settings), _row(settings)
     planned = 8 * 6 * max(2 * nodes, min(MOST_PLANNED, nodes * _count_rounds(graph, settings)))
     common = _count_arcs(graph) + 40 * nodes + planned
-    if settings.exchange == "walks":
-        width = sum(settings.targets_by_hop) * (1 + settings.negatives)
-        pairs = _count_iterations(graph, settings) * nodes * width
-        drawn = int(5 * min(MOST_DRAWN, pairs * _count_rounds(graph, settings)))
-        narrow = row // 2 if settings.snapshot == "bfloat16" else 0
-        return common + tables * (row * (nodes + _count_moved(graph, settings)) + narrow * nodes) + drawn
     shown = row // 2 * len(settings.targets_by_hop) * tables
     rounds = (shown + row + 12 * sum(settings.targets_by_hop)) * nodes
     smoothing = 4 * row * nodes if settings.smooths else 0
@@ -81,11 +76,14 @@ def count_gpu_bytes(graph: Graph, settings: Settings) -> int:
 
 
 def count_store_bytes(graph: Graph, settings: Settings) -> int:
-    """Return the bytes in the object store of each machine of a Ray cluster: the network, and two rounds of data."""
+    """Return the bytes in the object store of each machine of a Ray cluster: the network, and two rounds of data.
+
+    A cluster runs no walks.
+    """
+    if settings.exchange == "walks":
+        return 0
     nodes, row = graph.number_of_nodes, _count_tables(settings) * _row(settings)
-    if settings.exchange == "messages":
-        return _count_arcs(graph) + 8 * len(settings.targets_by_hop) * nodes + 2 * nodes * row // 2
-    return _count_arcs(graph) + 16 * nodes + 2 * _count_moved(graph, settings) * (row + 16)
+    return _count_arcs(graph) + 8 * len(settings.targets_by_hop) * nodes + 2 * nodes * row // 2
 
 
 def _count_tables(settings: Settings) -> int:

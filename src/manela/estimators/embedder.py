@@ -18,6 +18,7 @@ from manela.data.graph import Graph
 from manela.errors import FormatError, import_extra
 from manela.formats.embeddings import read_embedding, write_embedding
 from manela.formats.loading import load_graph
+from manela.settings.parameters import drop_former
 
 Vectors = npt.NDArray[np.float32]
 
@@ -141,10 +142,11 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         is_same_method = embedding.provenance.get("method") == cls.method
         if not is_same_method or not isinstance(parameters, dict):
             raise FormatError(f"{path}: does not say the parameters of a {cls.__name__}; read it as a manela.Embedding")
-        unknown = sorted(set(parameters) - set(cls._get_param_names()))
+        parameters = drop_former(parameters)
+        unknown = [f"{name}={parameters[name]!r}" for name in sorted(set(parameters) - set(cls._get_param_names()))]
         if unknown:
             raise FormatError(
-                f"{path}: has parameters that {cls.__name__} does not know ({', '.join(map(str, unknown))}), as "
+                f"{path}: has parameters that {cls.__name__} does not know ({', '.join(unknown)}), as "
                 f"manela {embedding.provenance.get('version')} wrote it; read it as a manela.Embedding"
             )
         model = cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()})

@@ -82,10 +82,7 @@ class Manela(Embedder):
     n_jobs : int, optional
         Threads; all cores by default.
     engine : {"auto", "cpu", "gpu", "ray"}, default="auto"
-        What runs the rounds; "auto" uses a GPU if there is one and the work is worth it.
-    snapshot : {"float32", "float16", "bfloat16"}, default="float32"
-        With walks, the precision in which nodes read each other's vectors: bfloat16 halves memory reads on a GPU,
-        float16 halves network traffic on a cluster. A node's own vector is always float32.
+        What runs the rounds; "auto" uses a GPU if there is one and the work is worth it. Walks run on "cpu" only.
     workers : int, optional
         Workers on a Ray cluster; one per machine by default.
     address : str, optional
@@ -140,7 +137,6 @@ class Manela(Embedder):
     random_state: Any = default("random_state")
     n_jobs: int | None = default("n_jobs")
     engine: Literal["auto", "cpu", "gpu", "ray"] = default("engine")
-    snapshot: Literal["float32", "float16", "bfloat16"] = default("snapshot")
     workers: int | None = default("workers")
     address: str | None = default("address")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -244,10 +244,6 @@ RUNNING: dict[str, Parameter] = {
         "What runs the rounds; auto takes a GPU if there is one and the run is long enough.",
         decides_vectors=False,
     ),
-    "snapshot": _one_of(
-        ("float32", "float16", "bfloat16"),
-        "With walks, precision of the vectors that nodes read: bfloat16 on a GPU or float16 on a cluster saves time.",
-    ),
     "workers": Parameter(
         int,
         None,
@@ -317,6 +313,20 @@ READING: dict[str, Parameter] = {
 """Parameters of estimators that decide how a network is read."""
 
 PARAMETERS: dict[str, Parameter] = {**LEARNING, **RUNNING, **WALKING, **FACTORISING, **READING}
+
+FORMER = {"snapshot": "float32"}
+"""Parameters of earlier versions that files may still hold, with the only value that has the meaning of today."""
+
+
+def drop_former(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters of a file without those of earlier versions that change nothing.
+
+    Examples
+    --------
+    >>> drop_former({"window": 5, "snapshot": "float32"}), drop_former({"snapshot": "float16"})
+    ({'window': 5}, {'snapshot': 'float16'})
+    """
+    return {name: value for name, value in parameters.items() if name not in FORMER or value != FORMER[name]}
 
 
 def default(name: str) -> Any:

@@ -37,7 +37,6 @@ class Settings:
     seed: int
     requested_threads: int | None
     engine: str
-    snapshot: str
     workers: int | None
     address: str | None
     threads: int

@@ -1,4 +1,4 @@
-"""Rows of tables on a GPU are read and written whole; without a card they are interpreted."""
+"""Rows of tables on a GPU are read whole; without a card they are interpreted."""
 
 import pytest
 
@@ -21,12 +21,6 @@ def fetch(table, numbers, out, columns, COLUMNS: tl.constexpr, EVEN: tl.constexp
     tl.store(out + places[:, None] * COLUMNS + column[None, :], tile)
 
 
-@triton.jit
-def copy(source, row, target, place, columns, COLUMNS: tl.constexpr, EVEN: tl.constexpr):
-    x = rows.read_row(source, tl.load(row), columns, COLUMNS, EVEN)
-    rows.write_row(target, tl.load(place), x, columns, COLUMNS, EVEN)
-
-
 @WIDTHS
 @pytest.mark.parametrize("precision", [torch.float32, torch.float16])
 def test_rows_are_those_of_the_table_and_dropped_ones_are_zeros(columns, precision):
@@ -38,13 +32,3 @@ def test_rows_are_those_of_the_table_and_dropped_ones_are_zeros(columns, precisi
     wanted[:, :columns] = table[numbers.long()]
     wanted[1] = 0
     assert torch.equal(out, wanted)
-
-
-@WIDTHS
-def test_a_row_that_is_written_leaves_its_neighbours_as_they_were(columns):
-    source = torch.rand(3, columns, device=DEVICE)
-    target = torch.full((3, columns), 9.0, device=DEVICE)
-    row, place = (torch.tensor([number], device=DEVICE) for number in (2, 1))
-    copy[(1,)](source, row, target, place, columns, 16, columns == 16)
-    assert torch.equal(target[1], source[2])
-    assert bool((target[[0, 2]] == 9.0).all())

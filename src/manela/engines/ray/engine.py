@@ -1,8 +1,9 @@
-"""Base of the Ray engines: starts workers, calls them, and replaces lost ones."""
+"""The Ray engine: rounds by messages on workers that it starts, calls, and replaces when they are lost."""
 
 from __future__ import annotations
 
 import contextlib
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,14 +25,15 @@ from manela.engines.ray.connection import (
     machines,
     share_out,
 )
-from manela.engines.ray.worker import NodeRows, Worker
+from manela.engines.ray.worker import NodeRows, Topology, Worker, divide
 from manela.engines.rounds.neighbours import Neighbours, prepare_arcs
 from manela.engines.rounds.smoothing import smooth
-from manela.engines.rounds.start import start
+from manela.engines.rounds.start import find_spread, measure_spread, start
 from manela.engines.state import State
 from manela.errors import ClusterError, ManelaWarning, import_extra
+from manela.kernels import moments
 from manela.kernels.layout import Table
-from manela.settings.schedule import Schedule
+from manela.settings.schedule import GROWN, Schedule
 from manela.settings.settings import Settings
 from manela.system.threads import Threads
 
@@ -43,14 +45,19 @@ _PATIENCE = 300.0
 """Seconds within which a worker must start or answer; larger waits longer for a lost one."""
 _MOST_LOSSES = 20
 """Losses of workers without a finished round after which a run fails; larger retries for longer."""
+_NEARLY_ALL = 0.9
+"""Share of a worker's nodes needed by others from which all are sent to all; larger sends less, but selects more."""
+_BACKUP_EVERY = 30.0
+"""Seconds between two backups of all vectors in case a worker is lost; larger loses more work, smaller sends more."""
 _ASIDE, _CONTROL = "aside", "control"
 """Ray concurrency groups of the calls that run beside a computation."""
 
 
 class RayEngine:
-    """Runs rounds on a cluster; `stop` may be called from any thread.
+    """Runs rounds on a cluster; `stop` may be called from any thread, and a round that has begun is finished first.
 
-    A lost worker is replaced, or its nodes go to the others.
+    Every worker has only the vectors of its own nodes. A lost one is replaced, or its nodes go to the others, and all
+    resume from the vectors that were fetched last.
 
     Attributes
     ----------
@@ -60,17 +67,19 @@ class RayEngine:
         Its round and pairs are always up to date, its tables after `collect`.
     """
 
-    _worker: type[Worker]
-
     def __init__(self, graph: Graph, settings: Settings, state: State | None = None) -> None:
         self._is_client = is_client(settings.address)
         if self._is_client:
             bring_token()
         self._ray = import_extra("ray", "cluster", "engine 'ray'")
-        self._settings, self._graph, self._stopped = settings, graph, False
+        self._settings, self._graph = settings, graph
+        self._stopped = self._abandoned = False
+        self._measured: list[moments.Moments] | None = None
         self._updates = np.zeros(graph.number_of_nodes, dtype=np.int64)
         self._schedule: Schedule | None = None
         self._workers: list[Any] = []
+        self._is_whole: list[bool] = []
+        self._backup_time = 0.0
         self._losses = self._attempt = 0
         self._started = connect(self._ray, settings.address)
         self._threads = Threads(settings.threads)
@@ -82,7 +91,7 @@ class RayEngine:
             self.arcs = prepare_arcs(graph)
             self.state = state or start(graph, settings, lambda: self._neighbours)
             self._backup = (self.state.round, self.state.pairs)
-            self._network = self._ray.put(self._describe())
+            self._topology = self._ray.put(self._describe())
             self._start_workers()
         except BaseException as error:
             self._shut_down()
@@ -113,9 +122,26 @@ class RayEngine:
                 "the connection to the Ray cluster is lost; a run with a checkpoint can be resumed"
             ) from error
 
-    def _describe(self) -> Any:
-        """Return the network in the form that workers need."""
-        return self.arcs
+    def _describe(self) -> Topology:
+        """Return the network as workers need it."""
+        neighbours = self._neighbours
+        return Topology(self.arcs, neighbours.weights, neighbours.scales, neighbours.directed)
+
+    def stop(self, *, keep: bool = True) -> None:
+        """Stop after the current round, or almost at once if the state is not kept."""
+        self._stopped = True
+        if not keep:
+            self._abandoned = True
+            for worker in self._workers:
+                worker.stop.remote()
+
+    def has_grown(self) -> bool:
+        """Whether vectors lie far enough apart for the learning rate to fall."""
+        if self._schedule is None:
+            return measure_spread(self.state.tables[0], self._neighbours) >= GROWN
+        parts = self._ask(lambda: self._ray.get([worker.sum_rows.remote() for worker in self._workers]))
+        totals, squares = zip(*parts, strict=True)
+        return find_spread(np.sum(totals, axis=0), sum(squares), int(np.count_nonzero(self._graph.degrees))) >= GROWN
 
     def advance(self, schedule: Schedule) -> bool:
         """Do the next round; return False if it was stopped, in which case it does not count."""
@@ -136,23 +162,75 @@ class RayEngine:
             except self._ray.exceptions.RayError as error:
                 self._recover(error)
                 if self.state.round != number:
-                    # a survivor had finished it already, or the run resumes from the last backup
+                    # the run resumes from the last backup
                     return True
         return False
 
     def _do(self, number: int) -> bool:
-        """Compute and commit a round; return False if it was stopped before it was complete."""
-        raise NotImplementedError
+        """Do a round: send what the nodes of each worker show after it to the workers that need it, and commit."""
+        computed = [
+            worker.compute.options(num_returns=2 if is_whole else 1 + len(self._workers)).remote(number, self._measured)
+            for worker, is_whole in zip(self._workers, self._is_whole, strict=True)
+        ]
+        # pass on only finished results: Ray starts the calls of a worker in order
+        deliveries, waiting = [], {facts: part for part, (facts, *_) in enumerate(computed)}
+        facts_of: dict[int, Any] = {}
+        while waiting:
+            (ready,), _ = self._ray.wait(list(waiting), num_returns=1)
+            part = waiting.pop(ready)
+            facts_of[part] = self._ray.get(ready)
+            for other, worker in enumerate(self._workers):
+                if other != part:
+                    shown = computed[part][1 if self._is_whole[part] else 1 + other]
+                    deliveries.append(worker.take.remote(self._attempt, part, shown))
+        self._ray.get(deliveries)
+        if self._abandoned:
+            return False
+        pairs = self.state.pairs + sum(facts.pairs for facts in facts_of.values())
+        self._ray.get([worker.commit.remote(number) for worker in self._workers])
+        self.state.round, self.state.pairs = number + 1, pairs
+        if self._settings.negative_source == "moments":
+            parts = [facts.measured for facts in facts_of.values()]
+            self._measured = [moments.add(list(of_table)) for of_table in zip(*parts, strict=True)]
+        if time.monotonic() - self._backup_time > _BACKUP_EVERY:
+            self.collect()
+            self._backup_time = time.monotonic()
+        return True
 
     def _take(self, schedule: Schedule) -> None:
-        """Start all workers from the state with a new schedule."""
+        """Give workers a schedule; they start again from the state, unless only the learning rate differs."""
+        if self._schedule is not None and schedule.has_work_of(self._schedule):
+            self._schedule, self._schedule_ref = schedule, self._ray.put(schedule)
+            self._ray.get([worker.follow.remote(self._schedule_ref) for worker in self._workers])
+            return
         self.collect()
         self._schedule, self._schedule_ref = schedule, self._ray.put(schedule)
         self._ask(lambda: self._begin(schedule))
 
     def _begin(self, schedule: Schedule) -> None:
         """Start all workers from the state, each with its share of the nodes."""
-        raise NotImplementedError
+        self._attempt += 1
+        self._backup_time = time.monotonic()
+        borders = divide(schedule.iterations, len(self._workers)).tolist()
+        needed = self._ray.get([
+            worker.begin.remote(self._attempt, self._topology, self._schedule_ref, borders, number, self.state.round)
+            for number, worker in enumerate(self._workers)
+        ])  # fmt: skip
+        served = []
+        self._is_whole = []
+        for number, worker in enumerate(self._workers):
+            needed_by = [needed_of_parts[number] for needed_of_parts in needed]
+            least = min((len(rows) for part, rows in enumerate(needed_by) if part != number), default=0)
+            # if nearly all are needed, sending all rows as they are is less work than selecting them
+            self._is_whole.append(least > _NEARLY_ALL * (borders[number + 1] - borders[number]))
+            served.append(worker.serve.remote(None if self._is_whole[number] else needed_by))
+        self._ray.get([*served, *(worker.expect.remote(self._is_whole) for worker in self._workers)])
+        self._hand_out(self._read_state)
+        self._ray.get([worker.ready.remote() for worker in self._workers])
+        self._measured = None
+        if self._settings.negative_source == "moments":
+            parts = self._ray.get([worker.measure_moments.remote() for worker in self._workers])
+            self._measured = [moments.add(list(of_table)) for of_table in zip(*parts, strict=True)]
 
     def _hand_out(self, read: Callable[[int, int], Any]) -> None:
         """Send the rows that `read` returns to all workers, in pieces, as the object store may not hold all of them."""
@@ -184,8 +262,9 @@ class RayEngine:
         return int(self._ask(lambda: sum(self._ray.get([worker.count_sent.remote() for worker in self._workers]))))
 
     def settle(self) -> None:
-        """Fetch all vectors; if all workers are lost meanwhile, the state is the last backup."""
-        self.collect()
+        """Fetch all vectors; if a worker is lost meanwhile, the state is the last backup."""
+        if not self._abandoned:
+            self.collect()
 
     def smooth(self) -> None:
         """Smooth the vectors over the network in this process, after the last round; the workers are stopped."""
@@ -246,14 +325,14 @@ class RayEngine:
     def _start_workers(self) -> None:
         """Start workers up to the wanted number; those that do not start in time are dropped."""
         for name, group in (("take", _ASIDE), ("stop", _CONTROL), ("is_there", _CONTROL)):
-            getattr(self._worker, name).__ray_concurrency_group__ = group
+            getattr(Worker, name).__ray_concurrency_group__ = group
         as_actor = self._ray.remote(
             num_cpus=self._settings.threads,
             scheduling_strategy="SPREAD",
             max_restarts=0,
             concurrency_groups={_ASIDE: 2, _CONTROL: 1},
         )
-        actor = as_actor(self._worker)
+        actor = as_actor(Worker)
         new_workers = [actor.remote(self._settings) for _ in range(self._wanted_workers - len(self._workers))]
         trouble = f"none came within {_PATIENCE:.0f} seconds"
         try:
@@ -283,7 +362,7 @@ class RayEngine:
             raise ClusterError(f"no worker could be started on the cluster: {trouble}")
 
     def _recover(self, error: Exception) -> None:
-        """Resume after workers were lost: with the vectors of a survivor, or with the last backup."""
+        """Resume from the last backup after workers were lost."""
         warnings.warn(f"a worker was lost and is replaced: {last_line(error)}", ManelaWarning, stacklevel=2)
         while True:
             self._losses += 1
@@ -297,24 +376,23 @@ class RayEngine:
 
     def _restart(self) -> None:
         """Begin again from the backup with the workers that are left and new ones."""
-        self._find_survivors()
+        self._drop_lost_workers()
         self._start_workers()
         self.state.round, self.state.pairs = self._backup
         if self._schedule is not None:
             self._begin(self._schedule)
 
-    def _find_survivors(self) -> dict[Any, tuple[int, int] | None]:
-        """Drop the workers that do not answer; return the rounds and pairs of the others."""
-        survivors = {}
+    def _drop_lost_workers(self) -> None:
+        """Drop the workers that do not answer."""
+        survivors = []
         for worker in self._workers:
             try:
                 self._ray.get(worker.is_there.remote(), timeout=_PATIENCE)
-                # runs after whatever it still computes or commits
-                survivors[worker] = self._ray.get(worker.where.remote())
+                self._ray.get(worker.finish.remote())
+                survivors.append(worker)
             except self._ray.exceptions.RayError:
                 self._ray.kill(worker)
-        self._workers = list(survivors)
-        return survivors
+        self._workers = survivors
 
     def _shut_down(self) -> None:
         """Stop all workers, and disconnect if this engine connected."""
@@ -325,7 +403,7 @@ class RayEngine:
                     self._ray.kill(worker)
         finally:
             self._workers = []
-            self._network = self._schedule_ref = None
+            self._topology = self._schedule_ref = None
             if self._started:
                 self._ray.shutdown()
             self._started = False

@@ -1,52 +1,202 @@
-"""Worker: the base of the processes of a cluster, each of which moves some nodes of a network."""
+"""Worker: a process of a cluster that moves some nodes of a network, and sees only what other nodes show to its own."""
 
 from __future__ import annotations
 
 import threading
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from manela.engines.rounds.messages import MessageRounds, measure_moments
+from manela.engines.rounds.neighbours import Neighbours
 from manela.engines.state import State
-from manela.kernels.layout import Table, allocate
+from manela.kernels.cpu import rows as kernels
+from manela.kernels.layout import Arcs, Table, allocate
+from manela.kernels.moments import Moments
 from manela.settings.schedule import Schedule
 from manela.settings.settings import Settings
+from manela.system.memory import drop_pages
+from manela.system.threads import Threads
 
 Integers = npt.NDArray[np.int64]
 NodeRows = tuple[list[Table], Integers]
 """The rows of some nodes in each table, and their update pairs."""
 
+Given = list[npt.NDArray[np.float16]]
+"""The vectors that some nodes show, an array for each table."""
+
+_TIDY = 8
+"""Pages of the object store are released after 1/_TIDY of the vectors have moved; larger does so more often."""
+
+
+class Facts(NamedTuple):
+    """A worker's report of a round: its update pairs, and the moments of what its nodes now show, for each table."""
+
+    pairs: int
+    measured: list[Moments] | None
+
+
+class Topology(NamedTuple):
+    """The arcs of a network in the form that workers need; `scales` as in `Neighbours`."""
+
+    arcs: Arcs
+    weights: npt.NDArray[np.float64] | None
+    scales: npt.NDArray[np.float64]
+    directed: bool
+
 
 class Worker:
-    """A process that owns the nodes from `first` up to `last`, and their vectors.
+    """Computes the rounds of its own nodes, from `first` up to `last`, from what others show, in half precision.
+
+    It stores the vectors that nodes within `hops` of its own nodes show, computes their means itself, and stores the
+    common negatives of a round. A round is `compute`, `take` for each other worker, and `commit`; until then, vectors
+    of others are those of the previous round. Own nodes move in place, so an incomplete round cannot be undone here:
+    the run resumes from vectors that were collected before.
 
     Attributes
     ----------
-    at : tuple of int, or None
-        Rounds committed, and the update pairs of all workers in them; None while the vectors are incomplete.
     sent : int
         Bytes that this worker sent to others.
     """
 
+    _threads: Threads | None = None
     _rounds: Any = None
-    """`WalkRounds` or `MessageRounds`."""
+    """`MessageRounds`, once it has begun."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self.at: tuple[int, int] | None = None
         self.sent = self._attempt = 0
         self._lock = threading.Lock()
         self._first = self._last = 0
 
-    def _allocate(self, nodes: int) -> State:
-        """Allocate tables for all nodes; rows that are never written take no memory."""
-        m = self._settings.dimensions
-        return State([allocate(nodes, m) for _ in range(1 + self._settings.context)], m)
+    def begin(
+        self, attempt: int, topology: Topology, schedule: Schedule, borders: list[int], number: int, first_round: int
+    ) -> list[Integers]:
+        """Start, or restart, with part `number` of the nodes; return the nodes that it needs of each part.
 
-    def ready(self, at: tuple[int, int]) -> None:
-        """Mark the vectors as complete, after `at` = (rounds, update pairs)."""
-        self.at = at
+        `fill` then brings the vectors, and `ready` ends the start. `first_round` is the next round.
+        """
+        self._first, self._last, self._borders, self._number = borders[number], borders[number + 1], borders, number
+        self._schedule, nodes = schedule, len(schedule.iterations)
+        if self._threads is None:
+            self._threads = Threads(self._settings.threads)
+        own = slice(self._first, self._last)
+        pieces = own.start + self._threads.cut(np.diff(topology.arcs.indptr[own.start : own.stop + 1]))
+        arcs, weights, scales, directed = topology
+        neighbours = Neighbours(arcs, weights, scales, self._threads, pieces, directed)
+        near, far = _find_surroundings(arcs, own, nodes, len(self._settings.targets_by_hop))
+        self._needed = [far[(far >= first) & (far < last)] for first, last in pairwise(borders)]
+        self._needed[number] = far[:0]
+        self._is_needed = np.zeros(nodes, dtype=bool)
+        self._is_needed[far] = True
+        self._negatives_of = -1
+        if self._rounds is not None:
+            self._rounds.release()
+        dimensions = self._settings.dimensions
+        # rows that are never written take no memory
+        tables = [allocate(nodes, dimensions) for _ in range(1 + self._settings.context)]
+        self._rounds = MessageRounds(neighbours, self._settings, State(tables, dimensions), own, near)
+        for part in range(len(self._needed)):
+            self._is_needed[self._find_negatives(first_round, part)] = True
+        self._touched = 0
+        with self._lock:
+            self._attempt, self._taken = attempt, dict[int, Given]()
+        return self._needed
+
+    def serve(self, needed: list[Integers] | None) -> None:
+        """Set the own nodes that each part needs; None if all are shown to all."""
+        self._served = needed
+
+    def expect(self, whole: list[bool]) -> None:
+        """Set which parts show all of their nodes."""
+        self._is_whole = whole
+
+    def fill(self, first: int, rows: NodeRows) -> None:
+        """Store rows from `first` on: vectors and update pairs of own nodes, and shown vectors of the needed others."""
+        tables, updates = rows
+        last = first + len(updates)
+        begin, end = max(first, self._first), min(last, self._last)
+        seen = np.flatnonzero(self._is_needed[first:last])
+        for table, shown, given in zip(self._rounds.state.tables, self._rounds.shown, tables, strict=True):
+            if begin < end:
+                table[begin:end] = given[begin - first : end - first]
+            _write(shown, first + seen, given[seen].astype(np.float16))
+        if begin < end:
+            self._rounds.updates[begin:end] = updates[begin - first : end - first]
+
+    def ready(self) -> None:
+        """Show the vectors, which are complete now."""
+        self._rounds.show_own()
+
+    def follow(self, schedule: Schedule) -> None:
+        """Continue with a schedule of the same work and another learning rate."""
+        self._schedule = schedule
+
+    def measure_moments(self) -> list[Moments]:
+        """Return the moments of what the own nodes show, for each table."""
+        return [measure_moments(shown[self._first : self._last]) for shown in self._rounds.shown]
+
+    def sum_rows(self) -> tuple[Integers, int]:
+        """Return `engines.start.sum_rows` of the own nodes."""
+        table, scales = self._rounds.state.tables[0], self._rounds.scales[0]
+        totals = np.zeros(table.shape[1], dtype=np.int64)
+        return totals, int(kernels.add_up(table, scales, self._first, self._last, totals))
+
+    def compute(self, number: int, measured: list[Moments] | None) -> tuple[Any, ...]:
+        """Move the own nodes through a round; return its facts, and the vectors to show to others.
+
+        These are all own nodes, or for each part the nodes that it needs and the negatives of the next round.
+        `measured` are the moments of all shown vectors.
+        """
+        self._rounds.show_means()
+        pairs = self._rounds.advance(number, self._schedule, measured)
+        self._rounds.show_own()
+        facts = Facts(pairs, self.measure_moments() if measured is not None else None)
+        if self._served is None:
+            return facts, self._give(slice(self._first, self._last))
+        negatives = self._find_negatives(number + 1, self._number)
+        shown = [
+            None if part == self._number else self._give(np.concatenate((served, negatives)))
+            for part, served in enumerate(self._served)
+        ]
+        return facts, *shown
+
+    def _give(self, where: slice | Integers) -> Given:
+        """Return what own nodes show, and count its bytes as sent."""
+        rows = [_read(shown, where) for shown in self._rounds.shown]
+        size = sum(row.nbytes for row in rows)
+        self.sent += size
+        self._touched += size
+        return rows
+
+    def take(self, attempt: int, part: int, given: Given) -> None:
+        """Keep what the nodes of a part show until the round is committed; ignore data of an earlier attempt."""
+        with self._lock:
+            if attempt == self._attempt:
+                self._taken[part] = given
+
+    def commit(self, number: int) -> None:
+        """Finish a round: store what others now show."""
+        with self._lock:
+            received, self._taken = self._taken, {}
+        for part, shown_by_part in received.items():
+            where: slice | Integers = slice(*self._borders[part : part + 2])
+            if not self._is_whole[part]:
+                where = np.concatenate((self._needed[part], self._find_negatives(number + 1, part)))
+            for shown, rows in zip(self._rounds.shown, shown_by_part, strict=True):
+                _write(shown, where, rows)
+                self._touched += rows.nbytes
+        if self._touched > self._rounds.shown[0].nbytes // _TIDY:
+            # mapped pages of the object store count as memory of this process, even if they are no longer used
+            drop_pages(lambda name: "plasma" in name, shared=True)
+            self._touched = 0
+
+    def stop(self) -> None:
+        """Stop a running `compute` almost at once; the vectors then belong to no round."""
+        if self._rounds is not None:
+            self._rounds.abandon()
 
     def read(self, first: int, last: int) -> NodeRows:
         """Return the vectors and the update pairs of these nodes."""
@@ -56,9 +206,8 @@ class Worker:
         """Return True, which shows that the worker runs."""
         return True
 
-    def where(self) -> tuple[int, int] | None:
-        """Return the rounds committed and the update pairs in them; None if the vectors are incomplete."""
-        return self.at
+    def finish(self) -> None:
+        """Do nothing: a call of this returns after all calls before it."""
 
     def own(self) -> tuple[int, NodeRows]:
         """Return the first of the own nodes, and the vectors and update pairs of all of them."""
@@ -80,6 +229,43 @@ class Worker:
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Measure the update pairs per second of this worker."""
         return float(self._rounds.measure(schedule, seconds))
+
+    def _find_negatives(self, number: int, part: int) -> Integers:
+        """Return the sorted nodes of a part that are common negatives of a round; none if moments are used."""
+        if self._settings.negative_source != "nodes":
+            return np.zeros(0, dtype=np.int64)
+        if self._negatives_of != number:
+            self._negatives_of = number
+            self._negatives: Integers = np.unique(self._rounds.find_negative_nodes(number, self._schedule))
+        first, last = np.searchsorted(self._negatives, self._borders[part : part + 2])
+        return self._negatives[first:last]
+
+
+def _find_surroundings(arcs: Arcs, own: slice, nodes: int, hops: int) -> tuple[Integers, Integers]:
+    """Return the nodes within hops − 1 of own ones, whose means are needed, and the other nodes within `hops`."""
+    near = reached = np.zeros(nodes, dtype=bool)
+    reached[own] = True
+    for _ in range(hops):
+        near = reached.copy()
+        sources = np.flatnonzero(reached)
+        first, count = arcs.indptr[sources], arcs.indptr[sources + 1] - arcs.indptr[sources]
+        places = np.repeat(first - np.append(0, np.cumsum(count)[:-1]), count) + np.arange(count.sum())
+        reached[arcs.indices[places]] = True
+    if hops == 1:
+        near[:] = False
+    reached[own] = False
+    return np.flatnonzero(near), np.flatnonzero(reached)
+
+
+def _read(shown: npt.NDArray[Any], where: slice | Integers) -> npt.NDArray[np.float16]:
+    """Return what nodes show as float16."""
+    rows = shown[where]
+    return rows.view(np.float16) if rows.dtype == np.uint16 else rows.astype(np.float16)
+
+
+def _write(shown: npt.NDArray[Any], where: slice | Integers, rows: npt.NDArray[np.float16]) -> None:
+    """Store what nodes show, in the format of `shown`."""
+    shown[where] = rows.view(np.uint16) if shown.dtype == np.uint16 else rows.astype(np.float32)
 
 
 def divide(work: npt.NDArray[np.float64], parts: int) -> Integers:

@@ -1,4 +1,4 @@
-"""Rounds with messages on processors, shared by the CPU engine and the workers of a cluster."""
+"""Rounds by messages on processors, shared by the CPU engine, the workers of a cluster, and hosts."""
 
 from __future__ import annotations
 

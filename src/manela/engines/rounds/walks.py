@@ -1,4 +1,4 @@
-"""Rounds with walks on processors, shared by the CPU engine and the workers of a cluster."""
+"""Rounds with walks on processors, as in the paper."""
 
 from __future__ import annotations
 
@@ -39,14 +39,32 @@ class WalkRounds:
         self._made = np.zeros(0, dtype=np.int64)
         self.updates = np.zeros(len(state.tables[0]), dtype=np.int64)
 
-    def stop(self) -> None:
-        """Stop a running `move` almost at once."""
+    def abandon(self) -> None:
+        """Stop a running `move` almost at once; no vector changes."""
         self._stopped[0] = 1
 
     @property
-    def is_stopped(self) -> bool:
-        """Whether `stop` was called, so that the last `move` may be incomplete."""
+    def is_abandoned(self) -> bool:
+        """Whether `abandon` was called, so that the last `move` may be incomplete."""
         return bool(self._stopped[0])
+
+    def release(self) -> None:
+        """Free the memory that only rounds need."""
+        self._room = [allocate(0, self.state.dimensions) for _ in self.state.tables]
+
+    def show(self) -> None:
+        """Do nothing: walks read the tables."""
+
+    def advance(self, number: int, schedule: Schedule) -> int:
+        """Move all nodes through a round, unless it is abandoned, and return the update pairs made."""
+        counts = schedule.counts(number)
+        nodes = np.flatnonzero(counts)
+        moved, pairs = self.reserve(len(nodes))
+        self.move(nodes, counts[nodes], number, schedule.rate(number), moved, pairs)
+        if self.is_abandoned:
+            return 0
+        self.commit(nodes, pairs, moved)
+        return int(pairs.sum())
 
     def commit(self, nodes: Integers, made: Integers, rows: list[Table]) -> None:
         """Copy the new vectors of these nodes to the tables, and count their update pairs."""
@@ -63,7 +81,7 @@ class WalkRounds:
         """Measure update pairs per second, including dropped targets, for about `seconds`; changes no vector."""
         self.move(np.arange(1), np.ones(1, dtype=np.int64), 0, 0.0, *self.reserve(1))
         started, elapsed, pairs, number = time.perf_counter(), 0.0, 0, 0
-        while elapsed < seconds and not self.is_stopped:
+        while elapsed < seconds and not self.is_abandoned:
             counts = np.minimum(schedule.counts(number % schedule.rounds), _LONGEST_TRIAL)
             nodes = np.flatnonzero(counts)
             step = max(1, len(nodes) * _PAIRS_OF_TRIAL // max(1, int(counts.sum()) * int(self._targets_by_hop.sum())))

@@ -1,4 +1,4 @@
-"""Rows and draws on a GPU, compiled by Triton: reading and writing tables, random numbers, the choice of an arc."""
+"""Rows and draws on a GPU, compiled by Triton: reading tables, random numbers, the choice of an arc."""
 
 # mypy: ignore-errors
 
@@ -19,27 +19,6 @@ def fetch_rows(table, row, columns, COLUMNS: tl.constexpr, EVEN: tl.constexpr):
     if not EVEN:
         mask = mask & (column < columns)[None, :]
     return tl.load(table + row.to(tl.int64)[:, None] * columns + column[None, :], mask=mask, other=0.0)
-
-
-@triton.jit
-def read_row(table, row, columns, COLUMNS: tl.constexpr, EVEN: tl.constexpr):
-    """Return one row of a table."""
-    column = tl.arange(0, COLUMNS)
-    at = table + row.to(tl.int64) * columns + column
-    if EVEN:
-        return tl.load(at)
-    return tl.load(at, mask=column < columns, other=0.0)
-
-
-@triton.jit
-def write_row(table, row, x, columns, COLUMNS: tl.constexpr, EVEN: tl.constexpr):
-    """Write x to one row of a table."""
-    column = tl.arange(0, COLUMNS)
-    at = table + row * columns + column
-    if EVEN:
-        tl.store(at, x)
-    else:
-        tl.store(at, x, mask=column < columns)
 
 
 _GOLDEN = tl.constexpr(GOLDEN)

@@ -1,12 +1,15 @@
-"""Workers of a cluster for rounds by messages, without the cluster."""
+"""Workers of a cluster, without the cluster."""
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from manela.data.graph import Graph
-from manela.engines.cpu import MessageEngine
-from manela.engines.ray.message_worker import MessageWorker, Network
-from manela.engines.ray.worker import divide
+from manela.engines.cpu import CpuEngine
+from manela.engines.ray.worker import Topology, Worker, divide
 from manela.engines.rounds.neighbours import find_scales, prepare_arcs
 from manela.engines.rounds.start import find_spread, measure_spread
 from manela.engines.state import begin
@@ -44,31 +47,30 @@ def start(graph, wanted, schedule, state, workers, whole):
     """Workers that have begun, with their shares of the nodes; `whole` is whether they show all to all."""
     hops = len(wanted.targets_by_hop)
     scales = find_scales(graph, hops - 1 if graph.directed else 1)
-    network = Network(prepare_arcs(graph), graph.weights, scales, graph.directed)
-    parts = [MessageWorker(wanted) for _ in range(workers)]
+    topology = Topology(prepare_arcs(graph), graph.weights, scales, graph.directed)
+    parts = [Worker(wanted) for _ in range(workers)]
     borders = divide(schedule.iterations, workers).tolist()
-    needed = [part.begin(1, network, schedule, borders, k, state.round) for k, part in enumerate(parts)]
+    needed = [part.begin(1, topology, schedule, borders, k, state.round) for k, part in enumerate(parts)]
     for k, part in enumerate(parts):
         part.serve(None if whole else [of_part[k] for of_part in needed])
         part.expect([whole] * workers)
         for at in range(0, NODES, 7):
             rows = [table[at : at + 7] for table in state.tables]
             part.fill(at, (rows, np.zeros(len(rows[0]), dtype=np.int64)))
-        assert part.where() is None  # until it is told that these are all
-        part.ready((0, 0))
+        part.ready()
     return parts
 
 
 def do_round(parts, number, measured, pairs):
     computed = [part.compute(number, measured) for part in parts]
-    for k, (_, *given) in enumerate(computed):
+    for k, (_, *given_to) in enumerate(computed):
         for other, worker in enumerate(parts):
             if other != k:
-                rows = given[0] if len(given) == 1 else given[other]
+                rows = given_to[0] if len(given_to) == 1 else given_to[other]
                 worker.take(1, k, [row.copy() for row in rows])  # as the object store does
     pairs += sum(facts.pairs for facts, *_ in computed)
     for part in parts:
-        part.commit(number, pairs)
+        part.commit(number)
     return pairs, [facts.measured for facts, *_ in computed]
 
 
@@ -89,7 +91,7 @@ def test_workers_together_give_the_bits_of_the_cpu_engine(graph, workers, parame
     parts = start(graph, wanted, schedule, state, workers, whole)
     measured = add([part.measure_moments() for part in parts]) if "negative_source" in parameters else None
     pairs = 0
-    with MessageEngine(graph, wanted, state) as engine:
+    with CpuEngine(graph, wanted, state) as engine:
         for number in range(5):
             assert engine.advance(schedule)
             pairs, parts_of_moments = do_round(parts, number, measured, pairs)
@@ -100,7 +102,6 @@ def test_workers_together_give_the_bits_of_the_cpu_engine(graph, workers, parame
             for table, expected in zip(tables, state.tables, strict=True):
                 np.testing.assert_array_equal(table, expected[first : first + len(table)])
             np.testing.assert_array_equal(updates, engine.updates[first : first + len(updates)])
-            assert part.where() == (5, state.pairs)
             assert part.is_finite()
         totals, squares = zip(*(part.sum_rows() for part in parts), strict=True)
         joined = int(np.count_nonzero(graph.degrees))
@@ -126,6 +127,17 @@ def test_what_is_of_an_attempt_before_is_not_taken():
     (part, _) = start(graph, wanted, schedule, begin(NODES, 20, False, 0), 2, True)
     before = part._rounds.shown[0].copy()
     part.take(0, 1, [np.full((len(before), 32), 7, np.float16)])
-    part.commit(0, 10)
+    part.commit(0)
     np.testing.assert_array_equal(part._rounds.shown[0], before)
-    assert part.where() == (1, 10)
+
+
+@given(st.lists(st.floats(0.0, 1e6), min_size=1, max_size=60), st.integers(1, 9))
+def test_nodes_are_shared_out_by_work(work, parts):
+    work = np.array(work)
+    borders = divide(work, parts)
+    assert borders[0] == 0
+    assert borders[-1] == len(work)
+    assert len(borders) == parts + 1
+    assert (np.diff(borders) >= 0).all()
+    loads = [work[first:last].sum() for first, last in pairwise(borders)]
+    assert max(loads) <= work.sum() / parts + 2 * work.max() + 1e-6
