@@ -12,9 +12,10 @@ from benchmarks.table import table
 from manela import Graph
 from manela.engines.engine import open_engine
 from manela.engines.state import begin
+from manela.engines.training import plan_run
 from manela.formats.datasets import draw_random
 from manela.formats.loading import load_graph
-from manela.settings.schedule import count_pairs, plan
+from manela.settings.budget import Sizes, resolve
 from manela.settings.settings import check_all
 
 NODES, EDGES = 300_000, 1_500_000
@@ -82,8 +83,8 @@ def time_rounds(graph: Graph, case: Case, rounds: int) -> tuple[float, int, int,
         "start": "random", "n_jobs": case.threads, "workers": case.workers or None,
         "engine": "ray" if case.workers else "cpu",
     })  # fmt: skip
-    budget = count_pairs(graph, wanted)
-    schedule = plan(graph, wanted, None)
+    budget = resolve(wanted, Sizes.of(graph.indptr)).expected_pairs
+    schedule = plan_run(graph, wanted, None)
     state = begin(graph.number_of_nodes, 128, False, 0)
     vectors = sum(table.nbytes for table in state.tables)
     with open_engine(graph, wanted, state) as engine:

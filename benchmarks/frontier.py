@@ -20,7 +20,7 @@ from manela.data.graph import Graph
 from manela.formats.datasets import fetch, find
 from manela.formats.loading import load_graph
 from manela.reproduction.laboratory import BIASES, FIRST_RATIO
-from manela.settings.schedule import count_pairs
+from manela.settings.budget import Sizes, resolve
 from manela.settings.settings import check_all
 
 TURNS, SHUFFLES = 3, 4
@@ -61,7 +61,7 @@ def main() -> None:
 
 def list_methods(network: str, graph: Graph) -> list[tuple[str, str, Any, dict[str, Any]]]:
     """Each method as its label, the line of the plot that it belongs to, its class and its parameters."""
-    usual = count_pairs(graph, check_all({}))
+    usual = resolve(check_all({}), Sizes.of(graph.indptr)).expected_pairs
     first = FIRST_RATIO[network]
     p, q = BIASES[network]
     two: dict[str, Any] = {"n_jobs": 2}

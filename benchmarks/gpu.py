@@ -25,13 +25,15 @@ from manela import Graph, Manela, ManelaWarning
 from manela.analysis.classification import classify
 from manela.engines.gpu.engine import GpuEngine
 from manela.engines.state import begin
+from manela.engines.training import plan_run
 from manela.errors import DatasetError
 from manela.formats.datasets import fetch, find
 from manela.formats.loading import load_graph
 from manela.kernels import reference
 from manela.kernels.layout import Arcs
 from manela.kernels.randomness import NEGATIVES, ROUNDS, derive, derive_key
-from manela.settings.schedule import Schedule, count_pairs, plan
+from manela.settings.budget import Sizes, resolve
+from manela.settings.schedule import Schedule
 from manela.settings.settings import Settings, check_all
 
 TURNS = 5
@@ -110,7 +112,7 @@ def by_reference(graph: Graph, wanted: Settings) -> list[Any]:
     tables: Any = [table[:, : wanted.dimensions].astype(np.float64) for table in state.tables]
     aliases = reference.build_aliases(graph.indptr, graph.weights) if graph.weights is not None else ()
     arcs = Arcs(graph.indptr, graph.indices, *aliases)
-    schedule = plan(graph, wanted, count_pairs(graph, wanted))
+    schedule = plan_run(graph, wanted, resolve(wanted, Sizes.of(graph.indptr)).expected_pairs)
     for number in range(schedule.rounds):
         key = int(derive(derive_key(wanted.seed, ROUNDS), number))
         counts, rate = schedule.counts(number), schedule.rate(number)
@@ -128,7 +130,7 @@ def by_reference(graph: Graph, wanted: Settings) -> list[Any]:
 
 def run(graph: Graph, wanted: Settings, rounds: int | None = None) -> tuple[Any, Schedule, float]:
     """Some rounds from random vectors, or all, and the seconds that they took once vectors were on the card."""
-    schedule = plan(graph, wanted, count_pairs(graph, wanted))
+    schedule = plan_run(graph, wanted, resolve(wanted, Sizes.of(graph.indptr)).expected_pairs)
     state = begin(graph.number_of_nodes, wanted.dimensions, wanted.context, wanted.seed)
     with GpuEngine(graph, wanted, state) as engine:
         torch.cuda.synchronize()

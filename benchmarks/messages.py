@@ -13,10 +13,11 @@ from manela.data.graph import Graph
 from manela.engines.cpu import CpuEngine
 from manela.engines.engine import open_engine
 from manela.engines.state import begin
+from manela.engines.training import plan_run
 from manela.formats.datasets import draw_random
 from manela.formats.loading import load_graph
 from manela.settings.parameters import PAPER
-from manela.settings.schedule import Schedule, plan
+from manela.settings.schedule import Schedule
 from manela.settings.settings import check_all
 
 TURNS = 7
@@ -64,7 +65,7 @@ def time_parts(graph: Graph) -> None:
     ) as rows:
         for negatives in (5, 0):
             settings = check_all({"n_jobs": 2, "negatives": negatives})
-            schedule = plan(graph, settings, 30 * 40 * graph.number_of_nodes)
+            schedule = plan_run(graph, settings, 30 * 40 * graph.number_of_nodes)
             everyone = slice(0, graph.number_of_nodes)
             with CpuEngine(graph, settings) as engine:
                 engine.advance(schedule)
@@ -100,7 +101,7 @@ def compare_speed(graph: Graph, turns: int) -> tuple[list[float], list[float]]:
         for table_ in state.tables:
             table_ *= 20  # as large as vectors are when they have learned for a while
         engine = open_engine(graph, settings, state)
-        schedule = plan(graph, settings, None)
+        schedule = plan_run(graph, settings, None)
         engine.advance(schedule)
         runs.append((engine, schedule))
     for _ in range(turns):

@@ -8,11 +8,11 @@ from manela.engines.cpu import CpuEngine
 from manela.engines.gpu.engine import GpuEngine
 from manela.engines.ray.engine import RayEngine
 from manela.engines.state import begin
+from manela.engines.training import plan_run
 from manela.kernels import reference
 from manela.kernels.layout import Arcs
 from manela.kernels.randomness import ROUNDS, derive, derive_key
 from manela.settings.parameters import PAPER, PARAMETERS
-from manela.settings.schedule import plan
 from manela.settings.settings import check_all
 
 BY_MESSAGES = {"cpu": CpuEngine, "gpu": GpuEngine}
@@ -40,7 +40,7 @@ def run_engine(engine_class, graph, parameters, pairs, rounds):
     """The state after some rounds of an engine from a large start."""
     wanted = settings_of(engine_class, **parameters)
     state = start_large(graph, wanted)
-    schedule = plan(graph, wanted, pairs)
+    schedule = plan_run(graph, wanted, pairs)
     with engine_class(graph, wanted, state) as engine:
         for _ in range(rounds):
             assert engine.advance(schedule)
@@ -58,7 +58,7 @@ def run_reference(graph, parameters, pairs, rounds, dtype=np.float64, shaken=0.0
     tables = [2 * wanted.dimensions * table[:, : wanted.dimensions].astype(dtype) for table in state.tables]
     signs = np.random.default_rng(signs)
     tables = [table * (1 + shaken * signs.choice([-1, 1], table.shape)).astype(dtype) for table in tables]
-    schedule = plan(graph, wanted, pairs)
+    schedule = plan_run(graph, wanted, pairs)
     arcs = arcs_of(graph)
     for number in range(rounds):
         tables = reference.advance(

@@ -12,10 +12,10 @@ from manela.engines.cpu import CpuEngine
 from manela.engines.gpu.engine import GpuEngine
 from manela.engines.ray.engine import RayEngine
 from manela.engines.state import begin
+from manela.engines.training import plan_run
 from manela.kernels import reference
 from manela.kernels.randomness import ROUNDS, derive, derive_key
 from manela.settings.parameters import PAPER
-from manela.settings.schedule import plan
 
 CASES = {
     "cpu, walks": (CpuEngine, PAPER),
@@ -79,7 +79,7 @@ def test_a_stopped_round_moves_nothing(case):
     before = state.tables[0].copy()
     with engine_class(graph, wanted, state) as engine:
         engine.stop()
-        assert not engine.advance(plan(graph, wanted, 1000))
+        assert not engine.advance(plan_run(graph, wanted, 1000))
     np.testing.assert_array_equal(state.tables[0], before)
     assert state.round == 0
 
@@ -101,7 +101,7 @@ def test_update_pairs_are_counted_for_each_node(case, directed):
     graph = Graph.from_edges(*ends, nodes=range(33), directed=directed, duplicates="first")
     wanted = settings_of(engine_class, **edition, dimensions=4, rounds=4, n_jobs=2, ratios=(0.2, 0.5, 0.3))
     state = begin(33, 4, False, 0)
-    schedule = plan(graph, wanted, 33 * 100)
+    schedule = plan_run(graph, wanted, 33 * 100)
     expected = np.zeros(33, dtype=np.int64)
     with engine_class(graph, wanted, state) as engine:
         for number in range(4):
@@ -135,7 +135,7 @@ def test_rows_are_those_of_the_tables_and_what_is_not_finite_is_seen(case):
     wanted = settings_of(engine_class, **edition, dimensions=20, rounds=2, context=True)
     state = begin(3, 20, True, 0)
     with engine_class(graph, wanted, state) as engine:
-        assert engine.advance(plan(graph, wanted, 200))
+        assert engine.advance(plan_run(graph, wanted, 200))
         assert engine.is_finite()
         engine.collect()
         for k, table in enumerate(state.tables):
@@ -152,7 +152,7 @@ def test_speed_is_measured_without_moving_anything(case):
     state = begin(3, 8, False, 0)
     before = state.tables[0].copy()
     with engine_class(graph, wanted, state) as engine:
-        assert engine.measure(plan(graph, wanted, 400), 0.05) > 0
+        assert engine.measure(plan_run(graph, wanted, 400), 0.05) > 0
         engine.collect()
     np.testing.assert_array_equal(state.tables[0], before)
     assert (state.round, state.pairs) == (0, 0)

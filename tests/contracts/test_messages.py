@@ -27,10 +27,10 @@ from manela.engines.cpu import CpuEngine
 from manela.engines.gpu import neighbours as gpu_neighbours
 from manela.engines.gpu.engine import GpuEngine
 from manela.engines.state import begin
+from manela.engines.training import plan_run
 from manela.kernels import reference
 from manela.kernels.cpu import messages
 from manela.kernels.randomness import NEGATIVES, ROUNDS, derive, derive_key
-from manela.settings.schedule import plan
 
 pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
 
@@ -65,7 +65,7 @@ def check_rounds(engine_class, graph, parameters, pairs):
     assume(np.abs(shares - reference.MOST_OWN).min() > 1e-6)
     kept = shares[shares <= reference.MOST_OWN]
     enlarged = 1.0 / (1.0 - kept.max()) if len(kept) else 1.0
-    schedule = plan(graph, wanted, pairs)
+    schedule = plan_run(graph, wanted, pairs)
     state, m = start_large(graph, wanted), wanted.dimensions
     with engine_class(graph, wanted, state) as engine:
         for number in range(3):
@@ -138,7 +138,7 @@ def test_three_rounds_are_off_by_no_more_than_half_precision(graph, parameters, 
     """
     parameters |= {"learning_rate": learning_rate}
     wanted = settings_of(CpuEngine, **parameters)
-    arcs, schedule = arcs_of(graph), plan(graph, wanted, 40 * graph.number_of_nodes)
+    arcs, schedule = arcs_of(graph), plan_run(graph, wanted, 40 * graph.number_of_nodes)
     scales = reference.find_scales(arcs, graph.weights, len(wanted.targets_by_hop))
     assume(np.abs(reference.find_own_shares(arcs, graph.weights, scales) - reference.MOST_OWN).min() > 1e-6)
     state = start_large(graph, wanted)
@@ -186,7 +186,7 @@ def test_the_place_of_a_node_among_others_does_not_change_its_bits(source):
     wanted = settings_of(
         CpuEngine, dimensions=20, window=3, ratios=(0.4, 0.3, 0.3), negative_source=source, frequency=1.0, rounds=1
     )
-    schedule = plan(graph, wanted, 60 * graph.number_of_nodes)
+    schedule = plan_run(graph, wanted, 60 * graph.number_of_nodes)
     counts = schedule.counts(0)
     nodes = np.flatnonzero(counts)
     assert len(set(counts[nodes].tolist())) > 4
@@ -235,7 +235,7 @@ def test_nodes_that_are_moved_some_at_a_time_go_to_the_same_places(source, monke
 def test_a_round_that_has_begun_is_finished_before_a_stop_counts(engine_class):
     graph = Graph.from_edges([0, 1], [1, 2])
     wanted = settings_of(engine_class, dimensions=8, rounds=4)
-    schedule = plan(graph, wanted, 1000)
+    schedule = plan_run(graph, wanted, 1000)
     states = [begin(3, 8, False, 0) for _ in range(2)]
     for state, stops in zip(states, (False, True), strict=True):
         with engine_class(graph, wanted, state) as engine:
@@ -272,11 +272,11 @@ def test_a_round_of_which_nothing_is_kept_ends_at_once(engine_class):
     begun, returned = threading.Event(), []
     with engine_class(graph, wanted, state) as engine:
         before_showing(engine, begun.set)
-        runner = threading.Thread(target=lambda: returned.append(engine.advance(plan(graph, wanted, 10**12))))
+        runner = threading.Thread(target=lambda: returned.append(engine.advance(plan_run(graph, wanted, 10**12))))
         runner.start()
         assert begun.wait(60)
         engine.stop(keep=False)
         runner.join(60)
         assert returned == [False]
         assert (state.round, state.pairs) == (0, 0)
-        assert not engine.advance(plan(graph, wanted, 100))
+        assert not engine.advance(plan_run(graph, wanted, 100))

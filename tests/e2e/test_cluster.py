@@ -21,11 +21,11 @@ from manela.data.graph import Graph
 from manela.engines.ray.connection import check_store, share_out
 from manela.engines.ray.engine import RayEngine
 from manela.engines.state import begin
+from manela.engines.training import plan_run
 from manela.errors import ClusterError, MissingExtraError
 from manela.formats.datasets import stochastic_block_model
 from manela.formats.embeddings import read_embedding
 from manela.settings.parameters import PARAMETERS
-from manela.settings.schedule import plan
 from manela.settings.settings import check_all
 
 pytestmark = pytest.mark.filterwarnings(
@@ -138,7 +138,7 @@ def test_a_long_round_of_which_nothing_is_kept_is_stopped_soon(connected, graph)
     wanted = settings(workers=2, n_jobs=1, rounds=1, pairs=40_000_000_000)
     state = begin(graph.number_of_nodes, 20, False, 0)
     with RayEngine(graph, wanted, state) as engine:
-        schedule = plan(graph, wanted, 40_000_000_000)
+        schedule = plan_run(graph, wanted, 40_000_000_000)
         stopping = threading.Timer(1.5, engine.stop, kwargs={"keep": False})
         stopping.start()
         assert not engine.advance(schedule)
@@ -159,7 +159,7 @@ def test_a_stop_while_workers_begin_is_not_lost(connected, graph, monkeypatch):
     with RayEngine(graph, wanted, begin(graph.number_of_nodes, 20, False, 0)) as engine:
         computed = []
         monkeypatch.setattr(engine, "_do", computed.append)
-        assert not engine.advance(plan(graph, wanted, 40_000_000_000))
+        assert not engine.advance(plan_run(graph, wanted, 40_000_000_000))
         assert computed == []
     wait_until_nothing_is_left()
 
@@ -171,7 +171,7 @@ def test_a_run_goes_on_with_the_same_bits_when_workers_and_nodes_are_killed(conn
     extra = connected.add_node(num_cpus=1, object_store_memory=80 * 2**20)
     connected.wait_for_nodes()
     state = begin(graph.number_of_nodes, 20, False, 0)
-    schedule = plan(graph, wanted, 40_000)
+    schedule = plan_run(graph, wanted, 40_000)
     seen = 0
     with RayEngine(graph, wanted, state) as engine:
         while state.round < 12:
@@ -247,7 +247,7 @@ def test_what_does_not_fit_a_cluster_is_said(connected, graph):
         check_store([{"object_store_memory": 3e7}, {"object_store_memory": 1e7}], 20_000_000)
     large = Graph.from_edges(range(60_000), [*range(1, 60_000), 0])
     with pytest.raises(ClusterError, match="object store must hold"):
-        Manela(engine="ray", dimensions=256, rounds=10).fit(large)
+        Manela(engine="ray", dimensions=512, rounds=10).fit(large)
     wait_until_nothing_is_left()
 
 

@@ -5,7 +5,8 @@ import pytest
 from manela import Graph
 from manela.engines import estimate as module
 from manela.engines.estimate import count_cpu_bytes, count_gpu_bytes, count_store_bytes, estimate
-from manela.settings.schedule import count_pairs, plan
+from manela.engines.training import plan_run
+from manela.settings.budget import Sizes, resolve
 from manela.settings.settings import check_all
 
 
@@ -27,8 +28,8 @@ def check(**parameters):
 def test_pairs_and_rounds_are_those_that_the_run_makes(graph, parameters):
     settings = check(**parameters)
     found = estimate(graph, settings)
-    assert found.pairs == count_pairs(graph, settings)
-    assert found.rounds == plan(graph, settings, found.pairs).rounds
+    assert found.pairs == resolve(settings, Sizes.of(graph.indptr)).expected_pairs
+    assert found.rounds == plan_run(graph, settings, found.pairs).rounds
     assert found.seconds > 0
 
 

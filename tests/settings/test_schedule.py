@@ -3,20 +3,21 @@ import pytest
 from scipy.stats import chisquare
 
 from manela.data.graph import Graph
+from manela.engines.training import plan_run as plan
 from manela.errors import ParameterError
 from manela.formats.datasets import stochastic_block_model
+from manela.settings.budget import MOST_PAIRS_PER_ROUND, STEADY, Sizes, count_pairs_per_round, resolve
 from manela.settings.parameters import PAPER, PARAMETERS
-from manela.settings.schedule import (
-    FINAL_RATE,
-    MOST_PAIRS_PER_ROUND,
-    STEADY,
-    count_pairs,
-    count_pairs_per_round,
-    count_rounds,
-    has_budget,
-    plan,
-)
+from manela.settings.schedule import FINAL_RATE
 from manela.settings.settings import check_all
+
+
+def find_budget(graph, settings, pairs=None):
+    return resolve(settings, Sizes.of(graph.indptr), pairs)
+
+
+def count_pairs(graph, settings):
+    return find_budget(graph, settings).expected_pairs
 
 
 def by_messages(**parameters):
@@ -76,7 +77,7 @@ def test_budgets_say_the_same_in_other_words(graph):
 
 def test_a_budget_beyond_counting_is_refused(graph):
     with pytest.raises(ParameterError, match="updates must come to at most 1e\\+15 update pairs, got"):
-        count_pairs(graph, settings(updates=1e30))
+        find_budget(graph, settings(updates=1e30))
 
 
 def test_a_large_network_has_more_rounds():
@@ -192,11 +193,21 @@ def test_by_messages_budgets_say_the_same_in_other_words(graph):
     assert plan(graph, by_messages(rounds=3), 10**6).rounds == 3
 
 
-def test_only_by_messages_and_without_a_budget_is_the_length_open():
-    assert not has_budget(by_messages())
-    assert has_budget(settings())
-    for budget in ({"pairs": 5}, {"updates": 1.0}, {"rounds": 3}, {"max_seconds": 1.0}):
-        assert has_budget(by_messages(**budget))
+def test_only_by_messages_and_without_a_budget_is_the_length_open(graph):
+    assert find_budget(graph, by_messages()).pairs is None
+    assert find_budget(graph, settings()).pairs == 7450 * 300
+    for wanted in ({"pairs": 5}, {"updates": 1.0}, {"rounds": 3}):
+        budget = find_budget(graph, by_messages(**wanted))
+        assert budget.pairs == budget.expected_pairs >= 5
+
+
+@pytest.mark.parametrize("edition", [by_messages, settings])
+def test_pairs_that_were_measured_are_the_budget_of_a_running_time(graph, edition):
+    wanted = edition(max_seconds=2.0)
+    assert find_budget(graph, wanted).seconds == 2.0
+    measured = find_budget(graph, wanted, 123_456)
+    assert measured.pairs == measured.expected_pairs == 123_456
+    assert measured.pairs_per_round == 123_456 / measured.rounds
 
 
 def test_a_share_scales_the_iterations_of_each_node(graph):
@@ -204,11 +215,3 @@ def test_a_share_scales_the_iterations_of_each_node(graph):
     for wanted, pairs in ((by_messages(), None), (by_messages(), 10_000), (settings(), 10_000)):
         whole, part = plan(graph, wanted, pairs), plan(graph, wanted, pairs, share)
         np.testing.assert_allclose(part.iterations, share * whole.iterations)
-
-
-def test_rounds_are_counted_as_they_are_planned():
-    graph = Graph.from_edges(range(50), [*range(1, 50), 0])
-    for parameters in ({}, {"patience": 3.0}, {"rounds": 7}, {"pairs": 12_345}, {"updates": 2.0}, PAPER):
-        settings = check_all(parameters)
-        pairs = count_pairs(graph, settings) if has_budget(settings) else None
-        assert count_rounds(graph, settings) == plan(graph, settings, pairs).rounds

@@ -16,8 +16,8 @@ from manela.analysis.links import hide_edges, rank_links, sample_nodes, score_ve
 from manela.data.graph import Graph
 from manela.errors import ManelaWarning
 from manela.estimators.manela import Manela
+from manela.settings.budget import Sizes, resolve
 from manela.settings.parameters import count_jobs
-from manela.settings.schedule import count_pairs
 from manela.settings.settings import check_all
 
 _SMALLEST_SHARE = 0.1
@@ -137,7 +137,7 @@ class _Fit:
         if self.pairs_per_node is not None:
             full_budget = self.pairs_per_node * graph.number_of_nodes
         else:
-            full_budget = count_pairs(graph, check_all(parameters))
+            full_budget = resolve(check_all(parameters), Sizes.of(graph.indptr)).expected_pairs
         pairs = max(1, round(share * full_budget)) if share < 1.0 or self.pairs_per_node is not None else None
         return Manela(**parameters, pairs=pairs).fit(graph).embedding_
 

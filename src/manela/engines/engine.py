@@ -15,8 +15,9 @@ from manela.engines.cpu import CpuEngine
 from manela.engines.state import State
 from manela.errors import DeviceError, ManelaWarning, ParameterError
 from manela.kernels.layout import Arcs, Table
+from manela.settings.budget import Sizes, resolve
 from manela.settings.parameters import MOST_GPU_DIMENSIONS
-from manela.settings.schedule import Schedule, count_pairs
+from manela.settings.schedule import Schedule
 from manela.settings.settings import Settings
 
 
@@ -141,10 +142,11 @@ def _is_worth_a_gpu(graph: Graph, settings: Settings) -> bool:
     """Return whether there is a GPU and the run is long enough to be faster on it."""
     if settings.dimensions > MOST_GPU_DIMENSIONS:
         return False
-    seconds = settings.max_seconds
+    budget = resolve(settings, Sizes.of(graph.indptr))
+    seconds = budget.seconds
     if seconds is None:
         speed = _SPEED_OF_A_CORE * settings.threads * 128 / (settings.dimensions * (1 + settings.context))
-        seconds = count_pairs(graph, settings) / speed
+        seconds = budget.expected_pairs / speed
     return seconds > _WORTH and has_gpu()
 
 

@@ -8,7 +8,7 @@ from manela.data.graph import Graph
 from manela.engines.training import measure_speed
 from manela.kernels.layout import pad
 from manela.kernels.reference import BLOCKS
-from manela.settings.schedule import count_pairs, count_pairs_per_round, count_rounds, has_budget, plan
+from manela.settings.budget import Sizes, resolve
 from manela.settings.settings import Settings
 
 MOST_PLANNED = 1 << 24
@@ -36,12 +36,12 @@ class Estimate:
 
 def estimate(graph: Graph, settings: Settings) -> Estimate:
     """Measure the speed on this graph and machine for half a second, and extrapolate."""
-    speed = measure_speed(graph, settings, _TRIAL)
-    pairs = int(speed * settings.max_seconds) if settings.max_seconds else count_pairs(graph, settings)
-    schedule = plan(graph, settings, pairs)
+    speed, sizes = measure_speed(graph, settings, _TRIAL), Sizes.of(graph.indptr)
+    budget = resolve(settings, sizes)
+    pairs = budget.expected_pairs if budget.seconds is None else int(speed * budget.seconds)
     return Estimate(
         pairs=pairs,
-        rounds=schedule.rounds,
+        rounds=resolve(settings, sizes, pairs).rounds,
         seconds=pairs / speed,
         bytes=count_cpu_bytes(graph, settings),
         gpu_bytes=count_gpu_bytes(graph, settings),
@@ -67,12 +67,14 @@ def count_gpu_bytes(graph: Graph, settings: Settings) -> int:
     if settings.exchange == "walks":
         return 0
     nodes, tables, row = graph.number_of_nodes, _count_tables(settings), _row(settings)
-    planned = 8 * 6 * max(2 * nodes, min(MOST_PLANNED, nodes * _count_rounds(graph, settings)))
+    budget = resolve(settings, Sizes.of(graph.indptr))
+    rounds = MOST_PLANNED if budget.seconds is not None else budget.rounds
+    planned = 8 * 6 * max(2 * nodes, min(MOST_PLANNED, nodes * rounds))
     common = _count_arcs(graph) + 40 * nodes + planned
     shown = row // 2 * len(settings.targets_by_hop) * tables
-    rounds = (shown + row + 12 * sum(settings.targets_by_hop)) * nodes
+    in_rounds = (shown + row + 12 * sum(settings.targets_by_hop)) * nodes
     smoothing = 4 * row * nodes if settings.smooths else 0
-    return common + tables * row * nodes + max(rounds, smoothing)
+    return common + tables * row * nodes + max(in_rounds, smoothing)
 
 
 def count_store_bytes(graph: Graph, settings: Settings) -> int:
@@ -104,20 +106,12 @@ def _count_arcs(graph: Graph) -> int:
     return arcs + (4 * len(graph.indices) if graph.directed or graph.is_weighted else 0)
 
 
-def _count_rounds(graph: Graph, settings: Settings) -> int:
-    """Return the number of rounds, or an upper bound if time is the budget."""
-    return MOST_PLANNED if settings.max_seconds is not None else count_rounds(graph, settings)
-
-
 def _count_iterations(graph: Graph, settings: Settings) -> float:
     """Return the mean number of iterations of a node in a round."""
-    if settings.max_seconds is not None:
+    budget = resolve(settings, Sizes.of(graph.indptr))
+    if budget.seconds is not None:
         return 1.0
-    if has_budget(settings):
-        pairs = count_pairs(graph, settings) / count_rounds(graph, settings) / graph.number_of_nodes
-    else:
-        pairs = count_pairs_per_round(settings)
-    return pairs / sum(settings.targets_by_hop)
+    return budget.pairs_per_round / graph.number_of_nodes / sum(settings.targets_by_hop)
 
 
 def _count_moved(graph: Graph, settings: Settings) -> int:

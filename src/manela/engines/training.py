@@ -19,7 +19,8 @@ from manela.errors import DivergenceError, ManelaWarning
 from manela.kernels.layout import Arcs
 from manela.kernels.randomness import OBJECTIVE, derive, derive_key, scale_to
 from manela.kernels.reference import draw
-from manela.settings.schedule import Schedule, count_pairs, has_budget, plan, weigh_nodes
+from manela.settings.budget import Sizes, resolve
+from manela.settings.schedule import Schedule, plan, weigh
 from manela.settings.settings import Settings
 from manela.system.progress import Progress, Reporter
 
@@ -72,15 +73,10 @@ def train(
     saved = checkpoint.load(identity, graph.number_of_nodes) if checkpoint is not None else None
     _warn_about_isolated(graph)
     with open_engine(graph, settings, saved[0] if saved else start) as engine:
-        pairs: int | None = None
-        if saved:
-            pairs = saved[1]
-        elif settings.max_seconds is not None:
+        pairs = saved[1] if saved else None
+        if not saved and settings.max_seconds is not None:
             pairs = round(_measure_budget(graph, settings, engine, started) / _mean_share(graph, settings, share))
-        elif has_budget(settings):
-            pairs = count_pairs(graph, settings)
-        schedule = plan(graph, settings, pairs, share)
-        loop = _Loop(engine, schedule, settings, reporter, checkpoint, identity, pairs)
+        loop = _Loop(engine, plan_run(graph, settings, pairs, share), settings, reporter, checkpoint, identity)
         if settings.max_seconds is not None:
             loop.deadline = started + settings.max_seconds * (1 - _SMOOTHING * settings.smooths)
         if reporter is not None:
@@ -90,11 +86,25 @@ def train(
         if settings.smooths:
             engine.smooth()
         engine.collect()
-    if pairs is None:
+    if loop.schedule.pairs is None:
         budget = count_scheduled(loop.schedule, settings)
     else:
-        budget = round(pairs * _mean_share(graph, settings, share))
+        budget = round(loop.schedule.pairs * _mean_share(graph, settings, share))
     return Run(engine.state, settings, loop.schedule, budget, made, engine.name)
+
+
+def plan_run(
+    graph: Graph, settings: Settings, pairs: int | None = None, share: npt.NDArray[np.float64] | None = None
+) -> Schedule:
+    """Return the schedule of a run.
+
+    `pairs` are those that were measured or saved; by default the settings say. `share` scales the iterations of nodes.
+    """
+    budget = resolve(settings, Sizes.of(graph.indptr), pairs)
+    schedule = plan(budget, settings, weigh(graph.strengths, settings))
+    if share is not None:
+        schedule.iterations[:] *= share
+    return schedule
 
 
 def count_scheduled(schedule: Schedule, settings: Settings) -> int:
@@ -114,10 +124,9 @@ class _Loop:
         reporter: Reporter | None,
         checkpoint: Checkpoint | None,
         identity: dict[str, Any],
-        pairs: int | None,
     ) -> None:
         self.engine, self.schedule, self.settings = engine, schedule, settings
-        self.reporter, self.checkpoint, self.identity, self.pairs = reporter, checkpoint, identity, pairs
+        self.reporter, self.checkpoint, self.identity = reporter, checkpoint, identity
         self.objective: Objective | None = None
         self.deadline = float("inf")
         self._is_saving = False
@@ -210,7 +219,7 @@ class _Loop:
             # the rounds are done: fetching and writing them is not interrupted, however long it takes
             self._is_saving = True
             self.engine.collect()
-            checkpoint.save(self.engine.state, self.identity, self.pairs)
+            checkpoint.save(self.engine.state, self.identity, self.schedule.pairs)
             self._is_saving = False
 
     def _report(self, now: float) -> None:
@@ -255,8 +264,7 @@ def measure_speed(graph: Graph, settings: Settings, seconds: float) -> float:
 
 def _default_schedule(graph: Graph, settings: Settings) -> Schedule:
     """Return the schedule of a run with the default budget, for measuring speed."""
-    default_budget = replace(settings, pairs=None, updates=None, max_seconds=None, rounds=None)
-    return plan(graph, default_budget, count_pairs(graph, default_budget) if has_budget(default_budget) else None)
+    return plan_run(graph, replace(settings, pairs=None, updates=None, max_seconds=None, rounds=None))
 
 
 def _measure_budget(graph: Graph, settings: Settings, engine: Engine, started: float) -> int:
@@ -271,7 +279,7 @@ def _mean_share(graph: Graph, settings: Settings, share: npt.NDArray[np.float64]
     """Return the fraction of all iterations that is left after scaling each node by its share."""
     if share is None:
         return 1.0
-    weights = weigh_nodes(graph, settings)
+    weights = weigh(graph.strengths, settings)
     return float(share @ weights / weights.sum())
 
 

@@ -17,10 +17,10 @@ from manela.engines.gpu.neighbours import CardNeighbours
 from manela.engines.rounds.neighbours import Neighbours, prepare_arcs
 from manela.engines.rounds.start import measure_spread
 from manela.engines.state import begin
+from manela.engines.training import plan_run
 from manela.errors import DeviceError, ManelaError, MissingExtraError, ParameterError
 from manela.formats.datasets import stochastic_block_model
 from manela.kernels.layout import allocate
-from manela.settings.schedule import plan
 from manela.settings.settings import check_all
 from manela.system.threads import Threads
 
@@ -98,7 +98,7 @@ def run(graph, monkeypatch, precision):
     state = begin(13, 16, False, 0)
     state.tables[0] *= 32
     with GpuEngine(graph, wanted, state) as engine:
-        schedule = plan(graph, wanted, 400)
+        schedule = plan_run(graph, wanted, 400)
         for _ in range(4):
             assert engine.advance(schedule)
         engine.collect()
@@ -115,7 +115,7 @@ def test_rounds_are_planned_some_at_a_time(graph, monkeypatch, planned):
 def test_negatives_are_not_chosen_for_all_of_many_rounds_at_once(graph, monkeypatch):
     monkeypatch.setattr("manela.engines.gpu.engine._MOST_CHOSEN", 1000)
     wanted = check_all({"dimensions": 16, "window": 2, "rounds": 3000, "pairs": 60_000})
-    schedule = plan(graph, wanted, 60_000)
+    schedule = plan_run(graph, wanted, 60_000)
     with GpuEngine(graph, wanted, begin(13, 16, False, 0)) as engine:
         assert engine.advance(schedule)
         assert engine._chosen.numel() <= 1000

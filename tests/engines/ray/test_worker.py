@@ -13,8 +13,8 @@ from manela.engines.ray.worker import Topology, Worker, divide
 from manela.engines.rounds.neighbours import find_scales, prepare_arcs
 from manela.engines.rounds.start import find_spread, measure_spread
 from manela.engines.state import begin
+from manela.engines.training import plan_run
 from manela.kernels import moments
-from manela.settings.schedule import plan
 from manela.settings.settings import check_all
 
 pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
@@ -86,7 +86,7 @@ def add(parts):
 )  # fmt: skip
 def test_workers_together_give_the_bits_of_the_cpu_engine(graph, workers, parameters, whole):
     wanted = settings(**parameters)
-    schedule = plan(graph, wanted, 4000)
+    schedule = plan_run(graph, wanted, 4000)
     state = begin(NODES, 20, wanted.context, 0)
     parts = start(graph, wanted, schedule, state, workers, whole)
     measured = add([part.measure_moments() for part in parts]) if "negative_source" in parameters else None
@@ -112,7 +112,7 @@ def test_workers_together_give_the_bits_of_the_cpu_engine(graph, workers, parame
 def test_a_worker_is_shown_little_where_others_are_far_away():
     graph = Graph.from_edges(range(60), [*range(1, 60), 0], nodes=range(NODES))
     wanted = settings(negatives=0)
-    schedule = plan(graph, wanted, 4000)
+    schedule = plan_run(graph, wanted, 4000)
     state = begin(NODES, 20, False, 0)
     parts = start(graph, wanted, schedule, state, 2, False)
     do_round(parts, 0, None, 0)
@@ -123,7 +123,7 @@ def test_a_worker_is_shown_little_where_others_are_far_away():
 def test_what_is_of_an_attempt_before_is_not_taken():
     graph = Graph.from_edges(range(60), [*range(1, 60), 0], nodes=range(NODES))
     wanted = settings()
-    schedule = plan(graph, wanted, 4000)
+    schedule = plan_run(graph, wanted, 4000)
     (part, _) = start(graph, wanted, schedule, begin(NODES, 20, False, 0), 2, True)
     before = part._rounds.shown[0].copy()
     part.take(0, 1, [np.full((len(before), 32), 7, np.float16)])

@@ -28,7 +28,8 @@ from manela.hosts.state.trust import Bounded, Exact, Norms, Trust, measure_norms
 from manela.kernels.cpu.half import to_half
 from manela.kernels.moments import Moments
 from manela.kernels.randomness import derive_key
-from manela.settings.schedule import GROWN, Basis, Schedule, choose_pairs, plan_nodes, weigh
+from manela.settings.budget import Sizes, resolve
+from manela.settings.schedule import GROWN, Schedule, plan, weigh
 
 _NEVER = 2**62
 """A version that vectors never reach: nothing has changed since it."""
@@ -396,21 +397,20 @@ class MessageHost(Host):
         """Return the schedule of a first run with the nodes and edges that there are now."""
         settings = self.terms.settings
         weights = weigh(self.strengths, settings)
-        nodes, total = self.own, float(np.sum(weights))
-        if self.terms.lock_step:
-            totals = self.total_of_all()
-            nodes += sum(hello.nodes for hello in self.peers.greetings.values())
-            total = totals.frequencies[0]
-        basis = Basis(weights, self.numbers, total, nodes, self.find_degree())
-        return plan_nodes(basis, settings, choose_pairs(settings, nodes))
+        total = self.total_of_all().frequencies[0] if self.terms.lock_step else float(np.sum(weights))
+        return plan(resolve(settings, self.find_sizes()), settings, weights, total=total, numbers=self.numbers)
 
     def find_degree(self) -> float:
         """Return the mean degree of nodes with neighbours: of all hosts in lock-step, otherwise of this host."""
+        return self.find_sizes().degree
+
+    def find_sizes(self) -> Sizes:
+        """Return the sizes of the network: of all hosts in lock-step, otherwise of this host."""
         if self.terms.lock_step:
             totals = self.total_of_all()
-            return totals.arcs / max(1, totals.joined)
-        near = self.neighbourhood
-        return len(near.indices) / max(1, int(np.count_nonzero(np.diff(near.indptr))))
+            nodes = self.own + sum(hello.nodes for hello in self.peers.greetings.values())
+            return Sizes(nodes, totals.arcs, totals.joined)
+        return Sizes.of(self.neighbourhood.indptr)
 
     def _begin_fall_if_due(self) -> None:
         """Let the learning rate fall from now on, if vectors have grown enough or the scheduled round is reached."""

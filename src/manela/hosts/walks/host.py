@@ -35,7 +35,8 @@ from manela.hosts.walks.drawing import ActiveArcs, Drawing, OwnRandomness, Share
 from manela.kernels.cpu import walks as kernels
 from manela.kernels.layout import allocate
 from manela.kernels.randomness import ROUNDS, derive, derive_key
-from manela.settings.schedule import Basis, Schedule, choose_pairs, default_rounds, spread, weigh
+from manela.settings.budget import Sizes, resolve
+from manela.settings.schedule import Schedule, plan, weigh
 
 
 class WalkHost(Host):
@@ -357,10 +358,10 @@ class WalkHost(Host):
             if self.terms.lock_step:
                 nodes += sum(hello.nodes for hello in self.peers.greetings.values())
                 total, share = self.total_of_all().frequencies[0], 1
+            budget = resolve(settings, Sizes(nodes, arcs=0, joined=0))
             # a round costs more between hosts, so do half as many; that hardly changes the result
-            rounds = settings.rounds or default_rounds(nodes) // share
-            basis = Basis(weights, self.numbers, total, nodes, 0.0)
-            schedule = spread(basis, settings, choose_pairs(settings, nodes) or 1, rounds)
+            rounds = settings.rounds or budget.rounds // share
+            schedule = plan(replace(budget, rounds=rounds), settings, weights, total=total, numbers=self.numbers)
             self._schedule = replace(schedule, rounds=rounds + (self._extra_rounds or 0), spread_over=rounds)
         return self._schedule
 

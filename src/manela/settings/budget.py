@@ -1,0 +1,146 @@
+"""Budget: the length of a run, resolved once from its settings and the sizes of the network."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.errors import ParameterError
+from manela.settings.parameters import MOST_PAIRS, PAIRS_PER_NODE
+from manela.settings.settings import Settings
+
+STEADY = 1.5
+"""With messages, by what fraction of itself one round may push back the mean of all vectors.
+
+All nodes are pushed by the same negatives, which are one round old. At 2 or more the mean of all vectors oscillates
+with growing amplitude; a smaller value splits the same work into more rounds.
+"""
+MOST_PAIRS_PER_ROUND = 60
+"""With messages, most update pairs per node and round; with more, a node reads older vectors of others."""
+
+_MANY_NODES = 100_000
+_LONGEST_GROWTH = 3000
+"""Pairs per node after which the learning rate falls in any case; larger lets slow vectors grow for longer."""
+_USUAL_GROWTH = 400
+"""Pairs per node until vectors have grown on most networks; used only to estimate the length of a run."""
+_PAIRS_PER_NEIGHBOUR, _FEWEST_PAIRS, _MOST_PAIRS = 10.5, 720, 1800
+"""Pairs per node while the rate falls: more on dense networks, which overfit later."""
+# patience multiplies the first and the last, its square root the second: sparse networks gain less from it
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The nodes and arcs of a network, and how many of its nodes have neighbours."""
+
+    nodes: int
+    arcs: int
+    joined: int
+
+    @classmethod
+    def of(cls, indptr: npt.NDArray[np.integer]) -> Sizes:
+        """Return the sizes of a network, given the borders between the arcs of its nodes."""
+        return cls(len(indptr) - 1, int(indptr[-1]), int(np.count_nonzero(np.diff(indptr))))
+
+    @property
+    def degree(self) -> float:
+        """The mean degree of nodes that have neighbours."""
+        return self.arcs / max(1, self.joined)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The length of a run.
+
+    Attributes
+    ----------
+    pairs : int, or None
+        Update pairs of the run; None if its length is open, as the vectors decide when the learning rate falls.
+    expected_pairs : int
+        The same, or an estimate if the length is open.
+    rounds : int
+        Rounds of the run; the most possible if the length is open.
+    falls_at : int
+        The round from which the learning rate falls at the latest.
+    falling : int, or None
+        Rounds in which the rate falls, if that decides the length.
+    pairs_per_round : float
+        Update pairs of all nodes in a round.
+    seconds : float, or None
+        The running time; a run measures its speed, and is resolved again with the pairs that fit.
+    """
+
+    pairs: int | None
+    expected_pairs: int
+    rounds: int
+    falls_at: int
+    falling: int | None
+    pairs_per_round: float
+    seconds: float | None
+
+
+def resolve(settings: Settings, sizes: Sizes, pairs: int | None = None) -> Budget:
+    """Return the budget of a run on a network of these sizes; `pairs` overrides what the settings say.
+
+    Examples
+    --------
+    >>> from manela.settings.settings import check_all
+    >>> sizes = Sizes(nodes=1000, arcs=8000, joined=1000)
+    >>> resolve(check_all({"pairs": 600_000}), sizes).rounds, resolve(check_all({"rounds": 7}), sizes).pairs
+    (20, 210000)
+    >>> resolve(check_all({}), sizes).pairs is None
+    True
+    """
+    if pairs is None:
+        pairs = _find_pairs(settings, sizes)
+    if pairs is not None and settings.exchange == "walks":
+        # on a large network, shorter rounds move and stage fewer vectors each
+        rounds = settings.rounds or (1000 if sizes.nodes >= _MANY_NODES else 300)
+        return Budget(pairs, pairs, rounds, 0, None, pairs / rounds, settings.max_seconds)
+    of_a_node = count_pairs_per_round(settings)
+    if pairs is not None:
+        rounds = settings.rounds or max(1, math.ceil(pairs / (of_a_node * sizes.nodes)))
+        return Budget(pairs, pairs, rounds, rounds // 2, None, pairs / rounds, settings.max_seconds)
+    while_falling = _choose_falling(settings, sizes.degree)
+    growing, falling = math.ceil(_LONGEST_GROWTH / of_a_node), math.ceil(while_falling / of_a_node)
+    expected = round((_USUAL_GROWTH + while_falling) * sizes.nodes)
+    return Budget(
+        None, expected, growing + falling, growing, falling, round(of_a_node * sizes.nodes), settings.max_seconds
+    )
+
+
+def _find_pairs(settings: Settings, sizes: Sizes) -> int | None:
+    """Return the update pairs that the settings ask for; None if they do not."""
+    if settings.updates is not None:
+        pairs = settings.updates * sizes.arcs / settings.window * sum(settings.targets_by_hop)
+        if pairs > MOST_PAIRS:
+            raise ParameterError(f"updates must come to at most {MOST_PAIRS:.0e} update pairs, got {pairs:.1e}.")
+        return max(1, round(pairs))
+    if settings.pairs is not None:
+        return settings.pairs
+    if settings.exchange == "walks":
+        return PAIRS_PER_NODE * sizes.nodes
+    return None if settings.rounds is None else round(count_pairs_per_round(settings) * sizes.nodes * settings.rounds)
+
+
+def count_pairs_per_round(settings: Settings) -> float:
+    """Return the update pairs per node and round with messages: few enough that the mean of all vectors is stable.
+
+    Each pair pushes the mean back by α·(κ − 1)/2 of itself, as targets return half of the push.
+
+    Examples
+    --------
+    >>> from manela.settings.settings import check_all
+    >>> count_pairs_per_round(check_all({})), count_pairs_per_round(check_all({"learning_rate": 0.05}))
+    (30.0, 15.0)
+    """
+    push = settings.learning_rate * max(1, settings.negatives - 1) / 2
+    return max(1.0, min(float(MOST_PAIRS_PER_ROUND), round(STEADY / push, 6)))
+
+
+def _choose_falling(settings: Settings, degree: float) -> float:
+    """Return the pairs per node while the rate falls, given the mean degree of nodes that have neighbours."""
+    fewest, patience = _FEWEST_PAIRS * math.sqrt(settings.patience), settings.patience
+    return min(_MOST_PAIRS * patience, max(fewest, _PAIRS_PER_NEIGHBOUR * patience * degree))
