@@ -6,6 +6,8 @@ import os
 import platform
 from pathlib import Path
 
+from manela.system.threads import count_cores
+
 NAMES = (
     "startup",
     "quality",
@@ -44,7 +46,7 @@ def main() -> None:
         parser.error(f"no benchmark is called {unknown[0]!r}; there are {', '.join(NAMES)}")
     if "MANELA_DATA" not in os.environ and _BESIDE.is_dir():
         os.environ["MANELA_DATA"] = str(_BESIDE)
-    print(f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    print(f"{platform.system()} {platform.machine()}, {count_cores()} cores, Python {platform.python_version()}")
     for name in names:
         print(f"\n## {name}\n", flush=True)
         importlib.import_module(f"benchmarks.{name}").main()

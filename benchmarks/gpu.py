@@ -35,6 +35,7 @@ from manela.kernels.randomness import NEGATIVES, ROUNDS, derive, derive_key
 from manela.settings.budget import Sizes, resolve
 from manela.settings.schedule import Schedule
 from manela.settings.settings import Settings, check_all
+from manela.system.threads import count_cores
 
 TURNS = 5
 NODES, EDGES = 1_140_000, 4_950_000
@@ -194,7 +195,7 @@ def load(name: str) -> tuple[Graph, Any]:
 def score(graph: Graph, labels: Any, seeds: int = 3, **parameters: Any) -> float:
     """Micro-F1 at 50 %, the mean of some seeds."""
     fitted = [Manela(**parameters, random_state=seed).fit(graph).embedding_ for seed in range(seeds)]
-    return float(np.mean([classify(vectors, labels, jobs=os.cpu_count() or 1).micro.mean() for vectors in fitted]))
+    return float(np.mean([classify(vectors, labels, jobs=count_cores()).micro.mean() for vectors in fitted]))
 
 
 def choose_precision(graph: Graph) -> None:

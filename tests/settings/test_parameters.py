@@ -15,7 +15,6 @@ from manela.settings.parameters import (
     PRESETS,
     READING,
     RUNNING,
-    count_jobs,
 )
 from manela.settings.settings import Settings, check_all, check_walks
 
@@ -160,9 +159,3 @@ def test_what_is_not_given_has_its_default():
 def test_the_default_budget_is_the_pairs_of_places_in_ten_walks_of_80_nodes():
     near = [(i, j) for i in range(80) for j in range(i) if i - j <= 10]
     assert 10 * len(near) == PAIRS_PER_NODE
-
-
-def test_negative_jobs_count_from_all_cores():
-    assert count_jobs(3) == 3
-    assert count_jobs(-1) == count_jobs(None) >= 1
-    assert count_jobs(-10_000) == 1

@@ -1,9 +1,34 @@
+import os
 import threading
 
 import numpy as np
 import pytest
 
-from manela.system.threads import Threads
+from manela.system.threads import Threads, allow_cores, count_cores, count_jobs
+
+
+def test_negative_jobs_count_from_all_cores():
+    assert count_jobs(3) == 3
+    assert count_jobs(-1) == count_jobs(None) == count_cores() >= 1
+    assert count_jobs(-10_000) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity on this system")
+def test_cores_are_those_that_the_process_may_run_on():
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        assert count_cores() == count_jobs(-1) == 1
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def test_fewer_cores_are_allowed_for_a_while():
+    with allow_cores(5):
+        assert count_cores() == 5
+        with allow_cores(1):
+            assert count_cores() == count_jobs(-1) == 1
+        assert count_cores() == 5
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 3, 16])

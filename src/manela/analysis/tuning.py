@@ -17,8 +17,8 @@ from manela.data.graph import Graph
 from manela.errors import ManelaWarning
 from manela.estimators.manela import Manela
 from manela.settings.budget import Sizes, resolve
-from manela.settings.parameters import count_jobs
 from manela.settings.settings import check_all
+from manela.system.threads import count_jobs
 
 _SMALLEST_SHARE = 0.1
 """Smallest share of the budget for a trial; a larger one tries fewer candidates in the same time."""

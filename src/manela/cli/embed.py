@@ -78,6 +78,7 @@ def _embed(
     from manela.formats.loading import load_graph
     from manela.settings.settings import check_all
     from manela.system.progress import report_download
+    from manela.system.threads import allow_cores
 
     if quiet:
         warnings.simplefilter("ignore", ManelaWarning)
@@ -87,7 +88,8 @@ def _embed(
         check_page(page)
     if output is not None and output.exists() and Path(source).exists() and output.samefile(source):
         raise ParameterError(f"{output}: is the network itself and would be overwritten; name another output")
-    graph = load_graph(source, **reading, progress=report_download(source))
+    with allow_cores(settings.threads):
+        graph = load_graph(source, **reading, progress=report_download(source))
     if target is not None:
         target.check_ids(graph.nodes)
 

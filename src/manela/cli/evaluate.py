@@ -67,7 +67,7 @@ def classify(
     truth = load_labels(labels).of(loaded.nodes[order])
 
     from manela.analysis import classification
-    from manela.settings.parameters import count_jobs
+    from manela.system.threads import count_jobs
 
     names = ("micro", "macro", "open_micro", "open_macro")
     rows: list[dict[str, Any]] = []

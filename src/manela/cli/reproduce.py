@@ -50,7 +50,8 @@ def reproduce(
 
     from manela import __version__
     from manela.errors import import_extra
-    from manela.settings.parameters import count_jobs
+    from manela.system.progress import format_seconds
+    from manela.system.threads import count_jobs
 
     for module in ("matplotlib", "jinja2"):
         import_extra(module, "report", "the report")
@@ -61,8 +62,7 @@ def reproduce(
     started = time.perf_counter()
 
     def tell(text: str) -> None:
-        seconds = time.perf_counter() - started
-        print(f"{seconds // 60:3.0f}:{seconds % 60:02.0f}  {text}", file=sys.stderr, flush=True)
+        print(f"{format_seconds(time.perf_counter() - started):>6}  {text}", file=sys.stderr, flush=True)
 
     plan = plans.QUICK if quick else plans.FULL
     lab = Laboratory(plan, ledger, count_jobs(jobs), tell)

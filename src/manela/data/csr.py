@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import GraphError
-from manela.system.threads import Threads
+from manela.system.threads import Threads, count_cores
 
 Positions = npt.NDArray[np.integer]
 Weights = npt.NDArray[np.float64]
@@ -43,7 +42,7 @@ def build_rows(
 
     kind: Any = np.int32 if size < 2**31 else np.int64
     sources, targets = np.ascontiguousarray(sources, dtype=kind), np.ascontiguousarray(targets, dtype=kind)
-    cores = 1 if len(sources) < _ALONE else os.cpu_count() or 1
+    cores = 1 if len(sources) < _ALONE else count_cores()
     counts = np.zeros(size + 1, dtype=np.int64)
     both = not directed
     with Threads(cores) as threads:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from manela.formats.input_file import Bytes
-from manela.system.threads import Threads
+from manela.system.threads import Integers, Threads, count_cores
 
-Integers = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.int32]
 
 _PIECE = 1 << 22
@@ -36,7 +34,7 @@ def read_pairs(data: Bytes, separator: int) -> Pairs | None:
 
     if not len(data):
         return None
-    with Threads(os.cpu_count() or 1) as threads:
+    with Threads(count_cores()) as threads:
         borders = _cut_lines(data)
         pieces = np.arange(len(borders))
         lines = np.zeros(len(borders), dtype=np.int64)
@@ -67,7 +65,7 @@ def number_pairs(sources: Integers, targets: Integers) -> Pairs:
     ends = [sources, targets]
     least, largest = min(int(sources.min()), int(targets.min())), max(int(sources.max()), int(targets.max()))
     if least >= 0:
-        with Threads(os.cpu_count() or 1) as threads:
+        with Threads(count_cores()) as threads:
             return _number(ends, threads)
     if largest - least >= 2**63:
         nodes, codes = np.unique(np.concatenate(ends), return_inverse=True)
@@ -75,7 +73,7 @@ def number_pairs(sources: Integers, targets: Integers) -> Pairs:
         return Pairs(halves[0], halves[1], nodes)
     for values in ends:
         values -= least  # the hash table holds only numbers from 0
-    with Threads(os.cpu_count() or 1) as threads:
+    with Threads(count_cores()) as threads:
         pairs = _number(ends, threads)
     return pairs._replace(nodes=pairs.nodes + least)
 

@@ -22,6 +22,7 @@ from manela.estimators.embedder import Embedder
 from manela.formats.loading import load_graph, load_labels
 from manela.reproduction.plan import Plan
 from manela.settings.parameters import PAPER
+from manela.system.threads import count_cores
 
 FIRST_RATIO = {"blogcatalog": 0.7, "ppi": 0.1, "wikipedia": 0.3}
 BIASES = {"blogcatalog": (0.25, 0.25), "ppi": (4.0, 1.0), "wikipedia": (4.0, 0.5)}
@@ -151,4 +152,4 @@ def _key(part: str, about: dict[str, Any], version: str) -> str:
 
 def describe_machine() -> str:
     """Return the system, processor and Python version in one line."""
-    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    return f"{platform.system()} {platform.machine()}, {count_cores()} cores, Python {platform.python_version()}"

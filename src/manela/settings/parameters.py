@@ -6,7 +6,6 @@ NumPy is imported lazily here, as `manela --help` needs only the table.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -118,6 +117,13 @@ def _as_seed(random_state: Any) -> int:
     from manela.kernels.randomness import seed_of
 
     return seed_of(random_state)
+
+
+def _as_threads(n_jobs: int | None) -> int | None:
+    """Return a number of threads; None stays None."""
+    from manela.system.threads import count_jobs
+
+    return None if n_jobs is None else count_jobs(n_jobs)
 
 
 def _one_of(choices: tuple[str, ...], purpose: str, **options: Any) -> Parameter:
@@ -235,7 +241,7 @@ RUNNING: dict[str, Parameter] = {
         "a whole number other than 0, or None",
         _optional(lambda x: isinstance(x, Integral) and not isinstance(x, bool) and x != 0),
         "Threads; all cores by default, -1 for all, -2 for all but one.",
-        conversion=lambda x: None if x is None else count_jobs(x),
+        conversion=_as_threads,
         setting="requested_threads",
         decides_vectors=False,
     ),
@@ -339,11 +345,3 @@ def check(name: str, value: Any) -> None:
     parameter = PARAMETERS[name]
     if not parameter.holds(value):
         raise ParameterError(f"{name} must be {parameter.rule}, got {value!r}.")
-
-
-def count_jobs(n_jobs: int | None) -> int:
-    """Return the number of threads for `n_jobs`."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if n_jobs is None:
-        return cores
-    return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))

@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from manela.errors import ParameterError
-from manela.settings.parameters import DEFAULT_RATIOS, LEARNING, PARAMETERS, RUNNING, check, count_jobs, default
+from manela.settings.parameters import DEFAULT_RATIOS, LEARNING, PARAMETERS, RUNNING, check, default
+from manela.system.threads import count_jobs
 
 _MOST_COMMON = 1 << 23
 """Most numbers in a block of common negatives; there are up to 32 blocks, stored twice, so larger takes more memory."""

@@ -1,11 +1,14 @@
-"""Threads that share a piece of work, and the base class of what a `with` statement closes."""
+"""The number of cores to use, threads that share work, and the base class of what a `with` statement closes."""
 
 from __future__ import annotations
 
 import itertools
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Self
 
 import numpy as np
@@ -35,6 +38,48 @@ class Closable(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release what this object holds."""
+
+
+_allowed: ContextVar[int | None] = ContextVar("allowed", default=None)
+"""What `allow_cores` has set."""
+
+
+def count_cores() -> int:
+    """Return how many threads work may take: the cores that this process may run on, or as many as are allowed."""
+    allowed = _allowed.get()
+    if allowed is not None:
+        return allowed
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def count_jobs(n_jobs: int | None) -> int:
+    """Return the number of threads for `n_jobs`: all cores for None and −1, all but one for −2.
+
+    Examples
+    --------
+    >>> count_jobs(3), count_jobs(-10**9)
+    (3, 1)
+    """
+    if n_jobs is None:
+        return count_cores()
+    return int(n_jobs) if n_jobs > 0 else max(1, count_cores() + 1 + int(n_jobs))
+
+
+@contextmanager
+def allow_cores(n_jobs: int | None) -> Iterator[None]:
+    """Let work inside a `with` statement take as many threads as `n_jobs` says.
+
+    Examples
+    --------
+    >>> with allow_cores(3):
+    ...     count_cores()
+    3
+    """
+    token = _allowed.set(count_jobs(n_jobs))
+    try:
+        yield
+    finally:
+        _allowed.reset(token)
 
 
 Integers = npt.NDArray[np.int64]
