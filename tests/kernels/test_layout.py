@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manela.kernels.layout import LANES, allocate, pad
+from manela.kernels.layout import LANES, allocate, find_strengths, normalise_rows, pad
 
 
 @pytest.mark.parametrize(("dimensions", "columns"), [(1, 16), (15, 16), (16, 16), (17, 32), (128, 128), (65536, 65536)])
@@ -28,3 +28,19 @@ def test_tables_are_zeros_that_begin_on_cache_lines_row_by_row(rows, dimensions)
     if rows:
         tables[0][:] = 1.0
         assert not tables[1].any()
+
+
+def test_rows_get_norm_1_whatever_their_size_and_rows_of_zeros_stay():
+    vectors = np.array([[3.0, 4.0], [0.0, 0.0], [1e-30, 0.0], [1e30, 1e30]], np.float32)
+    rows = normalise_rows(vectors)
+    assert rows.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(rows.astype(float), axis=1), [1.0, 0.0, 1.0, 1.0], rtol=1e-6)
+    np.testing.assert_allclose(rows[0], [0.6, 0.8], rtol=1e-6)
+    assert normalise_rows(np.zeros((0, 3), np.float32)).shape == (0, 3)
+
+
+def test_strengths_are_sums_of_weights_and_degrees_without():
+    indptr = np.array([0, 2, 2, 3])
+    assert find_strengths(indptr, np.array([0.5, 2.0, 4.0])).tolist() == [2.5, 0.0, 4.0]
+    assert find_strengths(indptr, None).tolist() == [2.0, 0.0, 1.0]
+    assert find_strengths(np.zeros(4, np.int64), np.zeros(0)).tolist() == [0.0] * 3

@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from manela import __version__
+from manela.analysis.oddness import compare, draw_unlinked, measure_oddness
 from manela.errors import ManelaError, ParameterError, UnknownNodeError
+from manela.kernels.layout import RowNumbers, Vectors, normalise_rows
 from manela.kernels.randomness import derive_key
 from manela.system.local_server import Query, Reply
 
-Vectors = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.integer]
 
 MOST = 1000
@@ -45,8 +46,8 @@ class Oddness(NamedTuple):
     similarity : float
         The cosine of the vectors of its ends.
     oddness : float
-        The share of random pairs of nodes that are at least as similar: near 0 for an expected edge, 0.5 for an edge
-        that is no more likely than a random pair.
+        The share of random pairs without an edge that are at least as similar: near 0 for an expected edge, 0.5 for
+        one that is no more likely than a random pair.
     is_edge : bool
         Whether the edge exists.
     """
@@ -115,21 +116,15 @@ class AnswerBook:
         if target == row:
             raise ParameterError(f"an edge must be between two nodes, got {node!r} twice.")
         similarity = float(self._directions[row] @ self._directions[target])
-        above = len(self._random_similarities) - np.searchsorted(self._random_similarities, similarity)
-        share = float(above) / max(1, len(self._random_similarities))
+        share = float(measure_oddness(similarity, self._random_similarities))
         return Oddness(similarity, share, bool(np.isin(target, self._find_neighbours(row))))
 
     def find_odd_edges(self, count: int = 10) -> list[tuple[str, str, float]]:
         """Return the edges of own nodes whose ends are least similar, with their cosine, the oddest first."""
-        if self.indptr is None or self.indices is None:
-            return []
-        sources = np.repeat(np.arange(self.own), np.diff(self.indptr))
-        once = ((sources < self.indices) | (self.indices >= self.own)) & ~np.isin(self.indices, self._unseen)
-        sources, targets = sources[once], np.asarray(self.indices)[once]
-        similarities = np.empty(len(sources), dtype=np.float32)
-        for start in range(0, len(sources), 1 << 18):
-            part = slice(start, start + (1 << 18))
-            similarities[part] = np.einsum("ij,ij->i", self._directions[sources[part]], self._directions[targets[part]])
+        sources, targets = self._arcs
+        once = (sources < targets) | (targets >= self.own)
+        sources, targets = sources[once], targets[once]
+        similarities = compare(self._directions, sources, targets)
         odd = np.argsort(similarities, kind="stable")[: _check_count(count)]
         return [
             (self.names[source], self.names[target], float(similarity))
@@ -184,12 +179,12 @@ class AnswerBook:
     @cached_property
     def _directions(self) -> Vectors:
         """The vectors with norm 1."""
-        return find_directions(self.vectors)
+        return normalise_rows(self.vectors)
 
     @cached_property
     def _own_directions(self) -> Vectors:
         """The vectors of own nodes with norm 1."""
-        return self._directions[: self.own] if self.own_vectors is None else find_directions(self.own_vectors)
+        return self._directions[: self.own] if self.own_vectors is None else normalise_rows(self.own_vectors)
 
     @cached_property
     def _unseen(self) -> Integers:
@@ -198,21 +193,20 @@ class AnswerBook:
 
     @cached_property
     def _random_similarities(self) -> Vectors:
-        """Sorted cosines of random pairs of an own node and any node."""
+        """Sorted cosines of random pairs of an own node and any seen node, without an edge between them."""
         random = np.random.default_rng(derive_key(0, _PAIRS))
-        seen = np.setdiff1d(np.arange(len(self.names)), self._unseen)
-        own, others = random.integers(self.own, size=_RANDOM_PAIRS), random.choice(seen, size=_RANDOM_PAIRS)
-        differ = own != others
-        pairs = self._directions[own[differ]], self._directions[others[differ]]
-        similarities: Vectors = np.sort(np.einsum("ij,ij->i", *pairs))
-        return similarities
+        seen = np.setdiff1d(np.arange(len(self.names)), self._unseen).astype(np.int64)
+        pairs = draw_unlinked(random, _RANDOM_PAIRS, self._arcs, (np.arange(self.own), seen))
+        return np.sort(compare(self._directions, *pairs))
 
-
-def find_directions(vectors: Vectors) -> Vectors:
-    """Return the vectors scaled to length 1; a zero vector stays zero."""
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    directions: Vectors = (vectors / np.maximum(norms, np.finfo(np.float32).tiny)).astype(np.float32)
-    return directions
+    @cached_property
+    def _arcs(self) -> tuple[RowNumbers, RowNumbers]:
+        """The arcs from own nodes to nodes that have been seen; none if edges are not known."""
+        if self.indptr is None or self.indices is None:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        sources, targets = np.repeat(np.arange(self.own), np.diff(self.indptr)), np.asarray(self.indices)
+        is_seen = ~np.isin(targets, self._unseen)
+        return sources[is_seen], targets[is_seen].astype(np.int64)
 
 
 def _check_count(count: int) -> int:

@@ -15,10 +15,10 @@ from sklearn.metrics import f1_score
 from sklearn.multiclass import OneVsRestClassifier
 
 from manela.errors import ParameterError
+from manela.kernels.layout import RowNumbers
 from manela.kernels.randomness import seed_of
 
 Labels = npt.NDArray[np.bool_]
-RowNumbers = npt.NDArray[np.int64]
 Chances = npt.NDArray[np.float64]
 
 TRAIN_RATIOS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)

@@ -11,21 +11,18 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.metrics import roc_auc_score
 
-from manela.analysis.answers import find_directions
-from manela.analysis.links import RowNumbers, Scorer, Split, hide_edges, sample_nodes, score_adamic_adar, score_vectors
+from manela.analysis.links import Scorer, Split, hide_edges, sample_nodes, score_adamic_adar, score_vectors
+from manela.analysis.oddness import compare, draw_unlinked, measure_oddness
 from manela.data.graph import Graph
 from manela.errors import GraphError, ParameterError
+from manela.kernels.layout import RowNumbers, Vectors, normalise_rows
 from manela.kernels.randomness import seed_of
 
-Vectors = npt.NDArray[np.float32]
-Integers = npt.NDArray[np.int64]
 Learn = Callable[[Graph], Vectors]
 """Learns the vectors of a network, one row for each node."""
 
 _RANDOM_PAIRS = 50_000
 """Random pairs without an edge for comparison; more distinguish smaller differences and take longer."""
-_BLOCK = 1 << 18
-"""Pairs that are compared at a time; more take more memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +43,8 @@ class OddEdges:
         The probability that a hidden edge is more similar than a random pair without an edge.
     """
 
-    sources: Integers
-    targets: Integers
+    sources: RowNumbers
+    targets: RowNumbers
     similarity: npt.NDArray[np.float32]
     oddness: npt.NDArray[np.float64]
     judged: int
@@ -80,12 +77,16 @@ def find_odd_edges(
     """
     if folds < 2:
         raise ParameterError(f"folds must be at least 2, got {folds}.")
-    edges = sp.triu(_symmetric(graph), k=1, format="coo")
+    both_ways = _symmetric(graph)
+    edges = sp.triu(both_ways, k=1, format="coo")
     if edges.nnz < 2 * folds:
         raise GraphError(f"a network of {edges.nnz:,} edges is too small to hide a part of them, in {folds} parts")
     random = np.random.default_rng(seed_of(random_state))
     part = random.permutation(edges.nnz) % folds
-    pairs = _draw_pairs(graph, random)
+    arcs = np.repeat(np.arange(graph.number_of_nodes), np.diff(both_ways.indptr)), both_ways.indices
+    pairs = draw_unlinked(random, _RANDOM_PAIRS, arcs, arcs)
+    if not len(pairs[0]):
+        raise GraphError("every node is joined with every other, so no edge is odd")
     similarity = np.full(edges.nnz, np.nan, dtype=np.float32)
     oddness = np.full(edges.nnz, np.nan)
     truth, scores = [], []
@@ -96,12 +97,11 @@ def find_odd_edges(
             edges.row[is_left].astype(np.int64), edges.col[is_left].astype(np.int64),
             edges.data[is_left] if graph.is_weighted else None, graph.nodes, duplicates="first",
         )  # fmt: skip
-        directions = find_directions(learn(remaining))
-        random_similarity = np.sort(_compare(directions, *pairs))
+        directions = normalise_rows(learn(remaining))
+        random_similarity = np.sort(compare(directions, *pairs))
         is_scored = hidden & (remaining.degrees[edges.row] > 0) & (remaining.degrees[edges.col] > 0)
-        similarity[is_scored] = _compare(directions, edges.row[is_scored], edges.col[is_scored])
-        above = len(random_similarity) - np.searchsorted(random_similarity, similarity[is_scored])
-        oddness[is_scored] = above / len(random_similarity)
+        similarity[is_scored] = compare(directions, edges.row[is_scored], edges.col[is_scored])
+        oddness[is_scored] = measure_oddness(similarity[is_scored], random_similarity)
         truth.append(np.repeat([True, False], [int(is_scored.sum()), len(random_similarity)]))
         # ranks among the random pairs of the same part, as vectors of different parts cannot be compared
         random_ranks = (np.arange(len(random_similarity), 0, -1) - 0.5) / len(random_similarity)
@@ -121,27 +121,6 @@ def _symmetric(graph: Graph) -> sp.csr_array:
     """Return the adjacency matrix with each edge in both directions."""
     matrix = graph.to_scipy()
     return sp.csr_array(matrix.maximum(matrix.T)) if graph.directed else matrix
-
-
-def _draw_pairs(graph: Graph, random: np.random.Generator) -> tuple[Integers, Integers]:
-    """Draw random pairs without an edge; nodes are drawn by degree, so degrees are distributed as in edges."""
-    probabilities = graph.degrees / graph.degrees.sum()
-    adjacency = sp.csr_array(_symmetric(graph) != 0)
-    ends = random.choice(graph.number_of_nodes, size=(2, 2 * _RANDOM_PAIRS), p=probabilities)
-    is_edge = np.asarray(adjacency[ends[0], ends[1]]).ravel()
-    unlinked = np.flatnonzero((ends[0] != ends[1]) & ~is_edge)[:_RANDOM_PAIRS]
-    if not len(unlinked):
-        raise GraphError("every node is joined with every other, so no edge is odd")
-    return ends[0][unlinked], ends[1][unlinked]
-
-
-def _compare(directions: Vectors, sources: Any, targets: Any) -> Vectors:
-    """Return the cosine of each pair."""
-    cosines = np.empty(len(sources), dtype=np.float32)
-    for start in range(0, len(sources), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        cosines[block] = np.einsum("ij,ij->i", directions[sources[block]], directions[targets[block]])
-    return cosines
 
 
 _SHARE = 0.1

@@ -14,9 +14,9 @@ from sklearn.metrics import roc_auc_score
 
 from manela.data.graph import Graph
 from manela.errors import GraphError, ParameterError
+from manela.kernels.layout import RowNumbers
 from manela.kernels.randomness import seed_of
 
-RowNumbers = npt.NDArray[np.int64]
 Scorer = Callable[[RowNumbers], npt.NDArray[np.floating]]
 """Scores some nodes against all nodes, shape (len(rows), n); a larger score means a likelier link."""
 

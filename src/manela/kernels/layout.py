@@ -1,13 +1,17 @@
-"""The memory layout of what kernels take: tables padded to whole vector registers, and the arcs of a network."""
+"""Arrays: the names of their types, tables padded to whole vector registers, the arcs of a network, and norms."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Table = npt.NDArray[np.float32]
+"""Vectors in rows that are padded with zeros."""
+Vectors = npt.NDArray[np.float32]
+"""A vector in each row."""
+RowNumbers = npt.NDArray[np.int64]
 
 LANES = 16
 """Floats that a kernel processes at a time, and partial sums of a dot product; larger pads rows more."""
@@ -50,3 +54,26 @@ class Arcs(NamedTuple):
     indices: Integers
     thresholds: npt.NDArray[np.uint32] | None = None
     aliases: Integers | None = None
+
+
+def normalise_rows(vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return vectors scaled to norm 1, in their precision; a zero vector stays zero.
+
+    Examples
+    --------
+    >>> normalise_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
+    rows: npt.NDArray[Any] = vectors / np.where(lengths > 0, lengths, 1.0)[:, None].astype(vectors.dtype)
+    return rows
+
+
+def find_strengths(indptr: npt.NDArray[np.integer], weights: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
+    """Return the sum of the weights of each node's arcs, added in their order; its degree without weights."""
+    degrees = np.diff(indptr)
+    if weights is None:
+        return degrees.astype(np.float64)
+    sums, joined = np.zeros(len(degrees)), degrees > 0
+    sums[joined] = np.add.reduceat(weights, indptr[:-1][joined]) if joined.any() else 0.0
+    return sums
