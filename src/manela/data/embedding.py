@@ -14,9 +14,7 @@ import numpy.typing as npt
 from manela.data.nearest import VectorIndex, find_nearest
 from manela.data.notebook import draw_points, plot_vectors, show_facts
 from manela.errors import ParameterError, UnknownNodeError, import_extra
-
-Vectors = npt.NDArray[np.float32]
-RowNumbers = npt.NDArray[np.int64]
+from manela.kernels.layout import RowNumbers, Vectors, normalise_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -240,8 +238,7 @@ class Embedding:
         for item, sign in ((positive, 1.0), (negative, -1.0)):
             if item is not None:
                 vectors, rows, _ = self._find_vectors(item)
-                norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-                total += np.float32(sign) * (vectors / np.maximum(norms, np.finfo(np.float32).tiny)).sum(axis=0)
+                total += np.float32(sign) * normalise_rows(vectors).sum(axis=0)
                 exclude.append(rows)
         if not total.any():
             raise ParameterError("positive and negative must not be empty, nor cancel each other out.")

@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from manela.data.csr import as_ids, build_rows, check_rule, check_weights, number_ids
 from manela.data.notebook import draw_degrees, show_facts
 from manela.errors import GraphError, ManelaWarning, UnknownNodeError
-
-Integers = npt.NDArray[np.int64]
+from manela.kernels.layout import find_strengths
+from manela.system.threads import Integers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -131,12 +131,7 @@ class Graph:
     @property
     def strengths(self) -> npt.NDArray[np.float64]:
         """The sum of the weights of each node's edges; its degree in a network without weights."""
-        if self.weights is None:
-            return self.degrees.astype(np.float64)
-        strengths = np.zeros(self.number_of_nodes)
-        joined = self.degrees > 0
-        strengths[joined] = np.add.reduceat(self.weights, self.indptr[:-1][joined])
-        return strengths
+        return find_strengths(self.indptr, self.weights)
 
     @cached_property
     def positions(self) -> dict[Hashable, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,15 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
 from manela.errors import FormatError, import_extra
+from manela.kernels.layout import RowNumbers, Vectors
 from manela.system.arrays import read_arrays, write_arrays
 from manela.system.files import replace_file
-
-Vectors = npt.NDArray[np.float32]
-RowNumbers = npt.NDArray[np.int64]
+from manela.system.threads import count_cores
 
 _CANDIDATES = 512
 """Candidates in a tile; more would not fit the cache."""
@@ -112,7 +109,7 @@ def find_nearest(
         return best_rows, best
 
     tiles = -(-candidates // _CANDIDATES)
-    workers = os.cpu_count() or 1
+    workers = count_cores()
     workers = 1 if candidates * unit.size < _ALONE else min(workers, tiles)
     borders = [min(candidates, (tiles * part // workers) * _CANDIDATES) for part in range(workers)] + [candidates]
     with ExitStack() as stack:

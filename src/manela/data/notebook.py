@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import ParameterError, import_extra
+from manela.kernels.layout import normalise_rows
 
 Points = npt.NDArray[np.floating]
 
@@ -100,7 +101,7 @@ def plot_vectors(vectors: Points, labels: Any = None, method: str = "tsne", axes
 
 def _flatten(vectors: Points) -> Points:
     """Return the first two principal components of the directions of the vectors."""
-    directions = _unit(vectors)
+    directions = normalise_rows(vectors)
     centred = directions - directions.mean(axis=0)
     _, _, components = np.linalg.svd(centred, full_matrices=False)
     flat = centred @ components[:2].T
@@ -117,14 +118,8 @@ def _spread(vectors: Points) -> Points:
     from sklearn.manifold import TSNE
 
     perplexity = min(30.0, max(1.0, (len(vectors) - 1) / 3))
-    spread: Points = TSNE(init="pca", perplexity=perplexity, random_state=0).fit_transform(_unit(vectors))
+    spread: Points = TSNE(init="pca", perplexity=perplexity, random_state=0).fit_transform(normalise_rows(vectors))
     return spread
-
-
-def _unit(vectors: Points) -> Points:
-    """Return vectors with norm 1; zeros stay zero."""
-    units: Points = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    return units
 
 
 def _svg(content: str, title: str) -> str:

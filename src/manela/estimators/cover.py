@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from manela.data.embedding import Embedding
 from manela.data.graph import Graph
+from manela.kernels.layout import Vectors
 from manela.settings.settings import Settings
-
-Vectors = npt.NDArray[np.float32]
 
 
 def is_covered(graph: Graph, settings: Settings) -> bool:

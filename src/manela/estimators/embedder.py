@@ -18,9 +18,8 @@ from manela.data.graph import Graph
 from manela.errors import FormatError, import_extra
 from manela.formats.embeddings import read_embedding, write_embedding
 from manela.formats.loading import load_graph
+from manela.kernels.layout import Vectors
 from manela.settings.parameters import drop_former
-
-Vectors = npt.NDArray[np.float32]
 
 
 class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]

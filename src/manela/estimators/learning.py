@@ -13,7 +13,8 @@ from manela.data.embedding import Embedding
 from manela.data.graph import Graph
 from manela.engines.training import Run, train
 from manela.estimators.cover import add_ends, cover, is_covered, uncover
-from manela.estimators.embedder import Vectors, describe_run
+from manela.estimators.embedder import describe_run
+from manela.kernels.layout import Vectors
 from manela.settings.settings import Settings
 
 METHOD = "manela"

@@ -19,13 +19,15 @@ from manela.engines.checkpoint import Checkpoint
 from manela.engines.state import State, begin
 from manela.errors import ManelaWarning, ParameterError
 from manela.estimators.cover import cover, cover_embedding, is_covered
-from manela.estimators.embedder import Embedder, Vectors, describe_run, is_list_of_edges
+from manela.estimators.embedder import Embedder, describe_run, is_list_of_edges
 from manela.estimators.learning import METHOD, learn, start_from_neighbours
 from manela.estimators.newcomers import add_placement, place_newcomers
 from manela.formats.loading import load_graph
+from manela.kernels.layout import Vectors
 from manela.settings.parameters import PAPER, THOROUGH, default
 from manela.settings.settings import Settings, check_all
 from manela.system.progress import Reporter, RunBar, is_watched, report_download
+from manela.system.threads import allow_cores
 
 
 @dataclass(eq=False, repr=False)
@@ -362,6 +364,7 @@ class Manela(Embedder):
             if old is not None:
                 table[~is_new, :dimensions] = old[rows[~is_new]]
                 if settings.smooths:
+                    # in single precision as before, for the same bits
                     norms = np.linalg.norm(table, axis=1, keepdims=True)
                     table /= np.where(is_new[:, None], 1.0, np.maximum(norms, np.finfo(np.float32).tiny))
             start_from_neighbours(graph, table, is_new)
@@ -380,7 +383,8 @@ class Manela(Embedder):
 
     def _load(self, X: Any) -> Graph:
         """Load the given network."""
-        graph = load_graph(X, directed=bool(self.directed), progress=report_download(X))
+        with allow_cores(self.n_jobs):
+            graph = load_graph(X, directed=bool(self.directed), progress=report_download(X))
         if self.directed and not graph.directed:
             raise ParameterError("directed=True needs a network with arcs, but this Graph was read as undirected.")
         return graph

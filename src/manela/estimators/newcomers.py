@@ -14,8 +14,7 @@ from manela.data.embedding import Embedding
 from manela.data.graph import Graph
 from manela.errors import GraphError, ParameterError
 from manela.estimators.cover import cover, cover_embedding
-
-Vectors = npt.NDArray[np.float32]
+from manela.kernels.layout import Vectors, normalise_rows
 
 
 def add_placement(embedding: Embedding, graph: Graph) -> Embedding:
@@ -133,7 +132,7 @@ class Placement:
         degrees = graph.degrees
         rows = np.flatnonzero(degrees)
         rows = rows[:: max(1, -(-len(rows) // _MOST_SAMPLES))]
-        directions = _unit(vectors)
+        directions = normalise_rows(vectors)
         means = _average(graph.to_scipy()[rows], directions, vectors).astype(np.float64)
         weighted = means * degrees[rows][:, None]
         square = means.T @ weighted
@@ -169,20 +168,20 @@ class Placement:
         known = vectors[used]
         used_links = sp.csr_array((links.data, columns, links.indptr), shape=(links.shape[0], len(used)))
         placed = np.diff(links.indptr) > 0
-        new = self._map(_average(used_links, _unit(known), known)) * norms
+        new = self._map(_average(used_links, normalise_rows(known), known)) * norms
         while not placed.all():  # nodes that reach known ones only through other new ones
             to_placed = among @ sp.diags_array(placed.astype(np.float64))
             to_placed.eliminate_zeros()
             ready = ~placed & (np.diff(to_placed.indptr) > 0)
             if not ready.any():
                 break
-            new[ready] = self._map(_average(to_placed[ready], _unit(new), new)) * norms[ready]
+            new[ready] = self._map(_average(to_placed[ready], normalise_rows(new), new)) * norms[ready]
             placed |= ready
         return np.asarray(new, dtype=np.float32), placed
 
     def _map(self, means: Vectors) -> Vectors:
         """Return the directions that the means over neighbours map to."""
-        return _unit(means @ self.matrix)
+        return normalise_rows(means @ self.matrix)
 
 
 def split_newcomers(graph: Graph, known: dict[Any, int], size: int) -> tuple[Any, Any, npt.NDArray[Any]]:
@@ -207,9 +206,3 @@ def _average(matrix: sp.csr_array, directions: Vectors, vectors: Vectors) -> Vec
     shares = matrix.data / np.repeat(np.where(totals > 0, totals, 1.0), np.diff(matrix.indptr))
     weights = sp.csr_array((shares.astype(np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)
     return np.concatenate((weights @ directions, weights @ vectors), axis=1)
-
-
-def _unit(vectors: Vectors) -> Vectors:
-    """Return vectors with norm 1; zeros stay zero."""
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.maximum(norms, _TINY), dtype=np.float32)

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from manela.hosts.state.messages import ROUND, SMOOTH, START
 from manela.hosts.state.names import Node
 from manela.hosts.state.neighbourhood import Neighbourhood
+from manela.kernels.layout import normalise_rows
 
 Scores = npt.NDArray[np.float32]
 """Scores for an edge between each node (rows, own nodes last) and each seen node of other hosts, (nodes, seen)."""
@@ -153,7 +154,7 @@ def run_attacks(record: Record, near: Neighbourhood) -> Iterator[tuple[str, Scor
     rounds = [view for (phase, _), view in record.views.items() if phase == ROUND]
     if rounds:
         last = np.nan_to_num(rounds[-1][:, 0])
-        units = _normalise(last)
+        units = normalise_rows(last)
         yield "cosine of vectors", units @ units[: record.seen].T
         yield "product of vectors", last @ last[: record.seen].T
     for name, pairs in _find_pairs(record).items():
@@ -217,7 +218,7 @@ def correlate(pairs: list[tuple[View, View]], seen: int) -> Scores:
     """Score pairs by the cosine between what a node shows of its neighbours and the rows of each node."""
     scores = np.zeros((len(pairs[0][0]), seen), np.float32)
     for before, after in pairs:
-        scores += _normalise(np.nan_to_num(before)) @ _normalise(np.nan_to_num(after[:seen])).T
+        scores += normalise_rows(np.nan_to_num(before)) @ normalise_rows(np.nan_to_num(after[:seen])).T
     return _make_symmetric(scores)
 
 
@@ -247,12 +248,6 @@ def _make_symmetric(scores: Scores) -> Scores:
     symmetric = scores.copy()
     symmetric[: scores.shape[1]] += scores[: scores.shape[1]].T
     return symmetric
-
-
-def _normalise(rows: View) -> View:
-    """Return rows with norm 1; rows of zeros stay zero."""
-    units: View = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-    return units
 
 
 def _find_pairs(record: Record) -> dict[str, list[tuple[View, View]]]:

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import ManelaWarning, ParameterError, import_extra
+from manela.kernels.layout import Vectors, normalise_rows
 
-Vectors = npt.NDArray[np.float32]
 Points = npt.NDArray[np.float32]
 Neighbours = tuple[npt.NDArray[np.int64], Vectors]
 
@@ -73,7 +73,7 @@ def lay_out(vectors: Vectors, method: str, random_state: int = 0, neighbours: Ne
     >>> lay_out(np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=np.float32), "pca").shape
     (3, 2)
     """
-    directions = _normalise(vectors)
+    directions = normalise_rows(vectors)
     flat = _find_components(directions)
     if method == "pca":
         return flat
@@ -83,13 +83,6 @@ def lay_out(vectors: Vectors, method: str, random_state: int = 0, neighbours: Ne
     if not np.isfinite(points).all():
         raise ParameterError(f"method {method!r} found no place for some nodes; use 'pca'.")
     return points
-
-
-def _normalise(vectors: Vectors) -> Vectors:
-    """Return the vectors scaled to length 1; a zero vector stays zero."""
-    directions: Vectors = vectors / np.maximum(np.abs(vectors).max(axis=1, keepdims=True), np.float32(1e-30))
-    directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), np.float32(1e-12))
-    return directions
 
 
 def _find_components(directions: Vectors) -> Points:

@@ -23,6 +23,7 @@ from manela.data.embedding import Embedding
 from manela.data.graph import Graph
 from manela.data.nearest import VectorIndex, find_nearest
 from manela.errors import GraphError, ManelaWarning, ParameterError, import_extra
+from manela.kernels.layout import RowNumbers, Vectors
 from manela.kernels.randomness import seed_of
 from manela.maps.colouring import Colouring, colour_nodes
 from manela.maps.layout import NEIGHBOURS, choose_method, lay_out
@@ -285,9 +286,6 @@ def choose_links(nodes: npt.NDArray[Any], edges: Any, random_state: int = 0) -> 
         pairs = pairs[np.sort(chosen)]
     return pairs.astype(np.uint32), total
 
-
-Vectors = npt.NDArray[np.float32]
-RowNumbers = npt.NDArray[np.int64]
 
 _EXACT = 20_000
 """Most nodes for which the exact search is the default; its time grows with the square of their number."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from manela.analysis.classification import summarise
 from manela.errors import ParameterError, import_extra
+from manela.kernels.layout import normalise_rows
 from manela.system.files import replace_file
 
 INK = "#010203"
@@ -92,7 +93,7 @@ def plot_communities(
     from sklearn.manifold import TSNE
 
     pyplot = import_pyplot()
-    directions = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    directions = normalise_rows(vectors)
     points = TSNE(init="pca", perplexity=30, random_state=0).fit_transform(directions)
     figure, axes = pyplot.subplots(figsize=(6, 5.4), layout="constrained")
     for place, community in enumerate(np.unique(communities)):

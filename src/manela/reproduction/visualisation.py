@@ -15,6 +15,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.neighbors import NearestCentroid
 
 from manela.formats.datasets import stochastic_block_model
+from manela.kernels.layout import normalise_rows
 from manela.reproduction.drawing import colour, open_panels, save
 from manela.reproduction.laboratory import Laboratory, Results, fit
 from manela.reproduction.paper import SYN_SBM_EDGES
@@ -31,7 +32,7 @@ def run(lab: Laboratory) -> Results:
 
         def compute(parameters: Any = parameters) -> Any:
             vectors = fit("manela", parameters, graph, lab.jobs).embedding_
-            directions = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+            directions = normalise_rows(vectors)
             points = TSNE(init="pca", perplexity=30, random_state=0).fit_transform(directions)
             return {
                 "points": np.round(points, 2).tolist(),

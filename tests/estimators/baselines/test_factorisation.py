@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from manela import Graph
 from manela.errors import ManelaWarning
-from manela.estimators.baselines.factorisation import Parts, factorise, normalise_rows, pad_columns, symmetric_adjacency
+from manela.estimators.baselines.factorisation import Parts, factorise, pad_columns, symmetric_adjacency
 
 
 def test_vectors_are_the_left_singular_ones_times_the_root_of_the_values():
@@ -31,14 +31,6 @@ def test_sparse_and_dense_matrices_have_the_same_vectors_and_a_seed_the_same_bit
 
 def test_no_more_columns_are_computed_than_there_are_rows():
     assert factorise(np.eye(4, dtype=np.float32), 10, seed=0).shape == (4, 4)
-
-
-def test_rows_get_length_1_in_place_and_rows_of_zeros_stay():
-    vectors = np.array([[3.0, 4.0], [0.0, 0.0], [1e-30, 0.0], [1e30, 1e30]], np.float32)
-    assert normalise_rows(vectors) is vectors
-    np.testing.assert_allclose(np.linalg.norm(vectors.astype(float), axis=1), [1.0, 0.0, 1.0, 1.0], rtol=1e-6)
-    np.testing.assert_allclose(vectors[0], [0.6, 0.8], rtol=1e-6)
-    assert normalise_rows(np.zeros((0, 3), np.float32)).shape == (0, 3)
 
 
 def test_columns_that_are_missing_are_zeros_and_full_vectors_are_not_copied():

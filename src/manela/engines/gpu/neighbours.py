@@ -14,6 +14,7 @@ from manela.kernels.layout import Arcs
 from manela.kernels.moments import LARGEST, UNIT
 from manela.kernels.randomness import VECTORS, derive_key
 from manela.kernels.reference import FILTER, MIDDLE, POWER, SCALE, SWEEPS
+from manela.settings.budget import Sizes
 from manela.system.threads import Threads
 
 _MANY, _PIECE = 256, 256
@@ -132,7 +133,7 @@ class CardNeighbours:
             mean = (self.add_up(table)[0].to(torch.float64) / self._joined * UNIT).to(torch.float32)
             self.resize(table, ones, mean)
         table += shown
-        self.resize(table, ones * choose_size(self._graph.indices.size / max(1, self._joined)))
+        self.resize(table, ones * choose_size(Sizes.of(self._graph.indptr).degree))
         table[isolated] = random
 
     def resize(self, table: Any, sizes: Any, mean: Any = None) -> None:

@@ -18,9 +18,8 @@ from manela.kernels.moments import Moments
 from manela.settings.schedule import Schedule
 from manela.settings.settings import Settings
 from manela.system.memory import drop_pages
-from manela.system.threads import Threads
+from manela.system.threads import Integers, Threads
 
-Integers = npt.NDArray[np.int64]
 NodeRows = tuple[list[Table], Integers]
 """The rows of some nodes in each table, and their update pairs."""
 

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from manela.data.graph import Graph
 from manela.kernels.cpu import messages as kernels
 from manela.kernels.cpu.half import can_convert
 from manela.kernels.cpu.walks import build_aliases
-from manela.kernels.layout import Arcs, Table, pad
+from manela.kernels.layout import Arcs, Table, find_strengths, pad
+from manela.settings.budget import Sizes
 from manela.system.threads import Integers, Threads
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a host has no Graph, and should not pay for SciPy
     from manela.data.graph import Graph
-
 
 Shown = npt.NDArray[np.generic]
 """Vectors that nodes show: half precision as uint16, or float32 on a processor that cannot read halves."""
@@ -66,13 +65,12 @@ class Neighbours:
     @property
     def strengths(self) -> npt.NDArray[np.float64]:
         """The sum of the weights of each node's arcs."""
-        degrees = np.diff(self.arcs.indptr)
-        return degrees.astype(np.float64) if self.weights is None else sum_weights(self.arcs.indptr, self.weights)
+        return find_strengths(self.arcs.indptr, self.weights)
 
     @property
     def mean_degree(self) -> float:
         """Mean number of neighbours of nodes that have any."""
-        return len(self.arcs.indices) / max(1, int(np.count_nonzero(self.joined)))
+        return Sizes.of(self.arcs.indptr).degree
 
     def average(
         self,
@@ -139,13 +137,6 @@ def _round_to_half(rows: Shown) -> None:
         return
     with np.errstate(over="ignore"):
         rows[:] = rows.astype(np.float16)
-
-
-def sum_weights(indptr: npt.NDArray[np.integer], weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the sum of the weights of each node's arcs, added in their order."""
-    sums, joined = np.zeros(len(indptr) - 1), np.diff(indptr) > 0
-    sums[joined] = np.add.reduceat(weights, indptr[:-1][joined]) if joined.any() else 0.0
-    return sums
 
 
 def find_scales(graph: Graph, levels: int) -> npt.NDArray[np.float64]:

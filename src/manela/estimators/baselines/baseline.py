@@ -13,9 +13,9 @@ from manela.data.embedding import Embedding
 from manela.data.graph import Graph
 from manela.estimators.embedder import Embedder
 from manela.formats.loading import load_graph
+from manela.kernels.layout import Vectors
 from manela.system.progress import Reporter
-
-Vectors = npt.NDArray[np.float32]
+from manela.system.threads import allow_cores
 
 
 class Learned(NamedTuple):
@@ -58,7 +58,8 @@ class Baseline(Embedder):
         self
         """
         settings = self._check()
-        graph = load_graph(X)
+        with allow_cores(settings.threads):
+            graph = load_graph(X)
         learned = self._learn(graph, settings, progress)
         parameters = {name: value for name, value in asdict(settings).items() if name in self._get_param_names()}
         provenance = self._provenance(graph, parameters | {"random_state": settings.seed}, **learned.facts)

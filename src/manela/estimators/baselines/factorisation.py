@@ -16,9 +16,8 @@ from sklearn.utils.extmath import randomized_svd
 
 from manela.data.graph import Graph
 from manela.errors import ManelaWarning
+from manela.kernels.layout import Vectors
 from manela.system.progress import Progress, Reporter
-
-Vectors = npt.NDArray[np.float32]
 
 _POWER_ITERATIONS = 5
 """Power iterations of the randomised SVD, as many as ProNE's authors use; more are slower and more exact."""
@@ -83,13 +82,6 @@ def factorise(matrix: Any, dimensions: int, seed: int) -> Vectors:
         random_state=np.random.RandomState(np.random.PCG64(seed)),
     )
     vectors: Vectors = (left * np.sqrt(values)).astype(np.float32, copy=False)
-    return vectors
-
-
-def normalise_rows(vectors: Vectors) -> Vectors:
-    """Scale rows to length 1, in place; rows of zeros stay."""
-    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
-    vectors /= np.where(lengths > 0, lengths, 1.0)[:, None].astype(np.float32)
     return vectors
 
 

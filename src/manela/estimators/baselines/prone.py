@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse as sp
 from scipy.special import iv
@@ -19,15 +18,13 @@ from manela.estimators.baselines.factorisation import (
     Parts,
     ThreadedMatrix,
     factorise,
-    normalise_rows,
     pad_columns,
     symmetric_adjacency,
 )
+from manela.kernels.layout import Vectors, normalise_rows
 from manela.settings.parameters import default
 from manela.settings.settings import ProNESettings, check_prone
 from manela.system.progress import Reporter
-
-Vectors = npt.NDArray[np.float32]
 
 _POWER = 0.75
 """Power of Σ_u p_uv that q_v is proportional to; the larger, the less arcs to frequent nodes weigh."""
@@ -98,7 +95,7 @@ class ProNE(Baseline):
             shared = ThreadedMatrix(proximity_matrix(adjacency), threads, settings.threads)
             vectors = factorise(shared, settings.dimensions, settings.seed)
             vectors[is_isolated] = 0.0
-            normalise_rows(vectors)
+            vectors = normalise_rows(vectors)
             parts.finish("factorising")
             looped = sp.csr_array(adjacency + sp.eye_array(len(is_isolated), format="csr"))
             transitions = ThreadedMatrix(divide_rows(looped).astype(np.float32), threads, settings.threads)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.rounds.neighbours import Neighbours, sum_weights
+from manela.engines.rounds.neighbours import Neighbours
 from manela.hosts.state.messages import Integers
 from manela.hosts.state.neighbourhood import Neighbourhood
 from manela.hosts.state.peers import Link
 from manela.kernels.cpu.half import from_half, to_half
 from manela.kernels.cpu.walks import build_aliases
-from manela.kernels.layout import Arcs
+from manela.kernels.layout import Arcs, find_strengths
 from manela.system.threads import Threads
 
 Mask = npt.NDArray[np.bool_]
@@ -104,7 +104,7 @@ class UsedArcs:
             weights = near.weights[positions]
             thresholds, aliases = np.empty(len(positions), np.uint32), np.empty(len(positions), np.int32)
             build_aliases(indptr, weights, thresholds, aliases)
-            sums = sum_weights(indptr, weights)
+            sums = find_strengths(indptr, weights)
         sums[self.own :] = self.strengths[self.own :]
         scales = np.divide(1.0, sums, out=np.zeros(self.known), where=sums > 0)[None]
         arcs = Arcs(indptr, near.indices[positions], thresholds, aliases)

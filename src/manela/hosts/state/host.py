@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from manela import __version__
-from manela.engines.rounds.neighbours import sum_weights
 from manela.errors import AgentError, RefusedError
 from manela.hosts.state.instructions import Compute, Instruction
 from manela.hosts.state.messages import Acceptance, Hello, Integers, Introduction, Step, Totals, VectorRows
@@ -24,7 +23,7 @@ from manela.hosts.state.neighbourhood import Admitted, Neighbourhood
 from manela.hosts.state.peers import Peers
 from manela.hosts.state.sessions import Sessions
 from manela.hosts.state.terms import Terms
-from manela.kernels.layout import allocate
+from manela.kernels.layout import allocate, find_strengths
 from manela.kernels.randomness import CONTEXTS, VECTORS, derive_key, draw_vectors
 from manela.kernels.reference import POWER
 from manela.settings.schedule import Schedule, weigh
@@ -131,9 +130,7 @@ class Host:
         for table, purpose in zip(self.tables, (VECTORS, CONTEXTS), strict=False):
             draw_vectors(settings.seed, self.numbers, table[: self.own, : settings.dimensions], purpose)
         near = neighbourhood
-        self.strengths = (
-            sum_weights(near.indptr, near.weights) if terms.weighted else np.diff(near.indptr).astype(np.float64)
-        )
+        self.strengths = find_strengths(near.indptr, near.weights if terms.weighted else None)
         self.sessions = Sessions(near, derive_key(settings.seed, SESSIONS), self.peers)
         hosts = {host: position for position, host in enumerate(near.peers)}
         self._peer_of = np.array([-1] * self.own + [hosts[host] for _, host in near.remotes], dtype=np.int64)
