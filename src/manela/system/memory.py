@@ -1,4 +1,4 @@
-"""Releases resident memory: pages that only mirror a file or shared memory, and what the C library keeps free."""
+"""Releases resident memory: pages that only mirror a file, and what the C library keeps free."""
 
 from __future__ import annotations
 
@@ -10,26 +10,15 @@ from pathlib import Path
 _DONTNEED = 4
 
 
-def drop_pages(belongs: Callable[[str], bool], shared: bool = False) -> None:
+def drop_pages(belongs: Callable[[str], bool]) -> None:
     """Release the pages of files for whose path `belongs` is True; no data is lost, and unsupported systems do nothing.
 
-    Private mappings are released only if they were never written. With `shared`, shared mappings are released instead,
-    whose content is stored elsewhere whether written or not.
+    Only private mappings that were never written are released.
     """
     with contextlib.suppress(OSError, AttributeError, ValueError):
         library = ctypes.CDLL(None, use_errno=True)
-        for first, last in _find_shared(belongs) if shared else _find_private(belongs):
+        for first, last in _find_private(belongs):
             library.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), _DONTNEED)
-
-
-def _find_shared(belongs: Callable[[str], bool]) -> list[tuple[int, int]]:
-    """Return the address ranges of shared mappings of these files."""
-    ranges = []
-    for line in Path("/proc/self/maps").read_text().splitlines():
-        addresses, permissions, _, _, _, *name = line.split()
-        if name and permissions[3] == "s" and belongs(name[0]):
-            ranges.append(_ends(addresses))
-    return ranges
 
 
 def _find_private(belongs: Callable[[str], bool]) -> list[tuple[int, int]]:

@@ -17,7 +17,6 @@ from manela.kernels.layout import Arcs, Table, allocate
 from manela.kernels.moments import Moments
 from manela.settings.schedule import Schedule
 from manela.settings.settings import Settings
-from manela.system.memory import drop_pages
 from manela.system.threads import Integers, Threads
 
 NodeRows = tuple[list[Table], Integers]
@@ -25,9 +24,6 @@ NodeRows = tuple[list[Table], Integers]
 
 Given = list[npt.NDArray[np.float16]]
 """The vectors that some nodes show, an array for each table."""
-
-_TIDY = 8
-"""Pages of the object store are released after 1/_TIDY of the vectors have moved; larger does so more often."""
 
 
 class Facts(NamedTuple):
@@ -99,7 +95,6 @@ class Worker:
         self._rounds = MessageRounds(neighbours, self._settings, State(tables, dimensions), own, near)
         for part in range(len(self._needed)):
             self._is_needed[self._find_negatives(first_round, part)] = True
-        self._touched = 0
         with self._lock:
             self._attempt, self._taken = attempt, dict[int, Given]()
         return self._needed
@@ -165,9 +160,7 @@ class Worker:
     def _give(self, where: slice | Integers) -> Given:
         """Return what own nodes show, and count its bytes as sent."""
         rows = [_read(shown, where) for shown in self._rounds.shown]
-        size = sum(row.nbytes for row in rows)
-        self.sent += size
-        self._touched += size
+        self.sent += sum(row.nbytes for row in rows)
         return rows
 
     def take(self, attempt: int, part: int, given: Given) -> None:
@@ -186,11 +179,6 @@ class Worker:
                 where = np.concatenate((self._needed[part], self._find_negatives(number + 1, part)))
             for shown, rows in zip(self._rounds.shown, shown_by_part, strict=True):
                 _write(shown, where, rows)
-                self._touched += rows.nbytes
-        if self._touched > self._rounds.shown[0].nbytes // _TIDY:
-            # mapped pages of the object store count as memory of this process, even if they are no longer used
-            drop_pages(lambda name: "plasma" in name, shared=True)
-            self._touched = 0
 
     def stop(self) -> None:
         """Stop a running `compute` almost at once; the vectors then belong to no round."""
