@@ -24,7 +24,7 @@ REFERENCE = (
 NEIGHBOURHOOD = "hosts/state/neighbourhood.py", ("tests/hosts/state/test_neighbourhood.py", "tests/hosts/test_lies.py")
 CODEC = "hosts/wire/codec.py", ("tests/hosts/wire/test_codec.py",)
 MESSAGE_ROUNDS = "engines/rounds/messages.py", ("tests/contracts/test_messages.py", "tests/contracts/test_engines.py")
-WALK_ROUNDS = "engines/rounds/walks.py", ("tests/contracts/test_walks.py", "tests/contracts/test_engines.py")
+WALK_ROUNDS = "engines/cpu.py", ("tests/contracts/test_walks.py", "tests/contracts/test_engines.py")
 
 MUTANTS = [
     (REFERENCE, "x += learning_rate * ((labels - sigmoid(", "x -= learning_rate * ((labels - sigmoid("),

@@ -11,7 +11,7 @@ from manela.engines.rounds.neighbours import Neighbours, Shown, allocate_shown
 from manela.engines.state import State
 from manela.kernels import moments
 from manela.kernels.cpu import messages as kernels
-from manela.kernels.cpu import normal
+from manela.kernels.cpu.draws import draw_normals, factor
 from manela.kernels.cpu.half import from_half
 from manela.kernels.layout import LANES, Table
 from manela.kernels.randomness import NEGATIVES, ROUNDS, derive, derive_key, scale_to
@@ -206,9 +206,9 @@ def draw_normal(measured: moments.Moments, keys: npt.NDArray[np.uint64]) -> Tabl
     """Draw a vector for each key from the normal distribution with these moments, with the bits of `moments.draw`."""
     mean, covariance = moments.center(measured)
     lower = np.zeros_like(covariance)
-    normal.factor(covariance, moments.LEAST_VARIANCE / moments.UNIT**2, lower)
+    factor(covariance, moments.LEAST_VARIANCE / moments.UNIT**2, lower)
     vectors = np.empty((len(keys), len(mean)), dtype=np.float32)
-    normal.draw(mean * moments.UNIT, np.ascontiguousarray(lower.T) * moments.UNIT, keys, vectors)
+    draw_normals(mean * moments.UNIT, np.ascontiguousarray(lower.T) * moments.UNIT, keys, vectors)
     return vectors
 
 
