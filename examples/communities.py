@@ -5,12 +5,10 @@ import sys
 import time
 from pathlib import Path
 
-from manela import Manela
-from manela.formats.datasets import stochastic_block_model
-from manela.formats.embeddings import read_embedding
-from manela.maps.page import write_map
+from manela import Manela, read_embedding, stochastic_block_model
+from manela.analysis import measure_separation
+from manela.maps import write_map
 from manela.reproduction.drawing import plot_communities
-from manela.reproduction.visualisation import measure_separation
 
 FOLDER = Path("demo")
 

@@ -6,9 +6,8 @@
 # %%
 from sklearn.metrics import adjusted_mutual_info_score
 
-from manela import Manela
-from manela.analysis.groups import find_groups
-from manela.formats.datasets import stochastic_block_model
+from manela import Manela, stochastic_block_model
+from manela.analysis import find_groups
 
 graph, communities = stochastic_block_model()
 print(f"{graph.number_of_nodes:,} nodes, {graph.number_of_edges:,} edges, {communities.max() + 1} communities")

@@ -7,10 +7,8 @@
 # %%
 import numpy as np
 
-from manela import Manela
-from manela.analysis.edges import recommend
-from manela.analysis.links import hide_edges, rank_links, sample_nodes, score_vectors
-from manela.formats.datasets import planted_partition
+from manela import Manela, planted_partition
+from manela.analysis import hide_edges, rank_links, recommend, sample_nodes, score_vectors
 
 graph, communities = planted_partition(nodes=2000, communities=100, inside=7, outside=2)
 hidden = hide_edges(graph, share=0.1, random_state=0)

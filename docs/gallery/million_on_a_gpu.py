@@ -10,8 +10,7 @@ import time
 
 import numpy as np
 
-from manela import Manela
-from manela.formats.datasets import planted_partition
+from manela import Manela, planted_partition
 
 try:
     import torch

@@ -10,8 +10,7 @@ import time
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from manela import Graph, Manela
-from manela.formats.datasets import stochastic_block_model
+from manela import Graph, Manela, stochastic_block_model
 
 graph, communities = stochastic_block_model()
 rng = np.random.default_rng(0)

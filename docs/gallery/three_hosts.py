@@ -10,10 +10,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from manela import Manela
-from manela.formats.datasets import stochastic_block_model
-from manela.formats.embeddings import read_embedding
-from manela.reproduction.visualisation import measure_separation
+from manela import Manela, read_embedding, stochastic_block_model
+from manela.analysis import measure_separation
 
 graph, communities = stochastic_block_model(nodes=300)
 folder = Path(tempfile.mkdtemp())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from manela.system.exports import export
 
 __version__ = "0.2.0.dev0"
 
@@ -19,8 +20,13 @@ if TYPE_CHECKING:
     from manela.estimators.baselines.skip_gram import Node2Vec as Node2Vec
     from manela.estimators.manela import Manela as Manela
     from manela.estimators.relational_neighbors import RelationalNeighbors as RelationalNeighbors
+    from manela.formats.datasets import planted_partition as planted_partition
+    from manela.formats.datasets import stochastic_block_model as stochastic_block_model
+    from manela.formats.embeddings import read_embedding as read_embedding
     from manela.formats.graphs import read_graph as read_graph
+    from manela.formats.loading import load_graph as load_graph
 
+# imported when first used: `import manela` loads neither Numba nor scikit-learn
 _HOMES = {
     "Checkpoint": "manela.engines.checkpoint",
     "DeepWalk": "manela.estimators.baselines.skip_gram",
@@ -33,7 +39,11 @@ _HOMES = {
     "Node2Vec": "manela.estimators.baselines.skip_gram",
     "ProNE": "manela.estimators.baselines.prone",
     "RelationalNeighbors": "manela.estimators.relational_neighbors",
+    "load_graph": "manela.formats.loading",
+    "planted_partition": "manela.formats.datasets",
+    "read_embedding": "manela.formats.embeddings",
     "read_graph": "manela.formats.graphs",
+    "stochastic_block_model": "manela.formats.datasets",
 }
 __all__ = [
     "Checkpoint",
@@ -48,16 +58,12 @@ __all__ = [
     "ProNE",
     "RelationalNeighbors",
     "__version__",
+    "load_graph",
+    "planted_partition",
+    "read_embedding",
     "read_graph",
+    "stochastic_block_model",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used: `import manela` loads neither Numba nor scikit-learn."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'manela' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = export(__name__, _HOMES, "__version__")

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.manifold import TSNE
-from sklearn.metrics import silhouette_score
-from sklearn.model_selection import cross_val_predict
-from sklearn.neighbors import NearestCentroid
 
+from manela.analysis.classification import measure_separation
 from manela.formats.datasets import stochastic_block_model
 from manela.kernels.layout import normalise_rows
 from manela.reproduction.drawing import colour, open_panels, save
@@ -83,25 +80,3 @@ def plot(results: Mapping[str, Any], path: Path) -> None:
         )  # fmt: skip
         panel.spines[:].set_visible(False)
     save(figure, path)
-
-
-@dataclass(frozen=True)
-class Separation:
-    """Silhouette, from −1 to 1, and the share of nodes nearest to the centre of their own community."""
-
-    silhouette: float
-    accuracy: float
-
-
-def measure_separation(
-    vectors: npt.NDArray[np.floating], communities: npt.NDArray[np.integer], metric: str = "cosine"
-) -> Separation:
-    """Score vectors, shape (n, m), against communities, shape (n,); centres are computed without the tested nodes.
-
-    The silhouette uses cosine distances, or another metric of scikit-learn, such as "euclidean" for points on a plane.
-    """
-    nearest = cross_val_predict(NearestCentroid(), vectors, communities, cv=10)
-    return Separation(
-        silhouette=float(silhouette_score(vectors, communities, metric=metric)),
-        accuracy=float(np.mean(nearest == communities)),
-    )
