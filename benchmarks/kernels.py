@@ -3,8 +3,7 @@
 import numpy as np
 from numba import njit
 
-from manela.kernels.cpu.draws import derive
-from manela.kernels.cpu.skipgram import _is_neighbour
+from manela.kernels.cpu.draws import derive, find_arc
 from manela.kernels.cpu.walks import _draw, _room
 
 
@@ -45,7 +44,7 @@ def precompute_transitions(indptr, indices, p, q, thresholds, aliases, room):
                 if there == before:
                     room[0, j] = 1.0 / p
                 else:
-                    room[0, j] = 1.0 if _is_neighbour(before, there, indptr, indices) else 1.0 / q
+                    room[0, j] = 1.0 if find_arc(indptr, indices, before, there) >= 0 else 1.0 / q
                 total += room[0, j]
             smalls = larges = 0
             for j in range(degree):

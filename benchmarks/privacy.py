@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from manela.hosts.transport.memory import MemoryTransport
 from sklearn.metrics import roc_auc_score
+from tests.hosts.harness import MemoryTransport
 
 from benchmarks.table import table
 from manela import Graph, ManelaWarning
