@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from manela import Graph, Manela
 from manela.analysis.classification import classify
 from manela.errors import FormatError, ManelaWarning, ParameterError, UnknownNodeError
-from manela.estimators.learning import start_from_neighbours
+from manela.estimators.newcomers import start_from_neighbours
 from manela.formats.datasets import stochastic_block_model
 from manela.formats.loading import load_graph
 from manela.kernels.reference import POWER

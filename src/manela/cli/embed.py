@@ -96,7 +96,7 @@ def _embed(
     # slow imports come after the checks
     from manela.cli.display import describe, say_written, show_estimate, show_graph
     from manela.engines.checkpoint import Checkpoint
-    from manela.estimators.learning import learn
+    from manela.estimators.manela import learn
     from manela.estimators.newcomers import add_placement
     from manela.system.progress import RunBar
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,17 +18,20 @@ from manela.data.embedding import Embedding, is_list_of_ids
 from manela.data.graph import Graph
 from manela.engines.checkpoint import Checkpoint
 from manela.engines.state import State, begin
+from manela.engines.training import Run, train
 from manela.errors import ManelaWarning, ParameterError
-from manela.estimators.cover import cover, cover_embedding, is_covered
+from manela.estimators.cover import add_ends, cover, cover_embedding, is_covered, uncover
 from manela.estimators.embedder import Embedder, describe_run, is_list_of_edges
-from manela.estimators.learning import METHOD, learn, start_from_neighbours
-from manela.estimators.newcomers import add_placement, place_newcomers
+from manela.estimators.newcomers import add_placement, place_newcomers, start_from_neighbours
 from manela.formats.loading import load_graph
 from manela.kernels.layout import Vectors
 from manela.settings.parameters import PAPER, THOROUGH, default
 from manela.settings.settings import Settings, check_all
 from manela.system.progress import Reporter, RunBar, is_watched, report_download
 from manela.system.threads import allow_cores
+
+METHOD = "manela"
+"""The name of the method in provenance."""
 
 
 @dataclass(eq=False, repr=False)
@@ -388,6 +392,34 @@ class Manela(Embedder):
         if self.directed and not graph.directed:
             raise ParameterError("directed=True needs a network with arcs, but this Graph was read as undirected.")
         return graph
+
+
+def learn(
+    graph: Graph, settings: Settings, facts: Mapping[str, Any] | None = None, **options: Any
+) -> tuple[Embedding, Run]:
+    """Learn the vectors of a graph with validated settings; return them and the run.
+
+    A directed network is learned through its cover where `is_covered` says so. `facts` are added to the provenance, and
+    `options` are passed to `train`.
+    """
+    covered = is_covered(graph, settings)
+    run = train(cover(graph) if covered else graph, settings, **options)
+    provenance = describe_run(
+        METHOD,
+        graph,
+        {**run.settings.parameters(), "directed": graph.directed},
+        budget=run.pairs,
+        rounds=run.schedule.rounds,
+        rounds_done=run.state.round,
+        rate_fell_at=run.state.falls_at,
+        pairs_made=run.state.pairs,
+        engine=run.engine,
+        **(facts or {}),
+    )
+    if covered:
+        updates = None if run.updates is None else add_ends(graph, run.updates)
+        return uncover(graph, run.state.vectors, provenance), dataclasses.replace(run, updates=updates)
+    return Embedding(graph.nodes, run.state.vectors, run.state.context, provenance), run
 
 
 @contextmanager

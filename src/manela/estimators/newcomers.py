@@ -1,4 +1,4 @@
-"""Places nodes that were not in the training network, from their neighbours alone."""
+"""Places nodes that were not in the training network, from their neighbours alone, and starts them for training."""
 
 from __future__ import annotations
 
@@ -206,3 +206,20 @@ def _average(matrix: sp.csr_array, directions: Vectors, vectors: Vectors) -> Vec
     shares = matrix.data / np.repeat(np.where(totals > 0, totals, 1.0), np.diff(matrix.indptr))
     weights = sp.csr_array((shares.astype(np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)
     return np.concatenate((weights @ directions, weights @ vectors), axis=1)
+
+
+def start_from_neighbours(graph: Graph, table: Vectors, is_new: npt.NDArray[np.bool_]) -> None:
+    """Set each new node's row of `table` to the mean of its placed neighbours, starting next to known nodes.
+
+    A new node with no path to a known one keeps its row.
+    """
+    placed = ~is_new
+    adjacency = graph.to_scipy()
+    while not placed.all():
+        counts = adjacency @ placed.astype(np.float64)
+        ready = ~placed & (counts > 0)
+        if not ready.any():
+            return
+        sums = adjacency[ready] @ np.where(placed[:, None], table, 0.0)
+        table[ready] = sums / counts[ready, None]
+        placed |= ready
