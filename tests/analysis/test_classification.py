@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -55,6 +57,14 @@ def test_no_test_node_is_trained_on_and_all_methods_have_the_same_splits():
         np.testing.assert_array_equal(train, other)
     larger = split(50, 0.5, 4, random_state=2)
     assert set(splits[0][0]) < set(larger[0][0])
+
+
+def test_no_warning_comes_while_another_thread_has_reset_the_filters():
+    labels = np.eye(2, dtype=bool)[np.arange(40) % 2]
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.resetwarnings()
+        classify(labels.astype(float), labels, shuffles=2)
+    assert seen == []
 
 
 def test_no_test_label_is_seen_in_training():

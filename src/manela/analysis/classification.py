@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, silhouette_score
 from sklearn.model_selection import cross_val_predict
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import NearestCentroid
 
 from manela.errors import ParameterError
@@ -134,17 +133,14 @@ def _learn(
     """Return label probabilities for test and training nodes; −1 for a label that no training node has, 2 if all do."""
     in_all = truth[train].all(axis=0)
     seen = np.flatnonzero(truth[train].any(axis=0) & ~in_all)
-    if len(seen):
-        model = OneVsRestClassifier(LogisticRegression(solver="liblinear", max_iter=100))
-        model.fit(features[train], truth[train][:, seen].astype(np.int64))
-    by_part = []
-    for part in (test, train):
-        probabilities = np.full((len(part), truth.shape[1]), -1.0)
-        if len(seen):
-            probabilities[:, seen] = model.predict_proba(features[part]).reshape(len(part), -1)[:, -len(seen) :]
-        probabilities[:, in_all] = 2.0
-        by_part.append(probabilities)
-    return by_part[0], by_part[1]
+    at_test, at_train = (np.full((len(part), truth.shape[1]), -1.0) for part in (test, train))
+    at_test[:, in_all] = at_train[:, in_all] = 2.0
+    # OneVsRestClassifier resets the warning filters, which threads share, so that it sometimes warned in another one
+    for label in seen:
+        model = LogisticRegression(solver="liblinear", max_iter=100).fit(features[train], truth[train, label])
+        for probabilities, part in ((at_test, test), (at_train, train)):
+            probabilities[:, label] = model.predict_proba(features[part])[:, 1]
+    return at_test, at_train
 
 
 def take_best(chances: Chances, counts: npt.NDArray[np.integer]) -> Labels:
