@@ -57,7 +57,10 @@ def address(environment):
             yield f"ray://127.0.0.1:{client}"
         finally:
             head.terminate()
-            head.wait(60)
+            try:
+                head.wait(60)
+            finally:
+                head.kill()
 
 
 def is_open(port):
@@ -94,20 +97,34 @@ def file(tmp_path_factory):
     return path
 
 
-def start(file, address, environment, folder, *arguments):
-    """The command, which takes Ctrl-C even where the tests do not."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "manela", "embed", file, "-o", folder / "out.npz", "--engine", "ray",
-         "--address", address, *arguments],
-        env=environment,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )  # fmt: skip
+@pytest.fixture
+def start(file, address):
+    """A function that starts the command, which takes Ctrl-C even where the tests do not; it ends with the test."""
+    started = []
+
+    def run(environment, folder, *arguments):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "manela", "embed", file, "-o", folder / "out.npz", "--engine", "ray",
+             "--address", address, *arguments],
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )  # fmt: skip
+        started.append(process)
+        return process
+
+    yield run
+    killed = [process for process in started if process.poll() is None]
+    for process in killed:
+        process.kill()
+        process.communicate()
+    if killed:  # the cluster ends the workers of a client that is gone
+        wait_until(lambda: not running(b"ray::Worker"))
 
 
-def test_from_outside_the_vectors_are_the_same(file, address, environment, tmp_path):
-    process = start(file, address, environment, tmp_path, *RUN)
+def test_from_outside_the_vectors_are_the_same(start, file, environment, tmp_path):
+    process = start(environment, tmp_path, *RUN)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 0, said
     expected = Manela(dimensions=16, pairs=40_000, rounds=20).fit(file).embedding_
@@ -115,8 +132,8 @@ def test_from_outside_the_vectors_are_the_same(file, address, environment, tmp_p
     wait_until(lambda: not running(b"ray::Worker"))
 
 
-def test_ctrl_c_leaves_no_worker(file, address, environment, tmp_path):
-    process = start(file, address, environment, tmp_path, "--workers", "2", "--rounds", "5000", "--pairs", "10000000",
+def test_ctrl_c_leaves_no_worker(start, environment, tmp_path):
+    process = start(environment, tmp_path, "--workers", "2", "--rounds", "5000", "--pairs", "10000000",
                     "--checkpoint", tmp_path / "run", "--checkpoint-every", "0")  # fmt: skip
     wait_until((tmp_path / "run" / "checkpoint.npz").exists, process)
     assert len(running(b"ray::Worker")) == 2
@@ -155,9 +172,9 @@ def test_a_connection_lost_before_the_first_round_ends_in_one_line(file, address
     assert done.stderr == "error: the connection to the Ray cluster is lost; a run with a checkpoint can be resumed\n"
 
 
-def test_without_the_token_its_variables_are_named(file, address, environment, tmp_path):
-    stranger = {name: value for name, value in environment.items() if name != "RAY_AUTH_TOKEN"}
-    process = start(file, address, {**stranger, "HOME": str(tmp_path)}, tmp_path, *RUN)
+def test_without_the_token_its_variables_are_named(start, address, environment, tmp_path):
+    without_token = {name: value for name, value in environment.items() if name != "RAY_AUTH_TOKEN"}
+    process = start({**without_token, "HOME": str(tmp_path)}, tmp_path, *RUN)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 2
     assert len(said.splitlines()) == 1
