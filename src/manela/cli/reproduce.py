@@ -24,10 +24,10 @@ def reproduce(
             help="Some of classification, links, visualisation, relationship, sweep, tuned.",
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Less of everything, in a few minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Run a small version, in a few minutes.")] = False,
     jobs: o.Jobs = default("n_jobs"),
 ) -> None:
-    """Run the experiments of the MANELA paper and write a report.
+    """Run the experiments of the paper and write a report.
 
     DIR gets report.html (a self-contained file), each figure as .png and .svg, results.json, and results.jsonl, which
     keeps every finished piece of work with its parameters and seed: stop at any time, and run the same command again to
@@ -44,7 +44,7 @@ def reproduce(
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{output}: cannot be made: {error.strerror or error}") from error
+        raise OutputError(f"{output}: cannot be created: {error.strerror or error}") from error
     check_writable(output / "results.jsonl")
     ledger = Ledger(output / "results.jsonl")
 
@@ -69,7 +69,7 @@ def reproduce(
     try:
         results = {part: run_experiment(part, lab) for part in parts}
     except KeyboardInterrupt:
-        print(f"stopped; the same command goes on from {ledger.path}", file=sys.stderr)
+        print(f"stopped; run the same command again to continue from {ledger.path}", file=sys.stderr)
         raise
     done_before = Laboratory(plan, Ledger(ledger.path, frozen=True), 1, lambda _: None)
     # an experiment without records would fetch its network only to find that nothing was done
@@ -87,6 +87,18 @@ def reproduce(
     print(write_report(results, output, machine, plan))
 
 
+def _say_elapsed(seconds: float) -> str:
+    """Format a duration as minutes and seconds.
+
+    Examples
+    --------
+    >>> _say_elapsed(59.6), _say_elapsed(419.7)
+    ('  1:00', '  7:00')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes:3}:{rest:02}"
+
+
 def _parts(only: str | None) -> list[str]:
     """Return the parts that `--only` names, or all, in their usual order."""
     from manela.reproduction.report import EXPERIMENTS
@@ -96,5 +108,5 @@ def _parts(only: str | None) -> list[str]:
     chosen = only.split(",")
     for part in chosen:
         if part not in EXPERIMENTS:
-            raise ParameterError(f"--only must be some of {', '.join(EXPERIMENTS)}, got {part!r}.")
+            raise ParameterError.of("only", f"must be some of {', '.join(EXPERIMENTS)}", part)
     return [part for part in EXPERIMENTS if part in chosen]
