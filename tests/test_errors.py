@@ -1,5 +1,6 @@
 """Errors and warnings: one tree, and what they say."""
 
+import pickle
 import re
 
 import pytest
@@ -12,11 +13,13 @@ from manela.errors import (
     ManelaError,
     ManelaWarning,
     MissingExtraError,
+    Option,
     OutputError,
     ParameterError,
     RefusedError,
     UnknownNodeError,
     import_extra,
+    write_message,
 )
 
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, ManelaError)]
@@ -46,7 +49,21 @@ def test_every_error_says_what_it_was_given(kind):
     assert str(kind("no node has the id 'x'")) == "no node has the id 'x'"
 
 
-def test_every_refusal_has_a_reason_of_its_own():
+def test_a_parameter_is_written_as_each_edge_wants_it():
+    error = ParameterError("pass ", Option("resume", True), " or ", Option("size_limit"), f" for {'x=True'}")
+    assert str(error) == "pass resume=True or size_limit for x=True"
+    assert write_message(error, lambda option: f"--{option.name}") == "pass --resume or --size_limit for x=True"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_an_error_of_a_parameter_carries_its_name_rule_and_value():
+    error = pickle.loads(pickle.dumps(ParameterError.of("window", "must be above 0", -3)))
+    assert (error.parameter, error.rule, error.value) == ("window", "must be above 0", -3)
+    assert str(error) == "window must be above 0, got -3"
+    assert write_message(error, lambda option: f"--{option.name}") == "--window must be above 0, got -3"
+
+
+def test_every_refusal_has_a_separate_reason():
     assert len(REFUSALS) == len(RefusedError.__subclasses__()) == 12
     assert all(REFUSALS[kind.reason] is kind for kind in RefusedError.__subclasses__())
     assert RefusedError.reason not in REFUSALS

@@ -4,14 +4,15 @@ import sys
 
 
 def main() -> None:
-    """Run the command line and exit; Ctrl-C ends it quietly also while it is still being imported."""
+    """Run the command line and exit; Ctrl-C ends it quietly, also during imports and after the command has ended."""
     try:
-        from manela.cli.main import main as run
+        from manela.cli.main import run_from_shell
+
+        run_from_shell()
     except KeyboardInterrupt:
         from manela.system.signals import interrupted
 
         sys.exit(interrupted())
-    run()
 
 
 if __name__ == "__main__":

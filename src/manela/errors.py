@@ -22,7 +22,7 @@ ManelaError                       the user can fix it; the command exits with st
     ├── TooFarError               it requests more hops than agreed
     ├── TermsError                its protocol, settings or round do not match
     ├── SessionError              its session is unknown; it must introduce its edges again
-    ├── MalformedError            it sends something that is no message of this protocol
+    ├── MalformedError            it sends something that is not a message of this protocol
     ├── TooLargeError             it sends more than a size limit allows
     ├── OutOfOrderError           frames are replayed or out of order
     ├── BadVectorError            a vector is not finite
@@ -34,18 +34,70 @@ ManelaWarning (UserWarning)       worth knowing; the run continues
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 _LONGEST_WORDS = 300
 
 
+@dataclass(frozen=True)
+class Option:
+    """A parameter that a message names: `directed=True` in Python, `--directed` at the command line."""
+
+    name: str
+    value: Any = None
+
+    def __str__(self) -> str:
+        return self.name if self.value is None else f"{self.name}={self.value!r}"
+
+
+def write_message(message: BaseException, write: Callable[[Option], str] = str) -> str:
+    """Join the parts of an error or a warning; `write` returns the text of an `Option`.
+
+    Examples
+    --------
+    >>> write_message(ManelaWarning("pass ", Option("duplicates", "first"), " to count each edge once"))
+    "pass duplicates='first' to count each edge once"
+    """
+    return "".join(write(part) if isinstance(part, Option) else str(part) for part in message.args)
+
+
 class ManelaError(Exception):
-    """The base class of all errors that the user can fix."""
+    """The base class of all errors that the user can fix; its arguments are the parts of the message."""
+
+    def __str__(self) -> str:
+        return write_message(self)
 
 
 class ParameterError(ManelaError, ValueError):
-    """A parameter breaks its rule."""
+    """A parameter breaks its rule.
+
+    Attributes
+    ----------
+    parameter : str
+        The name of the parameter; empty if the rule is about several.
+    rule : str
+        What its value must be.
+    value : object
+        The value got.
+    """
+
+    parameter, rule, value = "", "", None
+
+    @classmethod
+    def of(cls, parameter: str, rule: str, value: Any) -> ParameterError:
+        """Return the error of a parameter whose value breaks its rule.
+
+        Examples
+        --------
+        >>> str(ParameterError.of("window", "must be a whole number", 0.5))
+        'window must be a whole number, got 0.5'
+        """
+        error = cls(Option(parameter), f" {rule}, got {value!r}")
+        error.parameter, error.rule, error.value = parameter, rule, value
+        return error
 
 
 class GraphError(ManelaError, ValueError):
@@ -58,9 +110,6 @@ class FormatError(ManelaError, ValueError):
 
 class UnknownNodeError(ManelaError, KeyError):
     """No node has this id."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])
 
 
 class CheckpointError(ManelaError):
@@ -154,7 +203,7 @@ class SessionError(RefusedError, reason="unknown session", expected=True):
 
 
 class MalformedError(RefusedError, reason="malformed"):
-    """The peer sends something that is no message of this protocol."""
+    """The peer sends something that is not a message of this protocol."""
 
 
 class TooLargeError(RefusedError, reason="too large"):
@@ -182,7 +231,10 @@ REFUSALS = {kind.reason: kind for kind in RefusedError.__subclasses__()}
 
 
 class ManelaWarning(UserWarning):
-    """Worth knowing; the run continues."""
+    """Worth knowing; the run continues. Its arguments are the parts of the message."""
+
+    def __str__(self) -> str:
+        return write_message(self)
 
 
 _PACKAGES = {"google": "protobuf", "grpc": "grpcio", "grpc_health": "grpcio-health-checking"}

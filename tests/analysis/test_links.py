@@ -18,7 +18,7 @@ from manela.analysis.links import (
 from manela.errors import GraphError, ParameterError
 from manela.formats.datasets import stochastic_block_model
 
-pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
+pytestmark = pytest.mark.filterwarnings("ignore:[0-9,]+ repeated edge")
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ CASES = {
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning",
-    "ignore:edges that are given several times",
+    "ignore:[0-9,]+ repeated edge",
 )  # fmt: skip
 
 

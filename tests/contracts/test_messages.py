@@ -32,7 +32,7 @@ from manela.kernels import reference
 from manela.kernels.cpu import messages
 from manela.kernels.randomness import NEGATIVES, ROUNDS, derive, derive_key
 
-pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
+pytestmark = pytest.mark.filterwarnings("ignore:[0-9,]+ repeated edge")
 
 
 @settings(max_examples=150)

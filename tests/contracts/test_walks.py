@@ -10,7 +10,7 @@ from manela.data.graph import Graph
 from manela.engines.cpu import CpuEngine
 from manela.settings.parameters import PAPER
 
-pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
+pytestmark = pytest.mark.filterwarnings("ignore:[0-9,]+ repeated edge")
 
 
 NEAR = {"rtol": 2e-5, "atol": 2e-5}

@@ -67,16 +67,15 @@ def test_nothing_is_said_where_names_say_it_already():
 def test_what_was_taken_for_what_is_said():
     assert (
         describe_choice(["payer", "payee", "euros", "", "day"], Choice(0, 1, 2))
-        == "payer and payee are taken for the ends of edges, euros for the weight; a column without a name, day are "
-        "not read"
+        == "using columns payer and payee as edge endpoints, euros as weight; ignoring a column without a name, day"
     )
-    assert describe_choice(["source", "target", "year"], Choice(0, 1, -1)).endswith("; year is not read")
-    assert describe_choice(["a", "b", "n"], Choice(0, 1, 2), unweighted=True).endswith("edges; n is not read")
+    assert describe_choice(["source", "target", "year"], Choice(0, 1, -1)).endswith("; ignoring year")
+    assert describe_choice(["a", "b", "n"], Choice(0, 1, 2), unweighted=True).endswith("endpoints; ignoring n")
 
 
 def test_of_many_columns_that_are_not_read_five_are_named():
     words = describe_choice(["a", "b", *"cdefghi"], Choice(0, 1, -1))
-    assert words.endswith("; c, d, e, f, g and others are not read")
+    assert words.endswith("; ignoring c, d, e, f, g and others")
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_self_loops_are_dropped_and_counted():
 
 
 def test_an_edge_and_its_reverse_are_one_unless_the_network_is_directed():
-    with pytest.warns(ManelaWarning, match=r"\(1 repeats\) add up to weights"):
+    with pytest.warns(ManelaWarning, match=r"1 repeated edge was merged and turned into weights"):
         graph = Graph.from_edges([1, 2, 2], [2, 1, 3])
     assert (graph.number_of_edges, graph.duplicates) == (2, 1)
     assert graph.strengths.tolist() == [2.0, 3.0, 1.0]
@@ -48,7 +48,7 @@ def test_of_edges_that_come_twice_the_first_counts_they_add_up_or_they_are_refus
     ends = ([1, 1, 2], [2, 2, 3])
     first = Graph.from_edges(*ends, [2.0, 5.0, 3.0], duplicates="first")
     assert first.strengths.tolist() == [2.0, 5.0, 3.0]
-    with pytest.warns(ManelaWarning, match="add up their weights"):
+    with pytest.warns(ManelaWarning, match="and their weights added"):
         assert Graph.from_edges(*ends, [2.0, 5.0, 3.0]).strengths.tolist() == [7.0, 10.0, 3.0]
     with pytest.raises(GraphError, match="no edge must be given twice, but 1 - 2 is"):
         Graph.from_edges(*ends, duplicates="error")
@@ -181,7 +181,7 @@ def test_a_matrix_goes_there_and_back():
 def test_a_matrix_that_is_not_symmetric_is_directed_or_its_arcs_become_edges_with_a_warning():
     matrix = sp.csr_array(np.array([[0, 1], [0, 0]]))
     assert edges_of(Graph.from_scipy(matrix, directed=True)) == {(0, 1)}
-    with pytest.warns(ManelaWarning, match="is directed and is read as undirected"):
+    with pytest.warns(ManelaWarning, match="directed network was read as undirected"):
         assert edges_of(Graph.from_scipy(matrix)) == {(0, 1), (1, 0)}
 
 

@@ -9,7 +9,7 @@ from manela import Manela
 from manela.data.graph import Graph
 from manela.settings.parameters import PAPER
 
-pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
+pytestmark = pytest.mark.filterwarnings("ignore:[0-9,]+ repeated edge")
 
 RELEASED = {
     "plain": ("a5067ca7c93c729506e0b85f0aa06b9332ba77c55c505f33053a6b1fb5d4815f", None),

@@ -65,8 +65,7 @@ def test_a_header_says_which_columns_are_read_and_a_note_what_was_taken():
     header = ["id", "payee", "payer", "euros"]
     found = choose_columns(header, lines("1 a b 3", "2 b c 4"), None, False)
     assert (found.source, found.target, found.weight, found.is_exact) == (2, 1, 3, False)
-    assert found.note.startswith("payer and payee are taken for the ends of edges, euros for the weight; id is not")
-    assert found.note.endswith(" (columns= of read_graph chooses others)")
+    assert found.note.startswith("using columns payer and payee as edge endpoints, euros as weight; ignoring id")
     assert choose_columns(header, lines("1 a b 3"), None, True).weight == -1
 
 

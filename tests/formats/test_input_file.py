@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import fsspec
 import pytest
 
-from manela.errors import FormatError
+from manela.errors import FormatError, ParameterError
 from manela.formats.graphs import read_graph
 from manela.formats.input_file import sniff
 
@@ -122,7 +122,7 @@ def test_formats_are_recognised_by_how_files_begin():
 @pytest.mark.parametrize("limit", [0.0, -1.0, float("nan")])
 def test_a_limit_that_is_none_is_refused(tmp_path, limit):
     (tmp_path / "g.txt").write_bytes(EDGES)
-    with pytest.raises(FormatError, match="must be above 0 GB"):
+    with pytest.raises(ParameterError, match="size_limit must be above 0 GB"):
         read_graph(tmp_path / "g.txt", size_limit=limit)
 
 

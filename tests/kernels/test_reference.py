@@ -29,7 +29,7 @@ from manela.kernels.reference import (
     walk,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
+pytestmark = pytest.mark.filterwarnings("ignore:[0-9,]+ repeated edge")
 
 
 @pytest.fixture(params=["plain", "weighted"])

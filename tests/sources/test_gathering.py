@@ -8,7 +8,7 @@ from manela.errors import GraphError
 from manela.sources.edges import Edges
 from manela.sources.gathering import gather_graph
 
-pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
+pytestmark = pytest.mark.filterwarnings("ignore:[0-9,]+ repeated edge")
 
 
 class Batches:

@@ -20,18 +20,18 @@ from manela.cli.import_ import imports
 from manela.cli.info import info
 from manela.cli.map import map_vectors
 from manela.cli.odd_and_missing import anomalies, recommend
+from manela.cli.options import as_flag
+from manela.cli.panels import Commands
 from manela.cli.reproduce import reproduce
 from manela.cli.serve import serve
 from manela.cli.similar import similar
 from manela.cli.tune import tune
-from manela.cli.wording import as_flags
-from manela.errors import ManelaWarning
+from manela.errors import ManelaWarning, write_message
 from manela.system.signals import fail, interrupted, run_to_status, safe_interrupts, terminate
 
-app = typer.Typer(
+app = Commands(
+    "Learn a vector for every node of a network.",
     name="manela",
-    help="Learn a vector for every node of a network.",
-    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -64,16 +64,8 @@ def _options(
         raise typer.Exit
 
 
-def main() -> None:
-    """Run the command and exit with its status."""
-    try:
-        _run_from_shell()
-    except KeyboardInterrupt:  # before the command started, or after it ended
-        sys.exit(interrupted())
-
-
-def _run_from_shell() -> None:
-    """Run the command that the shell asks for, with notes and signals as a user expects them."""
+def run_from_shell() -> None:
+    """Run the command with the arguments of the shell, with notes and signals as a user expects them, and exit."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     warnings.simplefilter("always", ManelaWarning)
     signal.signal(signal.SIGTERM, terminate)
@@ -89,11 +81,16 @@ def run(arguments: list[str]) -> int:
             status: int | None = app(arguments, standalone_mode=False)
             return status
         except _USAGE_ERROR as error:
+            if type(error).__name__ == "NoArgsIsHelpError":
+                print(error.format_message(), file=sys.stderr)
+                return 2
             return fail(_one_line(error))
         except typer.Abort:
             return interrupted()
 
-    return run_to_status(command, as_flags, "; `manela info GRAPH` says how much a run needs")
+    return run_to_status(
+        command, lambda error: write_message(error, as_flag), "; `manela info GRAPH` says how much a run needs"
+    )
 
 
 def _one_line(error: Any) -> str:
@@ -108,7 +105,7 @@ def _one_line(error: Any) -> str:
 
 def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
     """Print a warning of this library as a note, and others as usual."""
-    if issubclass(category, ManelaWarning):
-        print(f"note: {as_flags(str(message))}", file=sys.stderr)
+    if isinstance(message, ManelaWarning):
+        print(f"note: {write_message(message, as_flag)}", file=sys.stderr)
     else:
         print(warnings.formatwarning(message, category, filename, lineno), end="", file=sys.stderr)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from manela.errors import ParameterError
+from manela.errors import Option, ParameterError
 from manela.settings.parameters import PARAMETERS, PRESETS
 
 GraphArgument = Annotated[
@@ -36,13 +36,13 @@ Duplicates = Annotated[
 ]
 Unweighted = Annotated[bool, typer.Option("--unweighted", help="Ignore weights and further columns.")]
 SizeLimit = Annotated[
-    float, typer.Option("--size-limit", metavar="GB", help="Limit of what is downloaded, piped in or unpacked.")
+    float, typer.Option("--size-limit", metavar="GB", help="Largest download, piped input or unpacked file.")
 ]
 MatfileVariable = Annotated[str, typer.Option(help="The variable of a .mat file that holds the matrix.")]
 
-Paper = Annotated[bool, typer.Option("--paper", help="The settings of the paper; other flags override them.")]
+Paper = Annotated[bool, typer.Option("--paper", help="Use the settings of the paper; other flags override them.")]
 
-Thorough = Annotated[bool, typer.Option("--thorough", help="The best vectors, with several times as many rounds.")]
+Thorough = Annotated[bool, typer.Option("--thorough", help="Learn better vectors, with several times as many rounds.")]
 
 Values = dict[str, Any]
 """Parameters by name."""
@@ -122,10 +122,25 @@ def _find_preset(values: Values, invocation: typer.Context) -> Values:
     """Return the parameters of a preset such as --paper, without those that the user set with a flag."""
     named = [name for name in PRESETS if values.get(name)]
     if len(named) > 1:
-        raise ParameterError(f"give at most one of {' and '.join('--' + name for name in named)}.")
+        raise ParameterError(f"at most one of {' and '.join('--' + name for name in named)} can be given")
     preset = PRESETS[named[0]] if named else {}
     sources = {name: invocation.get_parameter_source(name) for name in preset}
     return {name: value for name, value in preset.items() if getattr(sources[name], "name", "") != "COMMANDLINE"}
+
+
+def as_flag(option: Option) -> str:
+    """Return a parameter that a message names as a flag, with its value unless it is True or False.
+
+    Examples
+    --------
+    >>> as_flag(Option("n_jobs")), as_flag(Option("duplicates", "first")), as_flag(Option("smooth", False))
+    ('--jobs', '--duplicates first', '--no-smooth')
+    """
+    name = option.name.replace("_", "-")
+    if option.value is False:
+        return f"--no-{name}"
+    flag_name = _NAMES.get(option.name, (f"--{name}",))[0]
+    return flag_name if option.value in (None, True) else f"{flag_name} {quote(str(option.value))}"
 
 
 def _as_argument(name: str) -> Argument:
@@ -163,7 +178,7 @@ def parse_numbers(name: str, text: str) -> tuple[float, ...]:
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
-        raise ParameterError(f"{name} must be numbers separated by commas, got {text!r}.") from None
+        raise ParameterError.of(name, "must be numbers separated by commas", text) from None
 
 
 RandomState = Annotated[int, flag("random_state")]

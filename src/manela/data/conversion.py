@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from manela.data.csr import as_ids, check_rule, check_weights
 from manela.data.edge_table import WEIGHT_NAMES, choose_by_names, describe_choice, find_pair
 from manela.data.graph import Graph
-from manela.errors import GraphError, ManelaWarning, import_extra
+from manela.errors import GraphError, ManelaWarning, Option, import_extra
 
 
 def convert(data: Any, *, directed: bool = False, duplicates: str = "sum") -> Graph:
@@ -395,7 +395,8 @@ def check_places(matrix: Any) -> None:
 def say_directed() -> None:
     """Warn that a directed network is read as undirected."""
     warnings.warn(
-        "the network is directed and is read as undirected; directed=True follows its arcs as given",
-        ManelaWarning,
+        ManelaWarning(
+            "a directed network was read as undirected; pass ", Option("directed", True), " to follow its arcs as given"
+        ),
         stacklevel=4,
     )

@@ -23,7 +23,7 @@ INDICES = ("", "index", "unnamed: 0", "unnamed:0", "level_0", "row", "rownum", "
 """Names of a first column that numbers the rows."""
 EVENTS = ("transaction", "order", "trade", "payment", "transfer", "purchase", "sale", "invoice", "message", "mail",
           "email", "call", "event", "edge", "link", "row", "record", "tweet", "post", "review", "rating")  # fmt: skip
-"""What a row may be; the number of a row, as in `transaction_id`, is no end of an edge."""
+"""What a row may be; the number of a row, as in `transaction_id`, is not an end of an edge."""
 _NUMBERS_OF_ROWS = ("id", "no", "nr", "number", "key", "uuid", "index", "hash")
 _NOUNS = ("id", "name", "node", "address", "account", "number", "key", "user", "email", "phone", "code", "label")
 """What the names of both ends may have in common; more of them may take an edge for a header."""
@@ -130,7 +130,7 @@ def describe_choice(header: Sequence[str], choice: Choice, unweighted: bool = Fa
     ignored = [header[place] or "a column without a name" for place in range(len(names)) if place not in used]
     if is_plain and (weight < 0 or names[weight] == "weight") and (not ignored or unweighted):
         return ""
-    words = f"{header[pair[0]]} and {header[pair[1]]} are taken for the ends of edges"
-    words += f", {header[weight]} for the weight" if weight >= 0 else ""
+    message = f"using columns {header[pair[0]]} and {header[pair[1]]} as edge endpoints"
+    message += f", {header[weight]} as weight" if weight >= 0 else ""
     shown = ", ".join(ignored[:5]) + (" and others" if len(ignored) > 5 else "")
-    return words + (f"; {shown} {'is' if len(ignored) == 1 else 'are'} not read" if ignored else "")
+    return message + (f"; ignoring {shown}" if ignored else "")

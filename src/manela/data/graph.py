@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from manela.data.csr import as_ids, build_rows, check_rule, check_weights, number_ids
 from manela.data.notebook import draw_degrees, show_facts
-from manela.errors import GraphError, ManelaWarning, UnknownNodeError
+from manela.errors import GraphError, ManelaWarning, Option, UnknownNodeError
 from manela.kernels.layout import find_strengths
 from manela.system.threads import Integers
 
@@ -252,11 +252,12 @@ class Graph:
         data = check_weights(weights, len(rows))
         graph = cls._build(rows, columns, data, nodes, directed=directed, duplicates=duplicates)
         if graph.duplicates and graph.is_weighted and duplicates == "sum":
-            what = "add up to weights" if data is None else "add up their weights"
+            what = "turned into weights" if data is None else "their weights added"
+            repeats = "1 repeated edge was" if graph.duplicates == 1 else f"{graph.duplicates:,} repeated edges were"
             warnings.warn(
-                f"edges that are given several times ({graph.duplicates:,} repeats) {what}; "
-                "duplicates='first' of read_graph and Graph.of counts each once",
-                ManelaWarning,
+                ManelaWarning(
+                    f"{repeats} merged and {what}; pass ", Option("duplicates", "first"), " to count each edge once"
+                ),
                 stacklevel=3,
             )
         return graph

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.state import State
-from manela.errors import CheckpointError, FormatError, OutputError
+from manela.errors import CheckpointError, FormatError, Option, OutputError
 from manela.kernels.layout import allocate
 from manela.settings.parameters import drop_former
 from manela.system.arrays import read_arrays, write_arrays
@@ -52,7 +52,9 @@ class Checkpoint:
         except OSError as error:
             raise OutputError(f"{self.folder}: cannot be made: {error.strerror or error}") from error
         if self.file.exists() and not self.resume:
-            raise CheckpointError(f"{self.file}: holds a run; resume it (resume=True), or remove it to begin anew")
+            raise CheckpointError(
+                f"{self.file}: holds a run; pass ", Option("resume", True), " to resume it, or remove it to start again"
+            )
         check_writable(self.file)
 
     def save(self, state: State, identity: Mapping[str, Any], pairs: int | None) -> None:

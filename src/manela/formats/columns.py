@@ -28,7 +28,7 @@ _KINDS = (
 _WORD = "a word"
 _NUMBERS = ("a whole number", "a number")
 _NO_VALUES = ("", "nan", "na", "n/a", "#n/a", "null", "none", "inf", "infinity")
-"""What programs write for a number that is missing or not finite, which is no name of a column."""
+"""What programs write for a number that is missing or not finite, which is not the name of a column."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,6 @@ def choose_columns(
     )
     note = describe_choice(header, choice, unweighted)
     weight = -1 if unweighted else choice.weight
-    note += " (columns= of read_graph chooses others)" if note else ""
     return Columns(choice.source, choice.target, weight, is_exact=False, note=note)
 
 

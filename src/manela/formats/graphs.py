@@ -15,10 +15,12 @@ import numpy as np
 
 from manela.data.conversion import columns_of, say_directed
 from manela.data.graph import Graph
-from manela.errors import FormatError, GraphError, ManelaError, import_extra
+from manela.errors import FormatError, GraphError, ManelaError, Option, ParameterError, import_extra
 from manela.formats.input_file import ADJACENCY_LISTS, EDGE_LISTS, SIZE_LIMIT, InputFile, open_input
 from manela.formats.text import read_adjacency_list, read_edge_list, read_metis
 from manela.system.progress import DownloadReporter
+
+_TABLES = (".parquet", ".feather", ".arrow")
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,14 @@ def read_graph(
     """
     reading = _Reading(directed, unweighted, matfile_variable, duplicates, columns)
     with open_input(path, size_limit=size_limit, progress=progress) as source:
+        if columns is not None and source.kind not in (*EDGE_LISTS, *_TABLES):
+            raise ParameterError(
+                Option("columns"), f" is for edge lists and tables, got {source}, a {source.kind} file"
+            )
         try:
             graph = _READERS[source.kind](source, reading)
         except GraphError as error:
-            raise GraphError(f"{source}: {error}") from error
+            raise GraphError(f"{source}: ", *error.args) from error
         except (ManelaError, Warning):
             raise
         except MemoryError as error:
@@ -110,7 +116,10 @@ def _read_mat(source: InputFile, reading: _Reading) -> Graph:
     content = scipy.io.loadmat(source.path, variable_names=[variable])
     if variable not in content:
         names = ", ".join(name for name, _, _ in scipy.io.whosmat(source.path)) or "none"
-        raise FormatError(f"{source}: must have a variable {variable!r} (matfile_variable= names it), it has {names}")
+        raise FormatError(
+            f"{source}: must have a variable {variable!r}, but has {names}; pass ", Option("matfile_variable"),
+            " to choose another",
+        )  # fmt: skip
     matrix = content[variable]
     if not sp.issparse(matrix):
         if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or not np.issubdtype(matrix.dtype, np.number):
@@ -260,6 +269,6 @@ _READERS: dict[str, Callable[[InputFile, _Reading], Graph]] = {
     ".gml": _by_networkx("read_gml"),
     ".gexf": _by_networkx("read_gexf"),
     ".net": _by_networkx("read_pajek"),
-    ".parquet": _by_arrow("parquet"),
-    **dict.fromkeys((".feather", ".arrow"), _by_arrow("feather")),
+    _TABLES[0]: _by_arrow("parquet"),
+    **dict.fromkeys(_TABLES[1:], _by_arrow("feather")),
 }

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from manela.errors import FormatError, ManelaError, import_extra
+from manela.errors import FormatError, ManelaError, Option, ParameterError, import_extra
 from manela.system.progress import DownloadReporter
 
 Bytes = npt.NDArray[np.uint8]
@@ -113,15 +113,18 @@ class InputFile:
                 while piece := stream.read(_PIECE):
                     unpacked += len(piece)
                     if unpacked > self.limit * 1e9:
-                        raise FormatError(
-                            f"{self}: must not be longer than {self.limit:g} GB unpacked (size_limit= allows more)"
-                        )
+                        raise _too_long(self.name, f"{self.limit:g} GB unpacked")
                     yield piece
         except ManelaError:
             raise
         except _DAMAGE as error:
             words = f"must be a whole {self.packing} file, but it is damaged or cut off"
             raise FormatError(f"{self}: {words}: {error}") from error
+
+
+def _too_long(name: str, limit: str) -> FormatError:
+    """Return the error of an input that is longer than allowed."""
+    return FormatError(f"{name}: must not be longer than {limit}; pass ", Option("size_limit"), " to allow more")
 
 
 @contextmanager
@@ -134,7 +137,7 @@ def open_input(
     """
     name = str(given)
     if not size_limit > 0:
-        raise FormatError(f"size_limit= must be above 0 GB, got {size_limit}")
+        raise ParameterError.of("size_limit", "must be above 0 GB", size_limit)
     with tempfile.TemporaryDirectory(prefix="manela-") as folder:
         copy = Path(folder) / "content"
         if name == "-":
@@ -339,6 +342,6 @@ def _copy(
     if progress is not None and not size:
         progress(copied, copied)  # now the size is known
     if max(copied, size) > limit * 1e9:
-        raise FormatError(f"{name}: must not be longer than {limit:g} GB (size_limit= allows more)")
+        raise _too_long(name, f"{limit:g} GB")
     if copied < size:
         raise FormatError(f"{name}: ended after {copied:,} of {size:,} bytes; try again")

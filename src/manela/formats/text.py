@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from manela.data.csr import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
 from manela.data.graph import Graph
-from manela.errors import FormatError, ManelaWarning
+from manela.errors import FormatError, ManelaWarning, Option
 from manela.formats.columns import Columns, choose_columns, find_header, names_columns, stands_alone
 from manela.formats.input_file import Bytes, InputFile
 from manela.formats.numbers import read_pairs
@@ -190,9 +190,10 @@ def _find_layout(
     try:
         chosen = choose_columns(fields[0] if has_header else None, fields[1:], wanted, unweighted)
     except FormatError as error:
-        raise FormatError(f"{source}: {error}") from error
+        raise FormatError(f"{source}: ", *error.args) from error
     if chosen.note:
-        warnings.warn(f"{source}: {chosen.note}", ManelaWarning, stacklevel=5)
+        advice = ("; pass ", Option("columns"), " to choose others")
+        warnings.warn(ManelaWarning(f"{source}: {chosen.note}", *advice), stacklevel=5)
     if not has_header:
         return separator, data, 0, chosen
     end = positions[0] + len(lines[0]) + 1
@@ -208,12 +209,18 @@ def _occur_below(data: Bytes, position: int, line: bytes, words: Sequence[str]) 
 def _note_lone_line(source: InputFile, line: bytes, words: Sequence[str], is_header: bool) -> None:
     """Warn how a first line was read that may be a header or an edge."""
     text = line[:80].decode(errors="replace").strip()
-    reading = f"{source}: the first line, {text!r}, is read as "
+    start = f"{source}: the first line, {text!r}, was read as "
     if is_header:
-        reading += "a header, as it alone has no node of another line; if it is an edge, put a header above it"
+        end: tuple[object, ...] = (
+            "a header, because its names occur in no other line; if it is an edge, add one above",
+        )
     else:
-        reading += f"an edge; if it is a header, name it by columns= of read_graph, as in {words[0]},{words[1]}"
-    warnings.warn(reading, ManelaWarning, stacklevel=6)
+        end = (
+            "an edge; if it is a header, pass ",
+            Option("columns"),
+            f" with its names, such as {words[0]},{words[1]}",
+        )
+    warnings.warn(ManelaWarning(start, *end), stacklevel=6)
 
 
 def _first_lines(data: Bytes) -> tuple[list[bytes], list[int]]:
@@ -363,14 +370,14 @@ def _explain(source: InputFile, line: int, error: int, text: str, chosen: Column
         return FormatError(f"{source}:{line}: a line must have {most} columns or more, got {text!r}")
     rules = {
         kernels.TOO_FEW: "a line must have two columns, or three with a weight, but this has one",
-        kernels.TOO_MANY: "a line must have two columns, or three with a weight (unweighted=True of "
-        "read_graph ignores the others, columns= chooses)",
+        kernels.TOO_MANY: "a line must have two columns, or three with a weight",
         kernels.UNEVEN: "either every line or none must have a weight, unlike the lines before",
         kernels.EMPTY: "a field must not be empty",
         kernels.QUOTE: "a quotation mark must be closed on the same line",
         kernels.LONG: f"an id must not be longer than {kernels.LONGEST} bytes",
     }
-    return FormatError(f"{source}:{line}: {rules[error]}, got {text!r}")
+    advice = ("; pass ", Option("unweighted", True), " to ignore further columns, or ", Option("columns"), " to choose")
+    return FormatError(f"{source}:{line}: {rules[error]}, got {text!r}", *(advice if error == kernels.TOO_MANY else ()))
 
 
 def _line(data: Bytes, number: int) -> str:

@@ -344,4 +344,4 @@ def check(name: str, value: Any) -> None:
     """Raise ParameterError unless the parameter's rule holds for value."""
     parameter = PARAMETERS[name]
     if not parameter.holds(value):
-        raise ParameterError(f"{name} must be {parameter.rule}, got {value!r}.")
+        raise ParameterError.of(name, f"must be {parameter.rule}", value)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Literal, NamedTuple
 from urllib.parse import unquote
 
-from manela.errors import SourceError
+from manela.errors import Option, SourceError
 from manela.sources.edges import Edges, cut_into_batches
 from manela.sources.source import Source
 from manela.sources.state import ImportState
@@ -136,7 +136,9 @@ class GnupgSource(Source):
         options += ["--lock-never", "--no-auto-check-trustdb", "--trust-model=always", "--no-autostart"]
         folder = self.homedir or _find_homedir()
         if not any((folder / ring).exists() for ring in _RINGS):  # gpg would create an empty ring
-            raise SourceError(f"{folder}: holds no key ring; give GnuPG's folder, such as ~/.gnupg, by homedir=")
+            raise SourceError(
+                f"{folder}: does not hold a key ring; pass GnuPG's folder, such as ~/.gnupg, as ", Option("homedir")
+            )
         with tempfile.TemporaryFile() as errors:
             try:
                 process = subprocess.Popen(
@@ -167,7 +169,9 @@ class GnupgSource(Source):
                 if process.stdout is not None:
                     process.stdout.close()
             if expired.is_set():
-                raise SourceError(f"gpg must end within {self.deadline:g} s, and did not; give it more by deadline=")
+                raise SourceError(
+                    f"gpg did not finish within {self.deadline:g} s; pass ", Option("deadline"), " to give it more time"
+                )
             if status:
                 errors.seek(0)
                 messages = errors.read(4096).decode(errors="replace").strip().splitlines()
@@ -188,7 +192,9 @@ def _find_homedir() -> Path:
     except OSError as error:
         raise _explain_missing(error) from error
     except subprocess.SubprocessError as error:
-        raise SourceError(f"gpgconf does not say where GnuPG's folder is: give it by homedir= ({error})") from error
+        raise SourceError(
+            f"gpgconf does not say where GnuPG's folder is ({error}); pass it as ", Option("homedir")
+        ) from error
     return Path(unquote(result.stdout.decode(errors="surrogateescape").strip()))
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
-from manela.errors import SourceError
+from manela.errors import Option, SourceError
 from manela.sources.edges import Edges, cut_into_batches
 from manela.sources.fediverse import account_of_url, as_account
 from manela.sources.json_items import Readable, read_items
@@ -129,7 +129,7 @@ class MastodonArchiveSource(Source):
                 first = next(items, None)
                 owner = account_of_url(first.get("actor")) if isinstance(first, dict) else None
         if owner is None:
-            raise SourceError(f"{self.path}: does not say whose it is: give owner='name@host'")
+            raise SourceError(f"{self.path}: does not say whose it is; pass ", Option("owner", "name@host"))
         return owner
 
 

@@ -9,7 +9,7 @@ import secrets
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from manela.errors import AgentError, FormatError, SourceError
+from manela.errors import AgentError, FormatError, Option, SourceError
 from manela.system.files import check_private, open_private
 
 SECRET_VARIABLE = "MANELA_SECRET"
@@ -73,8 +73,9 @@ def refuse_password(url: str) -> None:
         raise SourceError(f"a URL must be like driver://user@host/database: {error}") from None
     if has_password or names & _PASSWORD_NAMES:
         raise SourceError(
-            "a URL must not hold a password, which others could see in the list of processes: leave it out, and put "
-            f"it into the environment variable {SECRET_VARIABLE}, or into a file of mode 0600 that secret_file= names"
+            "a URL must not contain a password, which others could see in the list of processes; put it into the "
+            f"environment variable {SECRET_VARIABLE}, or into a file of mode 0600 and pass the file as ",
+            Option("secret_file"),
         )
 
 

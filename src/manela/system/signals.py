@@ -18,16 +18,18 @@ _SOON = 0.01
 """Seconds after which a postponed Ctrl-C is tried again; if longer, it may miss the moment between two kernels."""
 
 
-def run_to_status(command: Callable[[], int | None], reword: Callable[[str], str] = str, memory_hint: str = "") -> int:
+def run_to_status(
+    command: Callable[[], int | None], write: Callable[[ManelaError], str] = str, memory_hint: str = ""
+) -> int:
     """Run a command and return its exit status: 2 for an error that the user can fix, 130 on Ctrl-C.
 
-    `reword` translates messages of the library into the terms of the command line.
+    `write` returns the text of an error.
     """
     try:
         status = int(command() or 0)
         return interrupted() if status == _INTERRUPTED else status
     except ManelaError as error:
-        return fail(reword(str(error)))
+        return fail(write(error))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

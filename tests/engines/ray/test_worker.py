@@ -17,7 +17,7 @@ from manela.engines.training import plan_run
 from manela.kernels import moments
 from manela.settings.settings import check_all
 
-pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
+pytestmark = pytest.mark.filterwarnings("ignore:[0-9,]+ repeated edge")
 
 NODES = 62
 

@@ -11,7 +11,7 @@ from manela.kernels import reference
 from manela.kernels.layout import allocate
 from manela.system.threads import Threads
 
-pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
+pytestmark = pytest.mark.filterwarnings("ignore:[0-9,]+ repeated edge")
 
 
 def draw_network(kind, scale=1.0):

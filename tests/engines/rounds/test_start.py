@@ -11,7 +11,7 @@ from manela.formats.datasets import stochastic_block_model
 from manela.kernels import reference
 from manela.system.threads import Threads
 
-pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
+pytestmark = pytest.mark.filterwarnings("ignore:[0-9,]+ repeated edge")
 
 
 @pytest.fixture(params=["plain", "weighted", "directed"])

@@ -8,7 +8,7 @@ from manela.kernels.cpu import skipgram
 from manela.kernels.cpu import walks as cpu
 from manela.kernels.randomness import derive, scale_to
 
-pytestmark = pytest.mark.filterwarnings("ignore:edges that are given several times")
+pytestmark = pytest.mark.filterwarnings("ignore:[0-9,]+ repeated edge")
 
 
 @pytest.fixture(scope="module")
