@@ -59,7 +59,7 @@ def test_nodes_edges_and_loops_of_a_file_are_counted_apart(made, manela_here):
     home = ("--home", made / "alpha")
     (made / "edges.csv").write_text("source,target,weight\nann,bob,1\nbob,bob,1\nalone\n")
     done = manela_here("agent", "edges", "import", made / "edges.csv", *home)
-    assert done.stdout == "1 edges imported, 1 nodes without edges, 1 left out, from a node to itself\n"
+    assert done.stdout == "added 1 edges, 1 nodes without edges, 1 self-loops left out\n"
     assert manela_here("agent", "edges", "list", *home).stdout == "alone\nann,bob\n"
 
 
@@ -93,7 +93,7 @@ def test_an_audit_of_no_lines_is_refused(made, manela_here):
 @pytest.mark.parametrize("address", ["0.0.0.0:17446", "[::]:17446"])
 def test_an_invitation_to_every_address_is_refused(made, manela_here, address):
     home = ("--home", made / "alpha")
-    one_line(manela_here("agent", "invite", "--address", address, *home), f"that others reach, got {address}")
+    one_line(manela_here("agent", "invite", "--address", address, *home), f"that others can reach, got {address}")
     assert (
         "@mail.example.org:7446#" in manela_here("agent", "invite", "--address", "mail.example.org:7446", *home).stdout
     )
@@ -130,7 +130,7 @@ def test_the_table_of_exposure_has_two_columns_and_says_where_it_is_of_a_sample(
     monkeypatch.setattr(exposure, "_MOST_OTHERS", most)
     done = manela_here("agent", "exposure", "--home", home)
     assert done.returncode == 0, done.stderr
-    says_sample = "attacked is a sample, 1 of these and 3 of 5 own nodes: the numbers are estimates" in done.stdout
+    says_sample = "a sample is attacked: 1 of these and 3 of 5 own nodes; the numbers are estimates" in done.stdout
     assert says_sample == (most == 2)
     table = done.stdout.splitlines()[1 + says_sample :]
     rows = dict(re.split("  +", line) for line in table)
@@ -197,7 +197,7 @@ def test_an_old_status_tells_its_age(manela_here, made):
 def test_answers_need_a_host_and_an_address_to_be_asked_at(tmp_path, manela_here):
     one_line(manela_here("agent", "serve", "--home", tmp_path / "nope"), "does not hold a host; make one with")
     assert manela_here("agent", "init", "alpha", "--home", tmp_path / "alpha").returncode == 0
-    one_line(manela_here("agent", "serve", "--home", tmp_path / "alpha"), "set watch to an address of this machine")
+    one_line(manela_here("agent", "serve", "--home", tmp_path / "alpha"), "watch must be an address of this machine")
 
 
 def test_a_new_certificate_is_used_only_with_its_key(made, manela_here):
@@ -222,11 +222,11 @@ def test_address_and_size_of_a_peer_are_changed_without_its_certificate(made, ma
     one_line(manela_here("agent", "peer", "add", "beta", "127.0.0.1:7449", *home), "beta: is not a peer")
     certificate = made / "beta" / "certificate.pem"
     assert manela_here("agent", "peer", "add", "beta", "127.0.0.1:7447", certificate, *home).returncode == 0
-    assert manela_here("agent", "peer", "add", "beta", "127.0.0.1:7449", *home).stdout == "beta is changed\n"
-    assert manela_here("agent", "peer", "add", "beta", "--nodes", "12", *home).stdout == "beta is changed\n"
+    assert manela_here("agent", "peer", "add", "beta", "127.0.0.1:7449", *home).stdout == "changed beta\n"
+    assert manela_here("agent", "peer", "add", "beta", "--nodes", "12", *home).stdout == "changed beta\n"
     shown = manela_here("agent", "peer", "list", *home).stdout
     assert shown.startswith("beta  127.0.0.1:7449, 12 nodes by the operator\n")
-    one_line(manela_here("agent", "peer", "add", "beta", *home), "a peer is added by the line")
+    one_line(manela_here("agent", "peer", "add", "beta", *home), "a peer must be given by the line")
     one_line(manela_here("agent", "peer", "remove", "gamma", "--fingerprint", "A" * 14, *home), "gamma: is not a peer")
 
 
@@ -237,8 +237,8 @@ def test_a_certificate_that_has_ended_is_told_when_it_is_added_and_listed(made, 
     monkeypatch.setattr(identity, "expiry_of", lambda certificate: yesterday)
     home = ("--home", made / "alpha")
     added = manela_here("agent", "peer", "add", "beta", "127.0.0.1:7447", made / "beta" / "certificate.pem", *home)
-    assert added.stdout.startswith(f"warning: this certificate ended on {yesterday:%Y-%m-%d}; beta must renew it")
-    assert f"    ended on {yesterday:%Y-%m-%d}  " in manela_here("agent", "peer", "list", *home).stdout
+    assert added.stdout.startswith(f"warning: this certificate expired on {yesterday:%Y-%m-%d}; beta must renew it")
+    assert f"    expired on {yesterday:%Y-%m-%d}  " in manela_here("agent", "peer", "list", *home).stdout
 
 
 @pytest.mark.parametrize(
@@ -252,5 +252,5 @@ def test_a_folder_without_a_host_is_told_by_every_command(tmp_path, manela_here,
 
 
 def test_a_backup_does_not_go_to_standard_output(made, manela_here):
-    one_line(manela_here("agent", "backup", "-", "--home", made / "alpha", cwd=made), "a backup is a file")
+    one_line(manela_here("agent", "backup", "-", "--home", made / "alpha", cwd=made), "a backup must be a file")
     assert not (made / "-").exists()

@@ -38,9 +38,7 @@ def test_a_map_is_only_estimated_with_a_dry_run(network, tmp_path, manela_here):
     assert not (tmp_path / "map.html").exists()
 
 
-@pytest.mark.parametrize(
-    ("page", "words"), [("map.png", "a map is a page, so its name must end in .html"), ("no/map.html", "no")]
-)
+@pytest.mark.parametrize(("page", "words"), [("map.png", "must end in .html"), ("no/map.html", "no")])
 def test_a_map_that_cannot_be_written_is_refused_before_learning(network, tmp_path, manela_here, page, words):
     done = manela_here("embed", network, "-o", tmp_path / "v.npz", "--map", tmp_path / page, *SMALL)
     assert done.returncode == 2

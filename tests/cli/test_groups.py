@@ -53,11 +53,11 @@ def test_dense_regions_go_to_standard_output(manela_here, vectors):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "say where the groups go"),
+        ([], "missing -o/--output"),
         (["-o", "g.csv", "-k", "121"], "count must be at most"),
         (["-o", "g.csv", "--method", "louvain"], "method must be one of"),
         (["-o", "g.csv", "--labels", "none.txt"], "no such file"),
-        (["-o", "g.npz"], "groups are written as .csv"),
+        (["-o", "g.npz"], "must be a .csv file"),
         (["-o", "missing/g.csv"], "there is no folder"),
     ],
 )

@@ -77,5 +77,5 @@ def test_a_folder_without_a_key_ring_stays_empty(manela_here, tmp_path):
     (tmp_path / "ring").mkdir(mode=0o700)
     done = manela_here("import", "gpg", "--homedir", tmp_path / "ring", "-o", tmp_path / "e.csv")
     assert done.returncode == 2
-    assert "holds no key ring" in done.stderr
+    assert "does not hold a key ring" in done.stderr
     assert list((tmp_path / "ring").iterdir()) == []

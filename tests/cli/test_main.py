@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ import scipy.sparse as sp
 
 from manela import Manela
 from manela.data.embedding import Embedding
+from manela.errors import FormatError
 from manela.formats.embeddings import read_embedding, write_embedding
+from manela.formats.graphs import read_graph
 from manela.settings.parameters import PAPER
 
 QUICK = ("--dimensions", "8", "--pairs", "20000", "--rounds", "20")
@@ -232,14 +235,14 @@ FILES = {
         (["one-node.txt"], ["one-node.txt", "two nodes", "1 node"]),
         (["no-edges.adjlist"], ["no-edges.adjlist", "an edge", "0 edge"]),
         (["strange.xyz"], ["strange.xyz", "format must be one of", "'.xyz'"]),
-        (["other.mat"], ["other.mat", "variable 'network'", "it has other"]),
+        (["other.mat"], ["other.mat", "variable 'network'", "but has other"]),
         (["cut.txt.gz"], ["cut.txt.gz", "cut off"]),
         (["good.txt", "--ratios", "0.7,0.7"], ["ratios must sum to 1", "1.4"]),
         (["good.txt", "--ratios", "-0.5,1.5"], ["ratios must be", "-0.5"]),
         (["good.txt", "--ratios", "a,b"], ["ratios must be numbers", "'a,b'"]),
         (["good.txt", "--dimensions", "0"], ["dimensions must be", "got 0"]),
         (["good.txt", "--dimensions", "x"], ["--dimensions", "integer", "'x'"]),
-        (["good.txt", "--learning-rate", "nan"], ["learning_rate must be", "nan"]),
+        (["good.txt", "--learning-rate", "nan"], ["--learning-rate must be", "nan"]),
         (["good.txt", "--pairs", "5", "--updates", "1"], ["at most one of pairs, updates and max_seconds"]),
         (["good.txt", "-o", "none/out.npz"], ["none/out.npz", "no folder"]),
         (["good.txt", "-o", "/proc/out.npz"], ["/proc/out.npz", "cannot be written"]),
@@ -284,19 +287,54 @@ def test_bad_input_ends_with_status_2_one_line_and_no_output(manela_here, tmp_pa
         (["similar", "e.npz", "a", "-k", "0"], ["k must be at least 1"]),
         (["info", "none.txt"], ["none.txt", "no such file"]),
         (["datasets", "fetch", "facebook"], ["no data set is called 'facebook'"]),
-        (["datasets"], ["Missing command"]),
         (["embedd"], ["No such command 'embedd'"]),
         (["embed"], ["Missing argument 'GRAPH'"]),
-        (["embed", "e.npz"], ["say where the vectors go"]),
+        (["embed", "e.npz"], ["missing -o/--output"]),
+        (["info", "sbm", "--directed", "--columns", "foo,bar"], ["--columns, --directed cannot apply", "generated"]),
+        (["info", "m.npy", "--columns", "1,2"], ["--columns is for edge lists", "m.npy"]),
     ],
 )
 def test_other_mistakes_end_with_status_2_and_one_line(manela_here, tmp_path, arguments, words):
     write_embedding(Embedding(np.array(["a", "b"], dtype=object), np.eye(2, dtype=np.float32)), tmp_path / "e.npz")
+    np.save(tmp_path / "m.npy", np.array([[0, 1], [1, 2], [2, 0]]))
     done = manela_here(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     for word in words:
         assert word in done.stderr
+
+
+@pytest.mark.parametrize(
+    "group", [["evaluate"], ["agent"], ["agent", "peer"], ["agent", "edges", "import"], ["datasets"], ["import"]]
+)
+def test_a_group_without_a_command_prints_its_help(manela_here, group):
+    done = manela_here(*group)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == manela_here(*group, "--help").stdout
+    assert "error:" not in done.stderr
+
+
+def test_parameters_in_messages_are_flags(manela_here, tmp_path):
+    (tmp_path / "edges.txt").write_text("a b 1 2\n")
+    done = manela_here("info", tmp_path / "edges.txt")
+    assert done.returncode == 2
+    assert "pass --unweighted to ignore further columns, or --columns to choose" in done.stderr
+    with pytest.raises(FormatError, match="pass unweighted=True to ignore further columns, or columns to choose"):
+        read_graph(tmp_path / "edges.txt")
+
+
+def test_parameters_in_warnings_are_flags(manela_here, tmp_path):
+    (tmp_path / "edges.csv").write_text("payer,payee\na,b\na,b\nb,c\n")
+    done = manela_here("info", tmp_path / "edges.csv")
+    assert "note: 1 repeated edge was merged" in done.stderr
+    assert "pass --duplicates first to count each edge once" in done.stderr
+    assert "pass --columns to choose others" in done.stderr
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        read_graph(tmp_path / "edges.csv")
+    messages = [str(warning.message) for warning in told]
+    assert messages[0].endswith("pass columns to choose others")
+    assert messages[1].endswith("pass duplicates='first' to count each edge once")
 
 
 def test_ctrl_c_while_the_command_is_imported_ends_quietly(tmp_path):

@@ -92,7 +92,7 @@ def test_a_preset_gives_what_the_user_has_not_given():
 
 
 def test_two_presets_are_refused():
-    with pytest.raises(ParameterError, match="give at most one of --paper and --thorough"):
+    with pytest.raises(ParameterError, match="at most one of --paper and --thorough"):
         call("--paper", "--thorough")
 
 

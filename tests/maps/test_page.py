@@ -143,7 +143,7 @@ def test_the_command_writes_a_page_with_labels_and_links(manela_here, tmp_path):
     assert "<title>Map of v.npz</title>" in page
     assert json.loads(unpack(page, "facts"))["links"] == {"drawn": 30, "total": 30}
     for arguments, words in (
-        (["v.npz"], "say where the page goes"),
+        (["v.npz"], "missing -o/--output"),
         (["v.npz", "-o", "map.png"], "must end in .html"),
         (["v.npz", "-o", "x.html", "--method", "spring"], "method must be one of"),
         (["none.npz", "-o", "x.html"], "no such file"),

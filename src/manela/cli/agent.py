@@ -13,11 +13,12 @@ from manela.cli import options as o
 from manela.cli.agent_edges import edges, node
 from manela.cli.agent_peers import peer
 from manela.cli.options import HOME, Home
+from manela.cli.panels import Commands
 from manela.errors import AgentError
 from manela.hosts.folder.config import PARAMETERS_OF_HOSTS
 from manela.settings.parameters import default
 
-agent = typer.Typer(help="Run a host: one organisation's part of a network that many learn together.")
+agent = Commands("Run a host, which learns its part of a network.")
 agent.add_typer(peer, name="peer")
 agent.add_typer(edges, name="edges")
 agent.add_typer(node, name="node")
@@ -44,7 +45,9 @@ def init(
     parameters: Annotated[o.Values, o.Flags(*PARAMETERS_OF_HOSTS)],
     weighted: Annotated[bool, typer.Option("--weighted", help="Use edge weights for steps and frequencies.")] = False,
 ) -> None:
-    """Create a host: a folder with its key, certificate, store, and commented configuration.
+    """Create the folder of a host.
+
+    It holds its key, certificate, store, and a commented configuration.
 
     \b
     manela agent init alpha --home alpha
@@ -57,7 +60,7 @@ def init(
     config = Config(name, check_address(listen), changed, weighted=weighted, watch=check_watch(watch))
     config.terms(0)
     make(home, config)
-    print(f"{home / FILE}: change it as you like before the first run")
+    print(f"{home / FILE}: edit it before the first run")
     print(f"{home / CERTIFICATE}: give it to your peers; its fingerprint is")
     print(fingerprint(read_certificate(home / CERTIFICATE)))
 
@@ -68,9 +71,10 @@ def run(
     trace: Annotated[bool, typer.Option("--trace", help="Log everything that peers disclose to trace.jsonl.")] = False,
     while_stdin: Annotated[bool, typer.Option("--while-stdin", help="Stop when stdin is closed.")] = False,
 ) -> None:
-    """Run the daemon until SIGTERM or Ctrl-C; it logs lines of JSON to stderr.
+    """Run the daemon until SIGTERM or Ctrl-C.
 
-    SIGHUP reloads peers, key and certificate. A host that has finished its rounds continues to answer peers.
+    It logs lines of JSON to stderr. SIGHUP reloads peers, key and certificate. A host that has finished its rounds
+    continues to answer peers.
     """
     from manela.hosts.daemon.process import exec_daemon
 
@@ -85,7 +89,10 @@ def status(
         bool, typer.Option("--strict", help="Exit with status 2 unless the daemon runs, makes progress and can save.")
     ] = False,
 ) -> None:
-    """Show what the daemon does: round, update pairs, peers, refusals, traffic."""
+    """Show what the daemon does.
+
+    Round, update pairs, peers, refusals and traffic.
+    """
     from manela.cli.display import print_facts
     from manela.hosts.daemon.status import warn_of_expiry
     from manela.hosts.folder.config import FILE, describe_missing
@@ -95,7 +102,7 @@ def status(
         raise AgentError(describe_missing(home))
     report = read_status(home)
     if strict and not (report["running"] and time.time() - report.get("updated", 0) < _LATE and not report["trouble"]):
-        raise AgentError(f"{home}: the daemon does not run, does not move, or cannot save")
+        raise AgentError(f"{home}: the daemon is not running, makes no progress, or cannot save")
     if as_json:
         print(json.dumps(report, indent=2))
         return
@@ -139,11 +146,14 @@ def status(
 @agent.command()
 def export(
     output: Annotated[
-        Path, typer.Argument(metavar="OUT", help="Where the vectors go: .npz .csv .txt and so on; - for stdout.")
+        Path, typer.Argument(metavar="OUT", help="File for the vectors: .npz, .csv, .txt, …; - for stdout.")
     ],
     home: Home = HOME,
 ) -> None:
-    """Write this host's own vectors as they were last saved; it has no vectors of other hosts."""
+    """Write the vectors of this host's nodes to a file.
+
+    They are those last saved. A host has no vectors of other hosts' nodes.
+    """
     import warnings
     from contextlib import suppress
 
@@ -161,7 +171,7 @@ def export(
     if saved < learned:
         why = f"; the last save failed: {report['trouble']}" if report.get("trouble") else ""
         warnings.warn(
-            f"these vectors are of round {saved:,}, and the daemon has learned {learned:,}{why}",
+            f"these vectors are of round {saved:,}, but the daemon is at round {learned:,}{why}",
             ManelaWarning,
             stacklevel=1,
         )
@@ -185,11 +195,11 @@ def audit(
 
 @agent.command()
 def exposure(home: Home = HOME) -> None:
-    """Estimate how many edges of other hosts this host could infer, with known attacks on its own trace.
+    """Estimate how many edges of others this host can infer.
 
-    Run the daemon with --trace first. Each attack is tested on edges that this host knows: those between its own nodes
-    and nodes of other hosts. It would infer about as many of the edges between the nodes of others that it sees.
-    A large host attacks a sample of its nodes.
+    Runs known attacks on the host's own trace; run the daemon with --trace first. Each attack is tested on edges that
+    this host knows: those between its own nodes and nodes of other hosts. It would infer about as many of the edges
+    between the nodes of others that it sees. A large host attacks a sample of its nodes.
     """
     from manela.hosts.exposure import read_record, run_attacks, take_sample, try_on_known_edges
     from manela.hosts.folder.config import FILE, read_config
@@ -200,18 +210,18 @@ def exposure(home: Home = HOME) -> None:
 
     config = read_config(home / FILE)
     if not (home / TRACE).exists():
-        raise AgentError(f"{home / TRACE}: is not there; run the daemon with --trace first")
+        raise AgentError(f"{home / TRACE}: not found; run the daemon with --trace first")
     with Store(home) as store:
         near = Neighbourhood.build(config.name, store.edges())
     sample = take_sample(near)
     record = read_record(read_facts(home / TRACE), sample.near)
     if not record.views:
-        raise AgentError(f"{home / TRACE}: holds nothing that was shown by messages yet")
+        raise AgentError(f"{home / TRACE}: no messages of peers recorded yet")
     seen, own = len(near.remotes), len(near.nodes)
-    print(f"{seen:,} nodes of others were seen; others are in no trace, and nothing can be said of their edges")
+    print(f"{seen:,} nodes of other hosts were seen; nothing can be said about the edges of nodes that were not")
     if len(record.nodes) < seen + own:
         print(
-            f"attacked is a sample, {record.seen:,} of these and {len(sample.near.nodes):,} of {own:,} own nodes: the "
+            f"a sample is attacked: {record.seen:,} of these and {len(sample.near.nodes):,} of {own:,} own nodes; the "
             "numbers are estimates"
         )
     chance = 0.0
@@ -227,13 +237,16 @@ def learn(
     rounds: Annotated[int, typer.Option(metavar="N", min=1, max=10**6, help="Number of additional rounds.")],
     home: Home = HOME,
 ) -> None:
-    """Ask for more rounds, which the daemon does after those that it already has."""
+    """Request more rounds.
+
+    The daemon does them after those that it already has.
+    """
     from manela.hosts.daemon.reopening import request_rounds
     from manela.hosts.folder.store import Store
 
     with Store(home) as store:
         rounds = request_rounds(store, rounds)
-    print(f"{rounds:,} rounds more, from the daemon's next look on")
+    print(f"requested {rounds:,} more rounds")
 
 
 @agent.command()
@@ -241,9 +254,10 @@ def serve(
     home: Home = HOME,
     off: Annotated[bool, typer.Option("--off", help="Stop answering.")] = False,
 ) -> None:
-    """Have the daemon answer questions on its status page's address: who is near, whom to recommend, odd edges, groups.
+    """Answer questions at the address of the status page.
 
-    Questions are about own nodes. Answers contain own nodes and their neighbours on other hosts, never other nodes.
+    The daemon says which nodes are nearest, whom to recommend, which edges are odd, and groups. Questions are about
+    own nodes. Answers contain own nodes and their neighbours on other hosts, never other nodes.
     """
     from manela.analysis.answers import PAGE
     from manela.hosts.daemon.status_server import ANSWERS, ON
@@ -252,11 +266,13 @@ def serve(
     from manela.hosts.folder.store import Store
 
     if not read_config(home / FILE).watch:
-        raise AgentError(f'{home / FILE}: set watch to an address of this machine, as in "127.0.0.1:7447", and restart')
+        raise AgentError(
+            f'{home / FILE}: watch must be an address of this machine, for example "127.0.0.1:7447"; set it and restart'
+        )
     with Store(home) as store:
         store.put(ANSWERS, "" if off else ON)
     if off:
-        print("the daemon answers no more")
+        print("the daemon stops answering")
         return
     report = read_status(home)
     where = f"{report['watch']}{PAGE[1:]}" if report["running"] and report.get("watch") else "when the daemon runs"
@@ -267,14 +283,15 @@ def serve(
 def invite(
     address: Annotated[
         str,
-        typer.Option(metavar="ADDRESS", help="host:port by which peers reach this host; by default where it listens."),
+        typer.Option(metavar="ADDRESS", help="host:port at which peers reach this host; by default where it listens."),
     ] = "",
     home: Home = HOME,
 ) -> None:
-    """Print a line with which others add this host as a peer: `manela agent peer add LINE`.
+    """Print the line with which others add this host.
 
-    It holds the name, the address and the fingerprint of the certificate; nothing in it is secret. `peer add` fetches
-    the certificate itself from the daemon at that address, so run the daemon first.
+    They run `manela agent peer add LINE`. The line holds the name, the address and the fingerprint of the certificate;
+    nothing in it is secret. `peer add` fetches the certificate itself from the daemon at that address, so run the
+    daemon first.
     """
     from manela.hosts.folder.config import FILE, check_address, read_config
     from manela.hosts.folder.identity import CERTIFICATE, fingerprint, read_certificate
@@ -283,9 +300,13 @@ def invite(
     config = read_config(home / FILE)
     shown_address = check_address(address or config.listen)
     if shown_address.rpartition(":")[0] in ("0.0.0.0", "[::]"):
-        problem = "--address must be one that others reach, got" if address else "this host listens on every address,"
-        advice = "name this machine, as in mail.example.org:7446" if address else "say by --address which others reach"
-        raise AgentError(f"{problem} {shown_address}: {advice}")
+        problem = (
+            "--address must be one that others can reach, got" if address else "this host listens on all addresses,"
+        )
+        advice = (
+            "name this machine, for example" if address else "pass one that others can reach, for example --address"
+        )
+        raise AgentError(f"{problem} {shown_address}; {advice} mail.example.org:7446")
     shown = fingerprint(read_certificate(home / CERTIFICATE))
     print(Invitation(config.name, shown_address, shown))
 
@@ -295,15 +316,18 @@ def backup(
     output: Annotated[Path, typer.Argument(metavar="FILE", help="Where the backup goes, a .tar file.")],
     home: Home = HOME,
 ) -> None:
-    """Write all that this host needs to continue elsewhere to one file, including the key; the daemon may run."""
+    """Write all that this host needs to one file.
+
+    With it the host can continue elsewhere. It includes the private key. The daemon may run meanwhile.
+    """
     from manela.hosts.folder.backups import write_backup
     from manela.system.files import check_writable
 
     if str(output) == "-":
-        raise AgentError("a backup is a file that only you can read; name one, as in backup.tar")
+        raise AgentError("a backup must be a file that only you can read, for example backup.tar")
     check_writable(output)
     write_backup(home, output)
-    print(f"{output}: {output.stat().st_size / 1e6:.1f} MB; the key is in it, so keep it as safe")
+    print(f"{output}: {output.stat().st_size / 1e6:.1f} MB; it contains the private key, so keep it safe")
 
 
 @agent.command()
@@ -311,15 +335,21 @@ def restore(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="What `manela agent backup` wrote.")],
     home: Home = HOME,
 ) -> None:
-    """Restore a host from a backup after checking all of it; the previous files are kept beside it."""
+    """Restore a host from a backup.
+
+    All of the backup is checked first. The previous files are kept beside it.
+    """
     from manela.hosts.folder.backups import restore_backup
 
-    print(f"{home}: {', '.join(restore_backup(path, home))} are back")
+    print(f"{home}: restored {', '.join(restore_backup(path, home))}")
 
 
 @agent.command()
 def check(home: Home = HOME) -> None:
-    """Check configuration, permissions, certificate, clock, store, port, and the connections to and from peers."""
+    """Check configuration, certificate, store and peers.
+
+    Also permissions, clock, port, and the connections to and from peers.
+    """
     from manela.hosts.doctor import BAD, examine
 
     bad = 0
@@ -335,10 +365,11 @@ def renew(
     home: Home = HOME,
     use: Annotated[bool, typer.Option("--use", help="Start to use the new key and certificate.")] = False,
 ) -> None:
-    """Make a new key and certificate, and start to use them in a second step.
+    """Replace the key and the certificate, in two steps.
 
-    First without --use: next-certificate.pem appears; peers add it beside the one they have. Then with --use, and
-    SIGHUP to the daemon; the previous certificate is kept as old-certificate.pem, for peers to remove.
+    First run it without --use: it writes next-certificate.pem, which peers add beside the one they have. Then run it
+    with --use, and send SIGHUP to the daemon. The previous certificate is kept as old-certificate.pem, for peers to
+    remove.
     """
     from manela.hosts.folder.config import FILE, read_config
     from manela.hosts.folder.identity import CERTIFICATE, KEY, check_key, make_identity, read_certificate
@@ -348,7 +379,7 @@ def renew(
     key, certificate = home / f"next-{KEY}", home / f"next-{CERTIFICATE}"
     if use:
         if not certificate.exists():
-            raise AgentError(f"{certificate}: is not there; make it with `manela agent renew` first")
+            raise AgentError(f"{certificate}: not found; make it with `manela agent renew` first")
         check_key(key if key.exists() else home / KEY, read_certificate(certificate))
         if key.exists():  # otherwise an interrupted run has already moved it
             key.chmod(0o600)
@@ -356,10 +387,10 @@ def renew(
                 file.write((home / CERTIFICATE).read_bytes())
             key.replace(home / KEY)
         certificate.replace(home / CERTIFICATE)
-        print("in use from the daemon's next start or SIGHUP")
+        print("the daemon uses them after its next start or SIGHUP")
         return
     if certificate.exists():
-        raise AgentError(f"{certificate}: is there already; use it with --use, or remove it")
+        raise AgentError(f"{certificate}: exists already; pass --use to use it, or remove it")
     key.unlink(missing_ok=True)
     make_identity(config.name, key, certificate)
     print(f"{certificate}: give it to your peers; when all have added it, run `manela agent renew --use`")

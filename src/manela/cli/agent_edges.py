@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from manela.cli.import_ import add_sources
 from manela.cli.options import HOME, Home
+from manela.cli.panels import Commands
 from manela.errors import AgentError
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from manela.hosts.state.neighbourhood import Edge
     from manela.sources.source import Source
 
-edges = typer.Typer(help="The edges of this host's nodes; a daemon that runs takes changes at its next round.")
-node = typer.Typer(help="The nodes of this host.")
+edges = Commands("Manage the edges of this host's nodes.")
+node = Commands("Manage the nodes of this host.")
 
 Own = Annotated[str, typer.Argument(metavar="OWN", help="A node of this host.")]
 Other = Annotated[str, typer.Argument(metavar="OTHER", help="node@host, or another node of this host.")]
@@ -34,7 +35,11 @@ def add_edge(
     weight: Annotated[float, typer.Argument(metavar="WEIGHT")] = 1.0,
     home: Home = HOME,
 ) -> None:
-    """Add an edge, or without OTHER a node without edges; the peer must add its end too."""
+    """Add an edge.
+
+    Without OTHER it adds a node without edges. The operator of the other host must add the edge too. A running daemon
+    applies changes at its next round.
+    """
     from manela.hosts.folder.config import FILE, read_config
     from manela.hosts.folder.edge_files import check_own_name, is_loop, parse_edge
     from manela.hosts.folder.store import Store
@@ -42,9 +47,7 @@ def add_edge(
     host = read_config(home / FILE).name
     edge = parse_edge([own, other, repr(weight)], host, "edge")
     if is_loop(edge, host):
-        raise AgentError(
-            f"an edge must have two different ends, got {own} twice; leave out OTHER to add the node alone"
-        )
+        raise AgentError(f"an edge must have two different ends, got {own} twice; leave out OTHER to add only the node")
     with Store(home) as store:
         check_own_name(own, host, store.peers(), "edge")
         store.add_edges([edge])
@@ -52,7 +55,10 @@ def add_edge(
 
 @edges.command("remove")
 def remove_edge(own: Own, other: Other = "", home: Home = HOME) -> None:
-    """Remove an edge; without OTHER all edges of the node. Nodes stay: `manela agent node remove` removes one."""
+    """Remove an edge, or all edges of a node.
+
+    Without OTHER it removes all edges of the node. The node stays: `manela agent node remove` removes it.
+    """
     from manela.hosts.folder.config import FILE, read_config
     from manela.hosts.folder.edge_files import parse_edge
     from manela.hosts.folder.store import Store
@@ -73,10 +79,7 @@ class _FilesByDefault(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-imports = typer.Typer(
-    cls=_FilesByDefault,
-    help="Add edges from a file, or from where a network lives: mail, the fediverse, key rings, databases.",
-)
+imports = Commands("Add edges from a file, mail, the fediverse or a database.", cls=_FilesByDefault)
 edges.add_typer(imports, name="import")
 
 
@@ -85,9 +88,10 @@ def import_file(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="CSV: own node, other node@host, weight.")],
     home: Home = HOME,
 ) -> None:
-    """Add all edges of a file, or none if a line is wrong; the word `file` may be left out.
+    """Add all edges of a file, or none if a line is wrong.
 
-    A header `source,target,weight` is skipped. A line with one name is a node without edges.
+    The word `file` may be left out. A header `source,target,weight` is skipped. A line with one name is a node without
+    edges.
     """
     from manela.hosts.folder.config import FILE, read_config
     from manela.hosts.folder.edge_files import is_loop, read_edges
@@ -99,9 +103,9 @@ def import_file(
         taken = [edge for edge in lines if not is_loop(edge, host)]
         store.add_edges(taken)
     nodes, loops = sum(edge.other is None for edge in taken), len(lines) - len(taken)
-    words = [f"{len(taken) - nodes:,} edges imported"]
+    words = [f"added {len(taken) - nodes:,} edges"]
     words += [f"{nodes:,} nodes without edges"] * bool(nodes)
-    words += [f"{loops:,} left out, from a node to itself"] * bool(loops)
+    words += [f"{loops:,} self-loops left out"] * bool(loops)
     print(", ".join(words))
 
 
@@ -120,7 +124,10 @@ def list_edges(
     peer: Annotated[str, typer.Option(metavar="NAME", help="Only edges with nodes of this peer.")] = "",
     home: Home = HOME,
 ) -> None:
-    """Show the edges in the format of `edges import`; a node without edges has its own line."""
+    """Show the edges.
+
+    The format is that of `manela agent edges import`. A node without edges has a separate line.
+    """
     from manela.hosts.folder.edge_files import write_edges
     from manela.hosts.folder.store import HOST, Store
 
@@ -129,7 +136,7 @@ def list_edges(
 
 
 def _find_edges(store: Store, peer: str) -> Iterator[Edge]:
-    """Return the edges with a peer, or all if it is empty; refuse a host that is no peer and has no edges."""
+    """Return the edges with a peer, or all if it is empty; refuse a host that is not a peer and has no edges."""
     if peer and peer not in store.peers() and next(store.edges(peer), None) is None:
         raise AgentError(f"{peer}: is not a peer; see `manela agent peer list`")
     return store.edges(peer or None)
@@ -141,7 +148,7 @@ def export_edges(
     peer: Annotated[str, typer.Option(metavar="NAME", help="Only edges with nodes of this peer.")] = "",
     home: Home = HOME,
 ) -> None:
-    """Write the edges to a file in the format of `edges import`."""
+    """Write the edges to a file for `manela agent edges import`."""
     import io
 
     from manela.hosts.folder.edge_files import write_edges
@@ -170,4 +177,4 @@ def remove_node(
     """
     from manela.hosts.folder import home as folder
 
-    print(f"{name} is removed, with {folder.remove_node(home, name):,} edges")
+    print(f"removed {name}, with {folder.remove_node(home, name):,} edges")

@@ -10,15 +10,17 @@ from typing import Annotated
 import typer
 
 from manela.cli.options import HOME, Home, say_seconds
+from manela.cli.panels import Commands
 from manela.errors import AgentError
 
-peer = typer.Typer(help="The hosts to learn with.")
+peer = Commands("Manage the hosts to learn with.")
 
 
 @peer.command("add")
 def add_peer(
     name: Annotated[
-        str, typer.Argument(metavar="LINE|NAME", help="The line that `agent invite` printed there, or the peer's name.")
+        str,
+        typer.Argument(metavar="LINE|NAME", help="The line that `agent invite` printed there, or the peer's name."),
     ],
     address: Annotated[str, typer.Argument(metavar="ADDRESS", help="With a name: host:port.")] = "",
     certificate: Annotated[
@@ -30,12 +32,14 @@ def add_peer(
             metavar="N",
             min=0,
             max=2**31,
-            help="Number of its nodes, and the most it counts for. By default as many as are known.",
+            help="Number of its nodes, the most it counts for; by default as many as are known.",
         ),
     ] = None,
     home: Home = HOME,
 ) -> None:
-    """Add a peer to learn with, or change the address or size of a known peer, or add a certificate.
+    """Add a peer, or change one.
+
+    For a known peer this changes the address or the size, or adds a certificate.
 
     \b
     manela agent peer add manela:beta@beta.example.org:7446#9F86D081…
@@ -50,12 +54,12 @@ def add_peer(
     if certificate is None and ":" not in name and (address or nodes is not None):
         with Store(home) as store:
             store.change_peer(name, check_address(address) if address else None, nodes)
-        print(f"{name} is changed")
+        print(f"changed {name}")
         return
     if certificate is None:
         if address or ":" not in name:
             raise AgentError(
-                "a peer is added by the line that `manela agent invite` printed there, or by NAME ADDRESS CERT"
+                "a peer must be given by the line that `manela agent invite` printed there, or by NAME ADDRESS CERT"
             )
         invitation = read_invitation(name)
         name, address, peer_certificate = invitation.name, invitation.address, accept_invitation(invitation)
@@ -66,7 +70,7 @@ def add_peer(
     if name == read_config(home / FILE).name:
         raise AgentError(f"{name} is this host itself")
     if expiry_of(peer_certificate) < datetime.datetime.now(datetime.UTC):
-        print(f"warning: this certificate ended on {expiry_of(peer_certificate):%Y-%m-%d}; {name} must renew it")
+        print(f"warning: this certificate expired on {expiry_of(peer_certificate):%Y-%m-%d}; {name} must renew it")
     with Store(home) as store:
         store.add_peer(name, check_address(address), peer_certificate, nodes)
     if certificate is None:
@@ -78,7 +82,10 @@ def add_peer(
 
 @peer.command("list")
 def list_peers(home: Home = HOME) -> None:
-    """Show all peers: certificates with their expiry dates, and what the daemon knows of each."""
+    """Show all peers, with their certificates.
+
+    Also shows what the daemon knows of each.
+    """
     from manela.hosts.folder.home import read_status
     from manela.hosts.folder.identity import expiry_of, fingerprint
     from manela.hosts.folder.store import Store
@@ -92,7 +99,7 @@ def list_peers(home: Home = HOME) -> None:
             print(f"{name}  {address}{size}")
             for certificate in certificates:
                 expiry = expiry_of(certificate)
-                words = "ended on" if expiry < now else "until"
+                words = "expired on" if expiry < now else "expires on"
                 print(f"    {words} {expiry:%Y-%m-%d}  {fingerprint(certificate)}")
             known = status.get("peers", {}).get(name)
             if known:
@@ -101,7 +108,7 @@ def list_peers(home: Home = HOME) -> None:
                 state = known["state"] if status["running"] else "the daemon here is not running"
                 print(f"    {state}, seen {seen}{program}")
                 agreed, disagreed = known.get("edges_agreed", 0), known.get("edges_disagreed", 0)
-                print(f"    edges that both hosts have: {agreed:,}, that only one has: {disagreed:,}")
+                print(f"    edges known to both hosts: {agreed:,}, to one only: {disagreed:,}")
 
 
 @peer.command("remove")
@@ -115,9 +122,10 @@ def remove_peer(
     ] = "",
     home: Home = HOME,
 ) -> None:
-    """Remove a peer with its certificates, the edges with its nodes, and its lines of the audit.
+    """Remove a peer and everything known about it.
 
-    The daemon refuses it within a second.
+    That is its certificates, the edges with its nodes, and its lines in the audit. The daemon refuses it within a
+    second.
     """
     from manela.hosts.folder.identity import find_certificate, read_certificate
     from manela.hosts.folder.store import Store
@@ -125,13 +133,13 @@ def remove_peer(
     with Store(home) as store:
         if certificate is None and not fingerprint:
             edges, lines = store.remove_peer(name)
-            print(f"{name} is forgotten, with {edges:,} edges and {lines:,} lines of the audit")
+            print(f"removed {name}, with {edges:,} edges and {lines:,} lines of the audit")
             return
         if certificate is not None:
             removed = read_certificate(certificate)
         else:
             if name not in store.peers():
-                raise AgentError(f"{name}: is not a peer; the peers are {', '.join(store.peers()) or 'none'}")
+                raise AgentError(f"{name}: is not a peer; known peers: {', '.join(store.peers()) or 'none'}")
             removed = find_certificate(store.peers()[name][1], fingerprint)
         store.remove_certificate(name, removed)
         if not store.peers()[name][1]:

@@ -6,14 +6,16 @@ from typing import Annotated
 
 import typer
 
-datasets = typer.Typer(help="List, download and locate data sets.")
+from manela.cli.panels import Commands
+
+datasets = Commands("List, download and locate data sets.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A data set's name.")]
 
 
 @datasets.command("list")
 def list_all() -> None:
-    """List the data sets, and whether this machine has them."""
+    """List the data sets, and which of them are here."""
     from manela.formats.datasets import DATASETS, locate
 
     for dataset in DATASETS.values():
@@ -23,7 +25,7 @@ def list_all() -> None:
 
 @datasets.command()
 def fetch(name: Name) -> None:
-    """Download a data set, if necessary, and print the path of its file."""
+    """Download a data set and print the path of its file."""
     from manela.formats import datasets as catalogue
     from manela.system.progress import report_download
 
@@ -33,7 +35,7 @@ def fetch(name: Name) -> None:
 
 @datasets.command()
 def path(name: Name) -> None:
-    """Print the path of a data set's file on this machine."""
+    """Print the path of a downloaded data set."""
     from manela.errors import DatasetError
     from manela.formats import datasets as catalogue
 
@@ -42,5 +44,5 @@ def path(name: Name) -> None:
         raise DatasetError(f"{name} is generated and has no file; name it as GRAPH to use it")
     file = catalogue.locate(dataset)
     if file is None:
-        raise DatasetError(f"{name} is not on this machine: manela datasets fetch {name}")
+        raise DatasetError(f"{name} is not on this machine; fetch it with `manela datasets fetch {name}`")
     print(file)

@@ -19,7 +19,7 @@ def embed(
     *,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where the vectors go: .npz .npy .csv .parquet …, or - for stdout."),
+        typer.Option("--output", "-o", help="File for the vectors: .npz .npy .csv .parquet …; - for stdout."),
     ] = None,
     page: Annotated[
         Path | None, typer.Option("--map", metavar="FILE", help="Also write a map of the vectors: a .html page.")
@@ -39,7 +39,7 @@ def embed(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no notes.")] = False,
 ) -> None:
-    """Learn a vector for each node of GRAPH and write them to a file.
+    """Learn a vector for each node of GRAPH.
 
     \b
     manela embed friends.csv -o vectors.npz
@@ -47,11 +47,11 @@ def embed(
     manela embed blogcatalog -o vectors.npz --ratios 0.7,0.3 --checkpoint run/
     """
     if output is None and not dry_run:
-        raise ParameterError("say where the vectors go, as in -o vectors.npz")
+        raise ParameterError("missing -o/--output, for example -o vectors.npz")
     if resume and checkpoint is None:
-        raise ParameterError("--resume needs --checkpoint DIR, the folder of the run to go on with")
+        raise ParameterError("--resume needs --checkpoint DIR, the folder of the run to resume")
     if not checkpoint_every >= 0:
-        raise ParameterError(f"--checkpoint-every must be at least 0 seconds, got {checkpoint_every}")
+        raise ParameterError.of("checkpoint_every", "must be at least 0 seconds", checkpoint_every)
     _embed(
         graph, output, page, {**learning, **running}, reading, checkpoint, checkpoint_every, resume, dry_run, quiet
     )  # fmt: skip
@@ -87,7 +87,7 @@ def _embed(
     if page is not None:
         check_page(page)
     if output is not None and output.exists() and Path(source).exists() and output.samefile(source):
-        raise ParameterError(f"{output}: is the network itself and would be overwritten; name another output")
+        raise ParameterError(f"{output}: is the network and would be overwritten; name another output")
     with allow_cores(settings.threads):
         graph = load_graph(source, **reading, progress=report_download(source))
     if target is not None:
@@ -110,7 +110,7 @@ def _embed(
             embedding, _ = learn(graph, settings, reporter=bar.report, checkpoint=checkpoint)
         except (KeyboardInterrupt, SystemExit):
             if checkpoint is not None and checkpoint.file.exists():
-                print(f"stopped; go on with --checkpoint {folder} --resume", file=sys.stderr)
+                print(f"stopped; continue with --checkpoint {folder} --resume", file=sys.stderr)
             raise
     if target.kind == ".npz":
         embedding = add_placement(embedding, graph)

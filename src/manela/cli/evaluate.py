@@ -11,12 +11,11 @@ import typer
 
 from manela.cli import options as o
 from manela.cli.options import default
+from manela.cli.panels import Commands
 from manela.errors import ParameterError
 from manela.settings.parameters import PAPER, THOROUGH, check
 
-evaluate = typer.Typer(
-    help="Score vectors: do they predict labels or missing links?", no_args_is_help=True, rich_markup_mode=None
-)
+evaluate = Commands("Score vectors by classification or link prediction.")
 
 _PARAMETERS = ("dimensions", "window", "ratios", *PAPER, *THOROUGH, "context", "pairs", "rounds", "p", "q")
 """Parameters for the methods of `evaluate links`; each method takes those that it has."""
@@ -41,11 +40,12 @@ def classify(
     json: JsonFile = None,
     plot: PlotFile = None,
 ) -> None:
-    """Learn labels from the vectors of some nodes and predict those of the rest.
+    """Predict labels from vectors.
 
-    One-versus-rest logistic regression; micro- and macro-F1, mean and standard deviation. "known" is the method of the
-    literature: the number of labels of each node is given, and its most probable labels are predicted. "open" is the
-    realistic case: all labels above a threshold, which is the best one for the training nodes.
+    Learns from some of the nodes and predicts the labels of the rest. One-versus-rest logistic regression; micro- and
+    macro-F1, mean and standard deviation. "known" is the method of the literature: the number of labels of each node is
+    given, and its most probable labels are predicted. "open" is the realistic case: all labels above a threshold, which
+    is the best one for the training nodes.
 
     \b
     manela embed blogcatalog -o vectors.npz --ratios 0.7,0.3
@@ -55,9 +55,9 @@ def classify(
     from manela.formats.labels import sort_by_id
     from manela.formats.loading import load_labels
 
-    ratios = o.parse_numbers("train-ratios", train_ratios)
+    ratios = o.parse_numbers("train_ratios", train_ratios)
     if not all(0 < ratio < 1 for ratio in ratios):
-        raise ParameterError(f"train-ratios must be between 0 and 1, got {train_ratios}.")
+        raise ParameterError.of("train_ratios", "must be between 0 and 1", train_ratios)
     _check_outputs(json, plot)
     check("random_state", random_state)
     check("n_jobs", jobs)
@@ -104,7 +104,7 @@ def links(
     ] = "manela",
     share: Annotated[float, typer.Option(help="Share of the edges to hide.")] = 0.2,
     nodes: Annotated[int, typer.Option(min=0, help="Random nodes to predict edges among; 0 for all.")] = 1024,
-    runs: Annotated[int, typer.Option(min=1, help="Number of runs, each with other hidden edges.")] = 10,
+    runs: Annotated[int, typer.Option(min=1, help="Number of runs, each with different hidden edges.")] = 10,
     paper: o.Paper = False,  # noqa: ARG001
     thorough: o.Thorough = False,  # noqa: ARG001
     parameters: Annotated[o.Values, o.Flags(*_PARAMETERS)],
@@ -113,11 +113,11 @@ def links(
     json: JsonFile = None,
     plot: PlotFile = None,
 ) -> None:
-    """Hide edges of GRAPH, learn from the rest, and see how high the hidden ones rank among all pairs without an edge.
+    """Hide edges of GRAPH, learn from the rest, predict them.
 
-    The score of a pair is the product of its vectors. MAP is the mean average precision over the nodes with a hidden
-    edge; "MAP over all" averages over all nodes, as in the paper's equation. precision@k refers to a single list of all
-    pairs.
+    Measures how high the hidden edges rank among all pairs without an edge. The score of a pair is the product of its
+    vectors. MAP is the mean average precision over the nodes with a hidden edge; "MAP over all" averages over all
+    nodes, as in the paper's equation. precision@k refers to a single list of all pairs.
 
     \b
     manela evaluate links ppi

@@ -21,7 +21,7 @@ from manela.hosts.folder.config import PARAMETERS_OF_HOSTS
 def federate(
     graph: o.GraphArgument,
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="Where the vectors go.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="File for the vectors.")],
     hosts: Annotated[int, typer.Option(metavar="N", help="Number of daemons.")] = 4,
     by: Annotated[
         str, typer.Option(metavar="HOW", help="random, community, or a file of lines `node host`.")
@@ -39,7 +39,7 @@ def federate(
     trace: Annotated[bool, typer.Option("--trace", help="Log what is disclosed to each host.")] = False,
     float32: Annotated[bool, typer.Option("--float32", help="Send vectors as float32.")] = False,
     noise: Annotated[
-        float | None, typer.Option(metavar="SIZE", help="Noise on the means that hosts show, relative to their size.")
+        float | None, typer.Option(metavar="SIZE", help="Noise on the means that hosts send, relative to their size.")
     ] = None,
     paper: o.Paper = False,  # noqa: ARG001
     parameters: Annotated[o.Values, o.Flags(*PARAMETERS_OF_HOSTS)],
@@ -47,10 +47,11 @@ def federate(
     random_state: o.RandomState = default("random_state"),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
-    """Split GRAPH over daemons on this machine, let them learn together, and write their vectors to OUT.
+    """Learn GRAPH split over daemons on this machine.
 
-    Each daemon is a process with its own key, store and part of the network; they communicate over mutual TLS.
-    All processes are stopped at the end, also after an error.
+    The daemons learn together, and their vectors are written to OUT. Each daemon is a process with its own key, store
+    and part of the network; they communicate over mutual TLS. All processes are stopped at the end, also after an
+    error.
 
     \b
     manela federate sbm --hosts 4 -o vectors.npz
@@ -67,7 +68,7 @@ def federate(
     target.check_ids(loaded.nodes)
     host_of = assign(loaded, hosts, by, random_state)
     if folder is not None and folder.exists() and any(folder.iterdir()):
-        raise ParameterError(f"--folder must be new or empty, got {folder}")
+        raise ParameterError.of("folder", "must be new or empty", str(folder))
     with ExitStack() as stack:
         home = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="manela-")))
         chosen = {name: value for name, value in parameters.items() if value is not None}

@@ -37,10 +37,10 @@ def groups(
     ),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing about the groups.")] = False,
 ) -> None:
-    """Find groups of nodes whose vectors point in a similar direction, and write one node and its group per line.
+    """Find groups of nodes with similar vectors.
 
-    The largest group is 0; for a node without a group the field is empty. The scores on stderr are computed on a fifth
-    of the nodes, which is held back while groups are found.
+    Writes a node and its group per line. The largest group is 0; for a node without a group the field is empty. The
+    scores on stderr are computed on a fifth of the nodes, which is held back while groups are found.
 
     \b
     manela groups vectors.npz -o groups.csv
@@ -53,10 +53,10 @@ def groups(
     from manela.system.files import check_writable
 
     if output is None:
-        raise ParameterError("say where the groups go, as in -o groups.csv")
+        raise ParameterError("missing -o/--output, for example -o groups.csv")
     if str(output) != "-":
         if output.suffix.lower() != ".csv":
-            raise ParameterError(f"{output}: groups are written as .csv, got {output.suffix!r}")
+            raise ParameterError(f"{output}: the output must be a .csv file, got {output.suffix!r}")
         check_writable(output)
     check("random_state", random_state)
     embedding = read_embedding(vectors)
@@ -104,13 +104,13 @@ def _describe(result: Groups) -> list[str]:
     lines = [f"{result.count:,} {'group' if result.count == 1 else 'groups'} of {sizes or 'nothing'}{ellipsis} nodes"]
     ungrouped = int((result.labels < 0).sum())
     if ungrouped:
-        lines[0] += f"; {ungrouped:,} nodes are in none"
+        lines[0] += f"; {ungrouped:,} nodes without a group"
     if not result.hidden:
-        return [*lines, "no score: there are too few nodes to hide a part of them"]
+        return [*lines, "no score: too few nodes to hide a part of them"]
     lines.append(f"silhouette of {result.hidden:,} hidden nodes: {result.silhouette:.3f} (-1 to 1)")
     lines.append(
         f"agreement of groups from two halves, on hidden nodes: {result.stability:.3f} (0 is chance, 1 the same)"
     )
     if result.stability < _WEAK:
-        lines.append("note: the groups are weak: other nodes of the same network would give other ones")
+        lines.append("note: the groups are weak: a different sample of the nodes would give different groups")
     return lines

@@ -1,7 +1,4 @@
-"""manela import: writes the edges of a source to a file.
-
-Also: The flags of the sources other than mail. | The flags of the sources that read mail.
-"""
+"""manela import: writes the edges of a source to a file, and the flags of each source."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from manela.cli.panels import Commands
 from manela.errors import ParameterError, SourceError
 
 if TYPE_CHECKING:
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
 Builder = Callable[..., "Source"]
 
-imports = typer.Typer(help="Import edges from where a network lives: mail, the fediverse, key rings, databases.")
+imports = Commands("Import edges from mail, the fediverse or a database.")
 
 
 def add_sources(group: typer.Typer, finish: Callable[..., None]) -> None:
@@ -58,9 +56,9 @@ def _check_paths(inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
     for path in (path for path in outputs.values() if isinstance(path, Path)):
         for used_path in used:
             if isinstance(used_path, Path) and used_path.exists() and path.exists() and path.samefile(used_path):
-                raise ParameterError(f"{path}: is read by this import, and would be overwritten; name another file.")
+                raise ParameterError(f"{path}: is read by this import and would be overwritten; name another file")
             if isinstance(used_path, Path) and path.absolute() == used_path.absolute():
-                raise ParameterError(f"{path}: is named twice; name another file.")
+                raise ParameterError(f"{path}: is named twice; name another file")
         used.append(path)
 
 
@@ -80,7 +78,7 @@ def write_file(
         typer.Option(
             "--state",
             metavar="FILE",
-            help="File for the position in the source, so that the next import reads only what is new.",
+            help="Keep the position in the source here, so that the next import reads only what is new.",
         ),
     ] = None,
 ) -> None:
@@ -116,9 +114,10 @@ def sql(
     query: Annotated[str, typer.Option("--query", metavar="SQL", help=_QUERY)],
     secret_file: SecretFile = None,
 ) -> Source:
-    """Import the rows of a database query: PostgreSQL, SQLite, or any database with an SQLAlchemy driver.
+    """Import the rows of an SQL query.
 
-    Rows are read in batches, in a transaction that cannot write. Rows with NULL are left out.
+    From PostgreSQL, SQLite, or any database with an SQLAlchemy driver. Rows are read in batches, in a transaction that
+    cannot write. Rows with NULL are left out.
     """
     from manela.sources.sql import SqlSource
 
@@ -130,12 +129,12 @@ def mastodon_archive(
         Path, typer.Argument(metavar="PATH", help="The .zip or .tar.gz, its folder, or a file: CSV of follows, outbox.")
     ],
     owner: Annotated[
-        str, typer.Option("--owner", metavar="NAME@HOST", help="Its owner; by default as the archive says.")
+        str, typer.Option("--owner", metavar="NAME@HOST", help="The archive's owner; by default as it says itself.")
     ] = "",
 ) -> Source:
-    """Whom a person follows, mentions and boosts, from what Mastodon exports for them.
+    """Import whom a person follows, from a Mastodon archive.
 
-    A follow counts 1, and each mention and boost 1 more.
+    Also whom they mention and boost. A follow counts 1, and each mention and boost 1 more.
     """
     from manela.sources.mastodon_archive import MastodonArchiveSource
 
@@ -145,20 +144,23 @@ def mastodon_archive(
 def mastodon_database(
     url: DatabaseUrl,
     domain: Annotated[
-        str, typer.Option("--domain", metavar="DOMAIN", help="The server's own domain, as in its users' addresses.")
+        str, typer.Option("--domain", metavar="DOMAIN", help="The server's domain, as in its users' addresses.")
     ],
     secret_file: SecretFile = None,
 ) -> Source:
-    """Who follows whom, from the database of a Mastodon server; suspended accounts are left out."""
+    """Import who follows whom, from a Mastodon database.
+
+    Suspended accounts are left out.
+    """
     from manela.sources.mastodon_database import MastodonDatabaseSource
 
     return MastodonDatabaseSource(url, domain, _read_secret(secret_file))
 
 
 def mastodon_api(
-    url: Annotated[str, typer.Argument(metavar="URL", help="The server, as in https://example.org.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="The server, for example https://example.org.")],
     local: Annotated[
-        bool, typer.Option("--local", help="All accounts of the server, by an administrator's token.")
+        bool, typer.Option("--local", help="All accounts of the server; needs an administrator's token.")
     ] = False,
     domain: Annotated[
         str,
@@ -168,9 +170,10 @@ def mastodon_api(
     ] = "",
     secret_file: SecretFile = None,
 ) -> Source:
-    """Whom you follow and who follows you, from a Mastodon server by an access token.
+    """Import who follows whom, from a Mastodon server.
 
-    Waits when the server asks for it. With --state an interrupted run continues at the same page.
+    Reads whom you follow and who follows you, with an access token. Waits when the server asks for it. With --state an
+    interrupted run continues at the same page.
     """
     from manela.sources.mastodon_api import MastodonApiSource
     from manela.sources.secret import SECRET_VARIABLE
@@ -178,15 +181,15 @@ def mastodon_api(
     token = _read_secret(secret_file)
     if token is None:
         raise SourceError(
-            f"a token must be given, in the variable {SECRET_VARIABLE} or by --secret-file: make one in the server's "
-            "settings under Development"
+            f"missing access token: set {SECRET_VARIABLE} or pass --secret-file; make a token in the server's settings "
+            "under Development"
         )
     return MastodonApiSource(url, token, local=local, domain=domain or None)
 
 
 def gpg(
     homedir: Annotated[
-        Path | None, typer.Option("--homedir", metavar="DIR", help="GnuPG's folder; by default that of gpg itself.")
+        Path | None, typer.Option("--homedir", metavar="DIR", help="GnuPG's folder; by default the one that gpg uses.")
     ] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Check each signature, which takes longer.")] = False,
     names: Annotated[
@@ -194,7 +197,7 @@ def gpg(
     ] = "email",
     deadline: Annotated[float, typer.Option("--deadline", metavar="S", help="Timeout of gpg in seconds.")] = 3600.0,
 ) -> Source:
-    """Who certified whose key, in a GnuPG key ring.
+    """Import who certified whose key, from GnuPG.
 
     A generic certification counts 1, one without a check 0.5, a casual check 2, a careful one 3; trust adds its depth.
     """
@@ -204,7 +207,7 @@ def gpg(
         return GnupgSource(homedir, verify, "email", deadline)
     if names == "key":
         return GnupgSource(homedir, verify, "key", deadline)
-    raise ParameterError(f"names must be email or key, got {names!r}.")
+    raise ParameterError.of("names", "must be email or key", names)
 
 
 def neo4j(
@@ -221,7 +224,7 @@ def neo4j(
     ] = "",
     secret_file: SecretFile = None,
 ) -> Source:
-    """Import the records of a Cypher query of a Neo4j database, read in batches."""
+    """Import the records of a Cypher query of Neo4j."""
     from manela.sources.neo4j import QUERY, Neo4jSource
 
     return Neo4jSource(url, query or QUERY, user, _read_secret(secret_file), database or None)
@@ -234,7 +237,10 @@ def rdf(
         typer.Option("--predicate", metavar="IRI", help="Count only this one; may be repeated. By default all count."),
     ] = [],  # noqa: B006
 ) -> Source:
-    """Import the triples of RDF files whose object is not a literal; rdf:type is left out."""
+    """Import the triples of RDF files.
+
+    Triples whose object is a literal, and those of rdf:type, are left out.
+    """
     from manela.sources.rdf import RdfSource
 
     return RdfSource(paths, predicate)
@@ -259,11 +265,11 @@ BUILDERS: dict[str, Callable[..., Source]] = {
 
 
 Domain = Annotated[
-    list[str], typer.Option("--domain", metavar="DOMAIN", help="Your own domain, as in example.org; may be repeated.")
+    list[str], typer.Option("--domain", metavar="DOMAIN", help="Your domain, for example example.org; may be repeated.")
 ]
 HalfLife = Annotated[
     float,
-    typer.Option("--half-life", metavar="DAYS", help="Days after which a message counts half; 0 if all count equally."),
+    typer.Option("--half-life", metavar="DAYS", help="Days after which a message counts half; 0 to count all equally."),
 ]
 HashKey = Annotated[
     Path | None,
@@ -286,10 +292,10 @@ def mail(
     ] = 50,
     hash_key: HashKey = None,
 ) -> Source:
-    """Who writes to whom, from the headers of mbox files and Maildir folders.
+    """Import who writes to whom, from mbox or Maildir.
 
-    Each message counts once for its sender with each recipient; mailing lists, automatic mail and addresses without a
-    person are left out. Subjects and bodies are not read.
+    Only headers are read, not subjects and bodies. Each message counts once for its sender with each recipient; mailing
+    lists, automatic mail and addresses without a person are left out.
     """
     from manela.sources.mail import MailSource
 
@@ -303,7 +309,10 @@ def mail_log(
     half_life: HalfLife = 180.0,
     hash_key: HashKey = None,
 ) -> Source:
-    """Who writes to whom, from Postfix or Exim logs; rotated logs are recognised."""
+    """Import who writes to whom, from Postfix or Exim logs.
+
+    Rotated logs are recognised.
+    """
     from manela.sources.mail_log import MailLogSource
 
     return MailLogSource(paths, domain, half_life=half_life, hash_key=_read_key(hash_key))

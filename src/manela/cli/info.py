@@ -34,7 +34,10 @@ def info(
     running: Annotated[o.Values, o.Flags("n_jobs")],
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """Show size, components and degrees of GRAPH, and the time and memory that `manela embed` would take."""
+    """Show facts about GRAPH, and what learning would take.
+
+    Size, components and degrees, and the time and memory that `manela embed` would take.
+    """
     import json
 
     from manela.cli.display import estimate_facts, facts_of, print_facts

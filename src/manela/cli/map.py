@@ -21,21 +21,25 @@ _MANY = 20_000
 
 def map_vectors(
     vectors: Annotated[Path, typer.Argument(metavar="VECTORS", help="What `manela embed` wrote.")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where the page goes: a .html file.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File for the page: .html.")] = None,
     labels: Annotated[
         str | None, typer.Option(metavar="FILE", help="Colour nodes by these labels rather than by found groups.")
     ] = None,
-    edges: Annotated[str | None, typer.Option(metavar="GRAPH", help="Draw links: the network's file or name.")] = None,
+    edges: Annotated[
+        str | None, typer.Option(metavar="GRAPH", help="Draw the edges of this network, a file or a data set.")
+    ] = None,
     method: Annotated[
         str, typer.Option(metavar="auto|umap|tsne|pca", help="How vectors are placed on the plane.")
     ] = "auto",
-    title: Annotated[str, typer.Option(help="Title of the page; names the file of vectors by default.")] = "",
+    title: Annotated[str, typer.Option(help="Title of the page; by default the name of the file.")] = "",
     random_state: Annotated[
         int, typer.Option(help="Seed; the same seed draws the same map of up to 20,000 nodes.")
     ] = default("random_state"),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no notes.")] = False,
 ) -> None:
-    """Write a map of vectors as a single HTML page, which works offline and sends no data.
+    """Draw a map of vectors as an HTML page.
+
+    The page is a single file, works offline and sends no data.
 
     \b
     manela map vectors.npz -o map.html
@@ -49,7 +53,7 @@ def map_vectors(
     from manela.settings.parameters import check
 
     if output is None:
-        raise ParameterError("say where the page goes, as in -o map.html")
+        raise ParameterError("missing -o/--output, for example -o map.html")
     if quiet:
         warnings.simplefilter("ignore", ManelaWarning)
     check_page(output)
@@ -68,7 +72,7 @@ def check_page(path: Path) -> None:
     from manela.system.files import check_writable
 
     if path.suffix.lower() not in (".html", ".htm"):
-        raise ParameterError(f"{path}: a map is a page, so its name must end in .html")
+        raise ParameterError(f"{path}: the file name of a map must end in .html")
     check_writable(path)
 
 

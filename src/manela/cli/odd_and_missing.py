@@ -30,7 +30,7 @@ def anomalies(
     folds: Annotated[
         int,
         typer.Option(
-            min=2, metavar="N", help="Parts that are hidden in turn; more take longer and learn from more edges."
+            min=2, metavar="N", help="Parts that are hidden in turn; more are slower and learn from more edges."
         ),
     ] = 5,
     dimensions: Dimensions = default("dimensions"),
@@ -38,7 +38,7 @@ def anomalies(
     jobs: o.Jobs = default("n_jobs"),
     reading: Annotated[dict[str, Any], o.Reading()],
 ) -> None:
-    """Find odd edges: those that the rest of the network does not suggest.
+    """Find odd edges, which the other edges do not suggest.
 
     Every edge is scored by vectors that were learned without it. Its oddness is the share of random pairs without an
     edge that are at least as similar. How well this separates edges from random pairs is printed to stderr.
@@ -74,7 +74,7 @@ def anomalies(
     )
     write(("source", "target", "oddness", "similarity"), rows)
     not_judged = network.number_of_edges - odd.judged
-    words = f"{output}: {min(count, odd.judged):,} of {odd.judged:,} edges that were judged"
+    words = f"{output}: {min(count, odd.judged):,} of {odd.judged:,} judged edges"
     words += f" ({not_judged:,} have an end without other edges)" if not_judged else ""
     print(f"{words}; AUC of hidden edges against random pairs {odd.auc:.3f}", file=sys.stderr)
 
@@ -99,9 +99,10 @@ def recommend(
     jobs: o.Jobs = default("n_jobs"),
     reading: Annotated[dict[str, Any], o.Reading()],
 ) -> None:
-    """Recommend edges: for each node, the nodes with the best matching vectors that are not its neighbours yet.
+    """Recommend edges that are missing.
 
-    The share of hidden edges that are found in a trial is printed to stderr, compared with common neighbours.
+    For each node, the nodes with the best matching vectors that are not its neighbours yet. The share of hidden edges
+    that are found in a trial is printed to stderr, compared with common neighbours.
 
     \b
     manela recommend friends.csv -o recommended.csv --count 5

@@ -15,15 +15,16 @@ def serve(
     embedding: Annotated[Path, typer.Argument(metavar="OUT", help="What `manela embed` wrote.")],
     edges: Annotated[
         str,
-        typer.Option(metavar="GRAPH", help="The network: neighbours are not recommended, and its edges are scored."),
+        typer.Option(metavar="GRAPH", help="The network, so that neighbours are not recommended and edges are scored."),
     ] = "",
     address: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address of this machine to listen on.")
     ] = "127.0.0.1:7448",
 ) -> None:
-    """Answer questions until Ctrl-C: who is near a node, whom to recommend, which edges are odd, groups.
+    """Answer questions about vectors over HTTP.
 
-    A page to ask on is at /answers, and /openapi.json describes the rest.
+    Which nodes are nearest, whom to recommend, which edges are odd, groups; until Ctrl-C. A page to ask on is at
+    /answers, and /openapi.json describes the rest.
     """
     from http import HTTPStatus
     from threading import Event
@@ -35,12 +36,12 @@ def serve(
 
     host, colon, port = address.rpartition(":")
     if not (colon and port.isdecimal() and len(port) <= 5 and is_local(host.strip("[]"))):
-        raise ParameterError(f"address must be of this machine alone, as in 127.0.0.1:7448, got {address!r}.")
+        raise ParameterError.of("address", "must be one of this machine, for example 127.0.0.1:7448", address)
     loaded = read_embedding(embedding)
     arrays = _read_neighbours(edges, loaded) if edges else (None, None)
     names = list(map(str, loaded.nodes.tolist()))
     if len(set(names)) < len(names):
-        raise ParameterError(f"{embedding}: two ids have the same text, so a question could not tell them apart.")
+        raise ParameterError(f"{embedding}: the texts of node ids must be unique, but two are the same")
     book = AnswerBook(names, loaded.vectors, len(names), *arrays)
     questions = Questions(embedding.name, lambda: book)
 
@@ -49,7 +50,7 @@ def serve(
         return reply or Reply("text/plain", f"there are {PAGE} and /openapi.json\n", HTTPStatus.NOT_FOUND)
 
     server = LocalServer(address, find)
-    print(f"{server.url}{PAGE[1:]}: {len(names):,} nodes; Ctrl-C ends it", flush=True)
+    print(f"{server.url}{PAGE[1:]}: {len(names):,} nodes; press Ctrl-C to stop", flush=True)
     try:
         Event().wait()
     finally:
@@ -67,7 +68,7 @@ def _read_neighbours(source: str, embedding: Embedding) -> tuple[Any, Any]:
     graph = load_graph(source, progress=report_download(source))
     rows = np.array([embedding.row(node) if node in embedding else -1 for node in graph.nodes.tolist()])
     if (rows < 0).all():
-        raise ParameterError(f"{source}: none of its nodes has a vector; it is another network.")
+        raise ParameterError(f"{source}: none of its nodes has a vector; pass the network that was embedded")
     sources = np.repeat(rows, graph.degrees)
     targets = rows[graph.indices]
     have_vectors = (sources >= 0) & (targets >= 0)

@@ -28,19 +28,19 @@ def tune(
     random_state: o.RandomState = default("random_state"),
     jobs: o.Jobs = default("n_jobs"),
 ) -> None:
-    """Find the ratios, the number of hops, and whether context vectors help, for GRAPH.
+    """Find the ratios and hops that suit GRAPH.
 
-    Candidates are tried with the whole budget if there is time, and otherwise with a part of it; then the better half
-    is tried with more, until the time is up. Scored by labels (micro-F1 of held-back nodes), or without labels by
-    hidden edges (MAP). Prints the trials with the largest part of the budget, best first, then all others, best first,
-    and the flags for `manela embed`.
+    Also whether context vectors help. Candidates are tried with the whole budget if there is time, and otherwise with a
+    part of it; then the better half is tried with more, until time runs out. Scored by labels (micro-F1 of held-back
+    nodes), or without labels by hidden edges (MAP). Prints the trials with the largest part of the budget, best first,
+    then all others, best first, and the flags for `manela embed`.
 
     \b
     manela tune wikipedia wikipedia --max-seconds 120
     manela tune friends.csv
     """
     if not max_seconds > 0:
-        raise ParameterError(f"--max-seconds must be above 0, got {max_seconds}")
+        raise ParameterError.of("max_seconds", "must be above 0", max_seconds)
     check("random_state", random_state)
     check("n_jobs", jobs)
     from manela.formats.loading import load_graph, load_labels
@@ -64,7 +64,7 @@ def tune(
         print(f"{trial.score:<10.4f}{trial.share:<8.0%}{trial.seconds:<9.1f}{_write_flags(trial.candidate)}")
     untried = len(tuning.candidates()) - len({trial.candidate for trial in trials})
     if untried:
-        print(f"\n{untried} candidates were not tried for lack of time; --max-seconds gives more")
+        print(f"\n{untried} candidates were not tried for lack of time; raise --max-seconds to try more")
     embed_flags = [_write_flags(trials[-1].candidate)]
     embed_flags += o.write_reading(reading)
     embed_flags += [f"--random-state {random_state}"] if random_state else []
