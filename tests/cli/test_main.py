@@ -286,7 +286,7 @@ def test_bad_input_ends_with_status_2_one_line_and_no_output(manela_here, tmp_pa
         (["similar", "none.npz", "a"], ["none.npz", "no such file"]),
         (["similar", "e.npz", "a", "-k", "0"], ["k must be at least 1"]),
         (["info", "none.txt"], ["none.txt", "no such file"]),
-        (["datasets", "fetch", "facebook"], ["no data set is called 'facebook'"]),
+        (["datasets", "fetch", "facebook"], ["unknown data set 'facebook'"]),
         (["embedd"], ["No such command 'embedd'"]),
         (["embed"], ["Missing argument 'GRAPH'"]),
         (["embed", "e.npz"], ["missing -o/--output"]),

@@ -413,7 +413,7 @@ def test_a_header_of_unknown_words_is_one_if_no_other_of_many_lines_is_like_it(w
     assert graph.number_of_nodes == 26
     [alone, ends] = [str(warning.message) for warning in caught]
     assert "the first line, 'employee manager', was read as a header" in alone
-    assert alone.endswith("if it is an edge, put a header above it")
+    assert alone.endswith("if it is an edge, add one above")
     assert "using columns employee and manager" in ends
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import http.client
 import os
-import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +13,8 @@ import numpy.typing as npt
 
 from manela.data.graph import Graph
 from manela.errors import DatasetError, ParameterError
+from manela.system.downloads import DownloadError, TooLongError, download
 from manela.system.progress import DownloadReporter
-
-_PIECE = 1 << 16
-_TIMEOUT = 30.0
-"""Seconds without data after which a download fails."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +81,7 @@ DATASETS: dict[str, Dataset] = {
 def find(name: str) -> Dataset:
     """Return the data set of this name."""
     if name not in DATASETS:
-        raise DatasetError(f"no data set is called {name!r}; there are {', '.join(DATASETS)}")
+        raise DatasetError(f"unknown data set {name!r}; known are {', '.join(DATASETS)}")
     return DATASETS[name]
 
 
@@ -120,44 +115,17 @@ def fetch(dataset: Dataset, progress: DownloadReporter | None = None) -> Path:
     part = target.with_name(target.name + ".part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _download(dataset, part, progress)
+        download(dataset.home, part, limit=dataset.size, size=dataset.size, progress=progress)
         _verify(part, dataset, advice="fetch it again")
         part.replace(target)
-    except (OSError, http.client.HTTPException) as error:
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+    except (OSError, DownloadError) as error:
+        if isinstance(error, TooLongError):
+            part.unlink(missing_ok=True)
         raise DatasetError(
-            f"{dataset.name} cannot be downloaded from {dataset.home}: {' '.join(str(reason).split())}; "
-            f"a folder that holds {dataset.file} can be named in MANELA_DATA"
+            f"{dataset.name} cannot be downloaded from {dataset.home}: {getattr(error, 'strerror', None) or error}; "
+            f"try again, which continues where it stopped, or set MANELA_DATA to a folder with {dataset.file}"
         ) from error
     return target
-
-
-def _download(dataset: Dataset, part: Path, progress: DownloadReporter | None) -> None:
-    """Download the rest of a file, appending to the part that an earlier attempt left."""
-    received = part.stat().st_size if part.exists() else 0
-    if received >= dataset.size:
-        received = 0
-        part.unlink(missing_ok=True)
-    headers = {"User-Agent": "manela"} | ({"Range": f"bytes={received}-"} if received else {})
-    request = urllib.request.Request(dataset.home, headers=headers)
-    with urllib.request.urlopen(request, timeout=_TIMEOUT) as reply:
-        if received and reply.status != 206:
-            received = 0
-        with part.open("ab" if received else "wb") as file:
-            while piece := reply.read(_PIECE):
-                received += len(piece)
-                if received > dataset.size:
-                    break
-                file.write(piece)
-                if progress is not None:
-                    progress(received, dataset.size)
-    if received < dataset.size:
-        raise OSError(
-            f"the connection ended after {received:,} of {dataset.size:,} bytes; the next attempt continues there"
-        )
-    if received > dataset.size:
-        part.unlink()
-        raise OSError(f"it is longer than the {dataset.size:,} bytes that were published")
 
 
 def _verify(file: Path, dataset: Dataset, advice: str) -> None:

@@ -8,21 +8,20 @@ import lzma
 import re
 import sys
 import tempfile
-import urllib.error
 import urllib.parse
-import urllib.request
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from manela.errors import FormatError, ManelaError, Option, ParameterError, import_extra
+from manela.system.downloads import DownloadError, TooLongError, copy_stream, download
 from manela.system.progress import DownloadReporter
 
 Bytes = npt.NDArray[np.uint8]
@@ -47,8 +46,6 @@ _SNIFFED_BYTES = 1 << 16
 """Bytes from which a format is recognised; more are more reliable and slower."""
 _LONGEST_NAME = 400
 """Letters above which a path is shortened in an error message."""
-_TIMEOUT = 60.0
-"""Seconds without data after which a download fails."""
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
 _MAGIC = (
     (b"\x1f\x8b", ".gz"), (b"BZh", ".bz2"), (b"\xfd7zXZ\x00", ".xz"), (b"\x28\xb5\x2f\xfd", ".zst"),
@@ -144,21 +141,34 @@ def open_input(
             name, path = "standard input", copy
             if sys.stdin is None:
                 raise FormatError("standard input: is closed; name a file")
-            _copy(sys.stdin.buffer, copy, name, size_limit)
+            with _within(name, size_limit) as limit:
+                copy_stream(sys.stdin.buffer, copy, limit=limit)
             file_name = ""
         elif is_address(name):
             path = copy
-            _download(name, copy, size_limit, progress)
+            with _within(name, size_limit) as limit:
+                download(name, copy, limit=limit, progress=progress)
             file_name = PurePosixPath(urllib.parse.urlsplit(name).path).name
         else:
             path = Path(given)
             _check_file(path)
             file_name = path.name
             if not path.is_file():  # a pipe, such as <(zcat …)
-                with path.open("rb") as stream:
-                    _copy(stream, copy, name, size_limit)
+                with path.open("rb") as stream, _within(name, size_limit) as limit:
+                    copy_stream(stream, copy, limit=limit)
                 path = copy
         yield _recognise(name, path, file_name, size_limit, Path(folder))
+
+
+@contextmanager
+def _within(name: str, size_limit: float) -> Iterator[float]:
+    """Yield the limit of a download in bytes, and turn its errors into those of a file."""
+    try:
+        yield size_limit * 1e9
+    except TooLongError as error:
+        raise _too_long(name, f"{size_limit:g} GB") from error
+    except DownloadError as error:
+        raise FormatError(f"{name}: cannot be read: {error}") from error
 
 
 def _check_file(path: Path) -> None:
@@ -297,51 +307,3 @@ def _open_packed(source: InputFile, ending: str) -> Iterator[Any]:
     openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
     with openers[ending](path, "rb") as stream:
         yield stream
-
-
-def _download(address: str, target: Path, limit: float, progress: DownloadReporter | None) -> None:
-    """Copy a URL to a file, with HTTP or fsspec."""
-    scheme = address.partition(":")[0].lower()
-    try:
-        if scheme in ("http", "https"):
-            request = urllib.request.Request(address, headers={"User-Agent": "manela"})
-            with urllib.request.urlopen(request, timeout=_TIMEOUT) as reply:
-                size = int(reply.headers.get("Content-Length") or 0)
-                _copy(reply, target, address, limit, size, progress)
-            return
-        fsspec: Any = import_extra("fsspec", "io", f"reading {scheme}://…")
-        with fsspec.open(address, "rb") as stream:
-            _copy(stream, target, address, limit, getattr(stream, "size", None) or 0, progress)
-    except ManelaError:
-        raise
-    except ImportError as error:  # fsspec needs another package for this scheme
-        raise FormatError(f"{address}: cannot be read: {error}") from error
-    except Exception as error:  # fsspec's file systems raise errors of their own
-        if isinstance(error, urllib.error.HTTPError):
-            error.close()
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
-        raise FormatError(f"{address}: cannot be read: {' '.join(str(reason).split())[:300]}") from error
-
-
-def _copy(
-    stream: BinaryIO | Any,
-    target: Path,
-    name: str,
-    limit: float,
-    size: int = 0,
-    progress: DownloadReporter | None = None,
-) -> None:
-    """Copy a stream to a file unless it exceeds the limit; a size of 0 means unknown."""
-    copied = 0
-    with target.open("wb") as file:
-        while copied <= limit * 1e9 >= size and (piece := stream.read(_PIECE)):
-            file.write(piece)
-            copied += len(piece)
-            if progress is not None:
-                progress(copied, size)
-    if progress is not None and not size:
-        progress(copied, copied)  # now the size is known
-    if max(copied, size) > limit * 1e9:
-        raise _too_long(name, f"{limit:g} GB")
-    if copied < size:
-        raise FormatError(f"{name}: ended after {copied:,} of {size:,} bytes; try again")
