@@ -19,10 +19,9 @@ import numpy.typing as npt
 
 from manela.data.embedding import Embedding
 from manela.errors import FormatError, ManelaError, ManelaWarning, OutputError, import_extra
-from manela.formats import vector_arrays as arrays
-from manela.formats import vector_text as text
+from manela.formats import vectors
 from manela.formats.ids import check_texts, to_plain, to_words
-from manela.formats.vector_arrays import is_ours, read_database, write_database
+from manela.formats.vectors import is_ours, read_database, write_database
 from manela.system.files import check_writable, replace_file
 
 _WORD2VEC = (".txt", ".emb", ".w2v")
@@ -32,29 +31,29 @@ _STREAM = ".csv"
 """The default format for standard output and pipes."""
 
 _WRITERS: dict[str, Callable[[Embedding, BinaryIO, Path], None]] = {
-    ".npz": arrays.write_npz,
-    ".npy": arrays.write_npy,
-    **dict.fromkeys(_WORD2VEC, text.write_word2vec),
-    ".bin": text.write_word2vec_binary,
-    ".csv": text.write_table(","),
-    ".tsv": text.write_table("\t"),
-    ".parquet": arrays.write_parquet,
-    **dict.fromkeys((".feather", ".arrow"), arrays.write_feather),
-    ".safetensors": arrays.write_safetensors,
+    ".npz": vectors.write_npz,
+    ".npy": vectors.write_npy,
+    **dict.fromkeys(_WORD2VEC, vectors.write_word2vec),
+    ".bin": vectors.write_word2vec_binary,
+    ".csv": vectors.write_table(","),
+    ".tsv": vectors.write_table("\t"),
+    ".parquet": vectors.write_parquet,
+    **dict.fromkeys((".feather", ".arrow"), vectors.write_feather),
+    ".safetensors": vectors.write_safetensors,
     **dict.fromkeys(_DATABASES, write_database),
 }
 _READERS: dict[str, Callable[[Path], Embedding]] = {
-    ".npz": arrays.read_npz,
-    ".npy": arrays.read_npy,
-    **dict.fromkeys(_WORD2VEC, text.read_word2vec),
-    ".bin": text.read_word2vec_binary,
-    ".csv": text.read_table(","),
-    ".tsv": text.read_table("\t"),
-    ".parquet": arrays.read_by_arrow("parquet"),
-    **dict.fromkeys((".feather", ".arrow"), arrays.read_by_arrow("feather")),
-    ".safetensors": arrays.read_safetensors,
+    ".npz": vectors.read_npz,
+    ".npy": vectors.read_npy,
+    **dict.fromkeys(_WORD2VEC, vectors.read_word2vec),
+    ".bin": vectors.read_word2vec_binary,
+    ".csv": vectors.read_table(","),
+    ".tsv": vectors.read_table("\t"),
+    ".parquet": vectors.read_by_arrow("parquet"),
+    **dict.fromkeys((".feather", ".arrow"), vectors.read_by_arrow("feather")),
+    ".safetensors": vectors.read_safetensors,
     **dict.fromkeys(_DATABASES, read_database),
-    _PROJECTOR: text.read_projector,
+    _PROJECTOR: vectors.read_projector,
 }
 _PACKABLE = (*_WORD2VEC, ".bin", ".csv", ".tsv")
 """Formats that may be compressed, as in .csv.gz."""
@@ -108,12 +107,12 @@ class Output:
         if self.is_stream:
             self._write_stream(embedding)
         elif self.kind == _PROJECTOR:
-            _replace_folder(self.path, lambda folder: text.write_projector(embedding, folder))
+            _replace_folder(self.path, lambda folder: vectors.write_projector(embedding, folder))
         else:
             with replace_file(self.path) as file:
                 self._write(embedding, file)
             if self.kind == ".npy":
-                arrays.ids_before(self.path).unlink(missing_ok=True)
+                vectors.ids_before(self.path).unlink(missing_ok=True)
 
     def _write(self, embedding: Embedding, file: BinaryIO) -> None:
         """Write vectors to an open file, packed if its name ends in .gz."""
@@ -162,7 +161,7 @@ def check_output(path: Path) -> Output:
     elif path.exists() and not _is_projector(path):
         raise OutputError(f"{path}: cannot be written: it must be a new folder, or one with a previous embedding")
     if kind == ".npy":
-        check_writable(arrays.ids_beside(path))
+        check_writable(vectors.ids_beside(path))
     return Output(path, kind)
 
 
@@ -192,7 +191,7 @@ def read_embedding(path: Path) -> Embedding:
         raise FormatError(f"{path}: holds vectors that are not finite numbers")
     repeated = [node for node, count in Counter(embedding.nodes.tolist()).items() if count > 1]
     if repeated:
-        hint = f"; {text.NETWORK_HINT}" if kind in (*_WORD2VEC, ".csv", ".tsv") else ""
+        hint = f"; {vectors.NETWORK_HINT}" if kind in (*_WORD2VEC, ".csv", ".tsv") else ""
         raise FormatError(f"{path}: must hold one vector for each node, got several for {repeated[0]!r}{hint}")
     return embedding
 
