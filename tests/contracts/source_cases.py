@@ -20,11 +20,10 @@ from manela.sources.mail import MailSource
 from manela.sources.mail_log import MailLogSource
 from manela.sources.mastodon_api import MastodonApiSource
 from manela.sources.mastodon_archive import MastodonArchiveSource
-from manela.sources.mastodon_database import MastodonDatabaseSource
 from manela.sources.neo4j import Neo4jSource
 from manela.sources.rdf import RdfSource
 from manela.sources.source import Source
-from manela.sources.sql import SqlSource
+from manela.sources.sql import MastodonDatabaseSource, SqlSource
 
 HOSTILE = 'eve\n"x",\x1b[31m;=1+1\x00🦉'
 """A name that means something to files, terminals, spreadsheets and C."""

@@ -152,7 +152,7 @@ def mastodon_database(
 
     Suspended accounts are left out.
     """
-    from manela.sources.mastodon_database import MastodonDatabaseSource
+    from manela.sources.sql import MastodonDatabaseSource
 
     return MastodonDatabaseSource(url, domain, _read_secret(secret_file))
 

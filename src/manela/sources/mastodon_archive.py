@@ -16,13 +16,12 @@ import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 from urllib.parse import urlsplit
 
-from manela.errors import Option, SourceError
+from manela.errors import Option, SourceError, import_extra
 from manela.sources.edges import Edges, cut_into_batches
 from manela.sources.fediverse import account_of_url, as_account
-from manela.sources.json_items import Readable, read_items
 from manela.sources.source import Source
 from manela.sources.state import ImportState
 
@@ -32,6 +31,18 @@ _MOST_ACTOR_BYTES = 1 << 22
 _LONGEST_LINE = 1 << 16
 _MOST_ACCOUNTS = 5_000_000
 """Most accounts that one person can be tied to; if larger, a made-up archive could take more memory."""
+_BLOCK = 1 << 16
+_MOST_ITEM_BYTES = 1 << 22
+"""Most bytes of an item of a list, and of what is before the list; more take more memory."""
+_DEEPEST = 100
+"""Most levels of an item; more take more memory for the same bytes."""
+
+
+class Readable(Protocol):
+    """A source of bytes."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most `size` bytes, none at the end."""
 
 
 class MastodonArchiveSource(Source):
@@ -131,6 +142,54 @@ class MastodonArchiveSource(Source):
         if owner is None:
             raise SourceError(f"{self.path}: does not say whose it is; pass ", Option("owner", "name@host"))
         return owner
+
+
+def read_items(file: Readable, name: str, label: str) -> Iterator[Any]:
+    """Yield the items of the list under the key `name` of a JSON object, one at a time; `label` is for errors.
+
+    Examples
+    --------
+    >>> list(read_items(io.BytesIO(b'{"total": 2, "items": [1, {"a": 2}]}'), "items", "a file"))
+    [1, {'a': 2}]
+    """
+    ijson = import_extra("ijson", "sources", "reading an outbox.json")
+    reader = _ItemReader(file, label)
+    depth, key, builder, is_inside = 0, "", None, False
+    try:
+        for event, value in ijson.basic_parse(reader, buf_size=_BLOCK):
+            depth += event.startswith("start_") - event.startswith("end_")
+            if depth > _DEEPEST:
+                raise SourceError(f"{label}: an item must have at most {_DEEPEST} levels, got more")
+            if not is_inside:
+                key = value if event == "map_key" and depth == 1 else key
+                is_inside = event == "start_array" and depth == 2 and key == name
+                continue
+            if depth == 1:  # the end of the list
+                return
+            builder = builder or ijson.ObjectBuilder()
+            builder.event(event, value)
+            if depth == 2:
+                yield builder.value
+                builder, reader.size = None, 0
+    except (ijson.JSONError, ValueError) as error:
+        raise SourceError(f"{label}: is not JSON, or ends too early: {' '.join(str(error).split())[:200]}") from None
+    raise SourceError(f"{label}: must be JSON with a list {name!r}, but has none")
+
+
+class _ItemReader:
+    """Reads a file, and refuses it if an item is too long; `size` counts the bytes since the last item."""
+
+    def __init__(self, file: Readable, label: str) -> None:
+        self.size = 0
+        self._file, self._label = file, label
+
+    def read(self, size: int) -> bytes:
+        """Read at most `size` bytes."""
+        if self.size > _MOST_ITEM_BYTES:
+            raise SourceError(f"{self._label}: an item must have at most {_MOST_ITEM_BYTES:,} bytes, got more")
+        data = self._file.read(size)
+        self.size += len(data)
+        return data
 
 
 def _read_actor(file: Readable, label: str) -> str | None:

@@ -1,4 +1,4 @@
-"""SqlSource: reads edges with an SQL query."""
+"""SqlSource: reads edges with an SQL query; MastodonDatabaseSource: with the one for a Mastodon server."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from urllib.parse import quote
 
 from manela.errors import SourceError, import_extra
 from manela.sources.edges import Edges
+from manela.sources.fediverse import check_host
 from manela.sources.rows import FETCHED, QuerySource, Rows, check_columns
 from manela.sources.state import ImportState
 
 _DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
-"""Default drivers of URLs that name none."""
+"""Default drivers of URLs without one."""
 
 
 class SqlSource(QuerySource):
@@ -115,3 +116,42 @@ def _as_read_only(database: str | None) -> str:
     if not Path(database).is_file():
         raise SourceError(f"{database}: there is no such file")
     return f"file:{quote(database)}?mode=ro"
+
+
+_FOLLOWS = """
+SELECT lower(follower.username) || '@' || lower(coalesce(follower.domain, '{domain}')),
+       lower(followed.username) || '@' || lower(coalesce(followed.domain, '{domain}'))
+FROM follows
+JOIN accounts AS follower ON follower.id = follows.account_id
+JOIN accounts AS followed ON followed.id = follows.target_account_id
+WHERE follower.suspended_at IS NULL AND followed.suspended_at IS NULL
+"""
+
+
+class MastodonDatabaseSource(SqlSource):
+    """The follows that a Mastodon server knows; an edge leads from the follower to the followed account.
+
+    The tables `follows` and `accounts` are read in a read-only transaction. Suspended accounts are left out.
+
+    Parameters
+    ----------
+    url, secret
+        As in `SqlSource`.
+    domain : str
+        The server's domain in its users' addresses; the database does not store it.
+
+    Examples
+    --------
+    >>> MastodonDatabaseSource("postgresql://mastodon@/mastodon_production", "Example.org").key
+    'mastodon-database postgresql://mastodon@/mastodon_production example.org'
+    """
+
+    def __init__(self, url: str, domain: str, secret: str | None = None) -> None:
+        self.domain = check_host(domain)
+        self.own_hosts = frozenset({self.domain})
+        super().__init__(url, _FOLLOWS.format(domain=self.domain), secret)
+
+    @property
+    def key(self) -> str:
+        """The key: the URL of the database and the server's domain."""
+        return f"mastodon-database {self.url} {self.domain}"
