@@ -38,6 +38,7 @@ check: $(INSTALLED)  ## format, lint, types, import contract, and whether the pa
 	$(BIN)/lint-imports
 	$(BIN)/python tools/packages.py --check
 	mkdir -p build && rm -rf build/dist
+	$(BIN)/towncrier build --draft --version next >build/changelog.md
 	$(BIN)/python -m build --outdir build/dist . >build/build.log 2>&1 || { cat build/build.log; false; }
 	$(BIN)/twine check --strict build/dist/*
 

@@ -30,6 +30,10 @@ def main() -> None:
     step("the branch is main", run("git", "branch", "--show-current").strip() == "main", "check out main")
     today = datetime.date.today().isoformat()
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    fragments = sorted(file.name for file in (ROOT / "changelog.d").glob("+*.md"))
+    step(
+        "no news fragment is left", not fragments, f"run `towncrier build --version {version}`: {', '.join(fragments)}"
+    )
     step("the changelog has this release", f"## {version} ({today})" in changes, f"write '## {version} ({today})'")
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     step("CITATION.cff names it", f"version: {version}" in citation, f"write 'version: {version}'")

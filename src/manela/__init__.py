@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from manela.system.exports import export
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.3.0.dev0"
 
 if TYPE_CHECKING:
     from manela.data.embedding import Embedding as Embedding
