@@ -163,7 +163,7 @@ class RefusedError(ManelaError):
     reason : str
         The name under which refusals are counted, logged and sent to the peer.
     expected : bool
-        Whether it also happens among honest peers, so that it is no sign of misbehaviour.
+        Whether it also happens among honest peers, so that it is not a sign of misbehaviour.
     """
 
     reason = "refused"

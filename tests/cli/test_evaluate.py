@@ -84,7 +84,7 @@ def test_links_prints_a_line_for_each_method(manela_here, network, tmp_path):
         (("classify", "out.npz", "labels.csv", "--train-ratios", "half"), "train-ratios must be numbers"),
         (("classify", "out.npz", "labels.csv", "--plot", "picture.gif"), "must end in .png or .svg"),
         (("classify", "out.npz", "labels.csv", "--json", "none/x.json"), "cannot be written"),
-        (("classify", "out.npz", "sbm"), "has communities and no labels"),
+        (("classify", "out.npz", "sbm"), "has no labels"),
         (("classify", "out.npz", "labels.csv", "--random-state", "-1"), "--random-state must be"),
         (("classify", "out.npz", "labels.csv", "--jobs", "0"), "--jobs must be"),
         (("links", "sbm", "--random-state", "-1"), "--random-state must be"),

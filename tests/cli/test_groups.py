@@ -58,7 +58,7 @@ def test_dense_regions_go_to_standard_output(manela_here, vectors):
         (["-o", "g.csv", "--method", "louvain"], "method must be one of"),
         (["-o", "g.csv", "--labels", "none.txt"], "no such file"),
         (["-o", "g.npz"], "must be a .csv file"),
-        (["-o", "missing/g.csv"], "there is no folder"),
+        (["-o", "missing/g.csv"], "no such folder"),
     ],
 )
 def test_mistakes_end_with_one_line_and_no_file(manela_here, vectors, tmp_path, arguments, words):

@@ -24,7 +24,7 @@ def test_a_pipe_is_not_replaced_by_a_file(box, tmp_path, manela_here):
     os.mkfifo(tmp_path / "pipe")
     done = manela_here("import", "mail", box, "--domain", "example.org", "-o", tmp_path / "pipe")
     assert done.returncode == 2
-    assert "no ordinary file" in done.stderr
+    assert "not a regular file" in done.stderr
     assert (tmp_path / "pipe").is_fifo()
 
 

@@ -244,7 +244,7 @@ FILES = {
         (["good.txt", "--dimensions", "x"], ["--dimensions", "integer", "'x'"]),
         (["good.txt", "--learning-rate", "nan"], ["--learning-rate must be", "nan"]),
         (["good.txt", "--pairs", "5", "--updates", "1"], ["at most one of pairs, updates and max_seconds"]),
-        (["good.txt", "-o", "none/out.npz"], ["none/out.npz", "no folder"]),
+        (["good.txt", "-o", "none/out.npz"], ["none/out.npz", "no such folder"]),
         (["good.txt", "-o", "/proc/out.npz"], ["/proc/out.npz", "cannot be written"]),
         (["good.txt", "-o", "out.doc"], ["out.doc", "format must be one of", "'.doc'"]),
         (["good.txt", "--checkpoint", "run"], ["run/checkpoint.npz", "--resume"]),

@@ -52,7 +52,7 @@ def test_vectors_of_a_file_are_used(network, tmp_path, manela_here):
 def test_what_is_wrong_is_said_in_a_line(network, tmp_path, manela_here):
     for arguments, words in (
         (("recommend", network, "-o", tmp_path / "x.csv", "--node", "nobody"), "no node has the id 'nobody'"),
-        (("recommend", network, "-o", tmp_path / "no" / "x.csv"), "there is no folder"),
+        (("recommend", network, "-o", tmp_path / "no" / "x.csv"), "no such folder"),
         (("anomalies", network, "-o", tmp_path), "is a folder"),
         (("anomalies", network, "-o", tmp_path / "x.csv", "--folds", 1), "--folds"),
     ):

@@ -12,7 +12,7 @@ from manela.sources.gathering import gather_graph
 from manela.sources.state import ImportState
 from manela.sources.writing import import_to_file
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*asking again in")
+pytestmark = pytest.mark.filterwarnings("ignore:.*retrying in")
 
 
 @pytest.fixture(params=SOURCES, scope="module")
@@ -62,7 +62,7 @@ def test_a_state_of_another_source_is_refused(case, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.filterwarnings("ignore:.*edges are left out")  # of names with line ends
+@pytest.mark.filterwarnings("ignore:.*edges were left out")  # of names with line ends
 def test_it_is_imported_with_a_state_as_without(case, tmp_path):
     plain, kept = tmp_path / "plain.csv", tmp_path / "kept.csv"
     import_to_file(case.source, plain)

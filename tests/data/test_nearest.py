@@ -83,8 +83,8 @@ def test_who_may_be_found_can_be_said(embedding):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({}, "needs a node"),
-        ({"node": 1, "positive": 2}, "and not both"),
+        ({}, "needs either a node"),
+        ({"node": 1, "positive": 2}, "or positive and negative nodes"),
         ({"node": 1, "k": 1.5}, "k must be at least 1"),
         ({"node": 1, "among": "leaves"}, "among must be"),
         ({"node": 1, "among": 5}, "among must be"),

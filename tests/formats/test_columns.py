@@ -110,11 +110,11 @@ def test_a_name_that_looks_like_a_number_is_a_name():
     [
         (["a", "b"], ["a"], "columns must be two, or three with a weight, got a"),
         (["a", "b"], ["a", "b", "c", "d"], "columns must be two"),
-        (["a", "b"], ["a", "x"], "there is no column 'x'; the file has a, b"),
-        (None, ["a", "b"], "there is no column 'a'; the file has no names, so give numbers from 1"),
-        (["a", "b"], ["0", "1"], "there is no column '0'"),
-        (["a", "b"], ["a", "-1"], "there is no column '-1'"),
-        (["a", "b"], ["a", "1"], "columns must be different ones, got a, 1"),
+        (["a", "b"], ["a", "x"], "no column is named 'x'; the file has a, b"),
+        (None, ["a", "b"], "no column is named 'a'; the file has no header, so use numbers from 1"),
+        (["a", "b"], ["0", "1"], "no column is named '0'"),
+        (["a", "b"], ["a", "-1"], "no column is named '-1'"),
+        (["a", "b"], ["a", "1"], "columns must be different, got a, 1"),
     ],
 )
 def test_columns_that_are_not_there_are_told(header, wanted, words):

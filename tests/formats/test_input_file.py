@@ -127,5 +127,5 @@ def test_a_limit_that_is_none_is_refused(tmp_path, limit):
 
 
 def test_nothing_at_all_is_called_empty():
-    with pytest.raises(FormatError, match="/dev/null: must hold a network, but it is empty"):
+    with pytest.raises(FormatError, match="/dev/null: must hold a network, but is empty"):
         read_graph("/dev/null")

@@ -69,7 +69,7 @@ def test_labels_of_unknown_nodes_are_an_error(tmp_path):
     ("name", "content", "rule"),
     [
         ("l.txt", b"a red\nb\n", r"l\.txt:2: must be a node and a label, got 'b'"),
-        ("l.txt", b"", "holds no labels"),
+        ("l.txt", b"", "must hold labels"),
         ("l.txt", b"\xff\xfe\x00", "is not text"),
         ("l.mat", b"nonsense", "damaged or not a .mat"),
         ("l.txt.gz", b"\x1f\x8b\x08\x00cut", "damaged"),

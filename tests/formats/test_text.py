@@ -123,12 +123,12 @@ def test_columns_are_chosen_by_name_or_number(write):
     bare = write("1 ann bob\n2 bob cem\n", "g.txt")
     assert edges_of(read_graph(bare, columns=["2", "3"])) == dict.fromkeys(wanted, 1.0)
     for columns, words in (
-        (["buyer"], "two, or three"), (["buyer", "nobody"], "no column 'nobody'; the file has when, buyer"),
-        (["2", "2"], "different ones"), (["2", "9"], "9 columns or more"),
+        (["buyer"], "two, or three"), (["buyer", "nobody"], "no column is named 'nobody'; the file has when, buyer"),
+        (["2", "2"], "must be different"), (["2", "9"], "9 columns or more"),
     ):  # fmt: skip
         with pytest.raises(FormatError, match=words):
             read_graph(path, columns=columns)
-    with pytest.raises(FormatError, match="give numbers from 1"):
+    with pytest.raises(FormatError, match="use numbers from 1"):
         read_graph(bare, columns=["a", "b"])
 
 
@@ -253,7 +253,7 @@ def test_a_bad_line_of_csv_is_named(write, text, line, rule):
 @pytest.mark.parametrize(
     ("data", "name", "rule"),
     [
-        (b"", "g.txt", "it is empty"),
+        (b"", "g.txt", "but is empty"),
         (b"# only a comment\n", "g.txt", "at least two nodes"),
         (b"a a\n", "g.txt", "at least two nodes"),
         (b"a b\x00\n", "g.txt", "must be text"),
@@ -360,7 +360,7 @@ def test_a_zip_must_hold_one_file(tmp_path):
     with zipfile.ZipFile(tmp_path / "two.csv.zip", "w") as archive:
         archive.writestr("a.csv", "1,2")
         archive.writestr("b.csv", "2,3")
-    with pytest.raises(FormatError, match="must hold one file, it holds 2"):
+    with pytest.raises(FormatError, match="must hold one file, but holds 2"):
         read_graph(tmp_path / "two.csv.zip")
 
 

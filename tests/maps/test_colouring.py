@@ -63,7 +63,7 @@ def test_of_several_labels_the_first_counts():
     matrix = sp.csr_array(np.array([[False, True], [True, True], [False, False]]))
     labels = Labels(("a", "b", "c"), ("x", "y"), matrix, "labels.csv")
     assert shown(colour_nodes(embed(list("abc")), labels)) == ["y", "x", "no label"]
-    with pytest.raises(FormatError, match="labels 1 nodes that have no vector, the first is 'b'"):
+    with pytest.raises(FormatError, match="labels 1 nodes without a vector, the first is 'b'"):
         colour_nodes(embed(list("ac")), labels)
 
 

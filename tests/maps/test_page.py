@@ -122,7 +122,7 @@ def test_what_cannot_be_drawn_is_said(embedding, tmp_path):
         write_map(broken, tmp_path / "m.html")
     with pytest.raises(ParameterError, match="one for each of 60 nodes, got 2"):
         write_map(embedding, tmp_path / "m.html", ["a", "b"])
-    with pytest.raises(OutputError, match="there is no folder"):
+    with pytest.raises(OutputError, match="no such folder"):
         write_map(embedding, tmp_path / "none" / "m.html")
     assert list(tmp_path.iterdir()) == []
     two = Embedding(np.arange(2), np.eye(2, dtype=np.float32))

@@ -64,7 +64,7 @@ def test_a_value_that_breaks_its_rule_is_refused_with_name_rule_and_value(name, 
 
 
 def test_ratios_that_do_not_sum_to_one_are_refused_with_their_sum():
-    with pytest.raises(ParameterError, match=r"ratios must sum to 1, got \(0.7, 0.7\) which sums to 1.4."):
+    with pytest.raises(ParameterError, match=r"ratios must sum to 1, got \(0.7, 0.7\) which sums to 1.4"):
         check_all({**DEFAULTS, "ratios": (0.7, 0.7)})
 
 

@@ -38,7 +38,7 @@ def test_ratios_that_do_not_sum_to_1_are_told_with_their_sum(ratios):
     with pytest.raises(ParameterError) as caught:
         check_all({"ratios": ratios})
     assert str(caught.value).startswith("ratios must sum to 1, got (")
-    assert str(caught.value).endswith(f"which sums to {sum(ratios):.6g}.")
+    assert str(caught.value).endswith(f"which sums to {sum(ratios):.6g}")
 
 
 def test_ratios_may_sum_to_1_but_for_rounding():
@@ -59,7 +59,7 @@ def test_two_budgets_are_refused_with_both(budgets):
     with pytest.raises(ParameterError) as caught:
         check_all(budgets)
     given = " and ".join(f"{name}={value}" for name, value in budgets.items())
-    assert str(caught.value) == f"give at most one of pairs, updates and max_seconds, got {given}."
+    assert str(caught.value) == f"give at most one of pairs, updates and max_seconds, got {given}"
 
 
 def test_one_budget_is_enough_and_none_is_one_too():

@@ -73,7 +73,7 @@ def test_repeated_edges_do_as_they_are_told():
     source = Batches(Edges([1, 1, 2], [2, 2, 3]))
     assert gather_graph(source, duplicates="first").weights is None
     assert gather_graph(source).is_weighted
-    with pytest.raises(GraphError, match="given twice"):
+    with pytest.raises(GraphError, match="occurs twice"):
         gather_graph(source, duplicates="error")
 
 

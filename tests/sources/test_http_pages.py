@@ -10,7 +10,7 @@ from manela.sources import http_pages
 from manela.sources.http_pages import Pages
 
 NOW = 1_800_000_000.0
-pytestmark = pytest.mark.filterwarnings("ignore:.*asking again in")
+pytestmark = pytest.mark.filterwarnings("ignore:.*retrying in")
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_what_may_pass_is_tried_again_and_then_given_up(server):
     with pytest.raises(SourceError, match="status 503; try again later"):
         ask(server, *[(503, {}, b"")] * 20)
     assert len(server.answers) == 12
-    with pytest.raises(SourceError, match="does not answer"):
+    with pytest.raises(SourceError, match="did not answer"):
         Pages("http://127.0.0.1:1", None, lambda: NOW, lambda _: None).get("/")
 
 
@@ -69,13 +69,13 @@ def test_waits_that_a_person_would_notice_are_announced(server):
     with pytest.warns(ManelaWarning) as noted:
         ask(server, (503, {}, b""), (502, {}, b""), (429, {"Retry-After": "17"}, b""))
     assert [str(note.message) for note in noted] == [
-        f"{server.url} answers with status 502; asking again in 2 s",
-        f"{server.url} answers with status 429; asking again in 17 s",
+        f"{server.url} answers with status 502; retrying in 2 s",
+        f"{server.url} answers with status 429; retrying in 17 s",
     ]
 
 
 def test_a_token_that_does_not_allow_it_is_told_and_not_shown(server):
-    with pytest.raises(SourceError, match=r"status 401\): make one") as caught:
+    with pytest.raises(SourceError, match=r"status 401\); make one") as caught:
         ask(server, token="wrong-sesame")
     assert "sesame" not in str(caught.value)
     with pytest.raises(SourceError, match="printable ASCII") as caught:
@@ -84,7 +84,7 @@ def test_a_token_that_does_not_allow_it_is_told_and_not_shown(server):
 
 
 def test_redirects_are_not_followed(server):
-    with pytest.raises(SourceError, match=r"leads to https://evil\.example/"):
+    with pytest.raises(SourceError, match=r"redirects to https://evil\.example/"):
         ask(server, (302, {"Location": "https://evil.example/"}, b""))
     assert len(server.asked) == 1
 
@@ -121,7 +121,7 @@ def test_a_next_page_elsewhere_is_refused(server, target):
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("http://example.org", "by https"),
+        ("http://example.org", "begin with https"),
         ("example.org", "https://example.org"),
         ("ftp://example.org", "https://example.org"),
         ("https://ann:xyzzy@example.org", "https://example.org"),

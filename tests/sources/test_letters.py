@@ -61,7 +61,7 @@ def test_mailboxes_are_found_below_a_folder(tmp_path):
     assert [(path.name, kind) for path, kind in find_mailboxes(tmp_path)] == [
         ("anna", False), ("bob", True), (".Sent", True), ("maildirfolder", False),
     ]  # fmt: skip
-    with pytest.raises(SourceError, match="is not there"):
+    with pytest.raises(SourceError, match="no such file or folder"):
         list(find_mailboxes(tmp_path / "nowhere"))
 
 

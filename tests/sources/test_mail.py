@@ -216,9 +216,9 @@ def test_nothing_of_subjects_bodies_or_hashed_users_is_kept(tmp_path):
 
 def test_a_place_without_mail_is_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("hello\n")
-    with pytest.raises(SourceError, match="no mbox and no Maildir"):
+    with pytest.raises(SourceError, match="an mbox or a Maildir, but has neither"):
         edges_of(source_of(tmp_path))
-    with pytest.raises(SourceError, match="is not there"):
+    with pytest.raises(SourceError, match="no such file or folder"):
         edges_of(source_of(tmp_path / "nowhere"))
     for bad in ({"half_life": -1.0}, {"half_life": float("nan")}, {"most_recipients": 0}, {"hash_key": b"short"}):
         with pytest.raises(ParameterError):

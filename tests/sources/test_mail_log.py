@@ -116,5 +116,5 @@ def test_a_time_zone_of_exim_is_read_and_what_is_no_log_is_refused(tmp_path):
     )
     assert len(edges_of(source_of(tmp_path / "mainlog"))) == 2
     (tmp_path / "notes").write_text("hello\n")
-    with pytest.raises(SourceError, match="no line is of Postfix or Exim"):
+    with pytest.raises(SourceError, match="must be a log of Postfix or Exim"):
         edges_of(source_of(tmp_path / "notes"))

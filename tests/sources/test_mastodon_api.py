@@ -12,7 +12,7 @@ from manela.sources.mastodon_api import MastodonApiSource
 from manela.sources.state import ImportState
 from manela.sources.writing import import_to_file
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*asking again in")
+pytestmark = pytest.mark.filterwarnings("ignore:.*retrying in")
 
 ACCOUNTS = {"1": ("Ann", None), "2": ("bob", "Other.Example"), "3": ("cem", None)}
 ACCOUNTS |= {str(number): (f"user{number}", "far.example") for number in range(10, 19)}
@@ -187,7 +187,7 @@ def test_an_id_never_changes_the_address_that_is_asked(server, tmp_path, number)
     server.answer = lambda path, query: (
         (200, {}, {"id": number, "acct": "ann"}) if path.endswith("verify_credentials") else usual(path, query)
     )
-    with pytest.raises(SourceError, match="whose the token is"):
+    with pytest.raises(SourceError, match="who owns the token"):
         import_lines(make_source(server), tmp_path)
 
 

@@ -31,7 +31,7 @@ def test_manela_reads_what_was_written(tmp_path):
 
 def test_what_could_not_be_read_again_is_left_out_with_a_word(tmp_path):
     batch = Edges(["#a", "%b", "c\nd", "e", "f"], ["x"] * 5, np.array([1.0, 1.0, 1.0, 1e-150, 1.0]))
-    with pytest.warns(UserWarning, match="4 edges are left out"):
+    with pytest.warns(UserWarning, match="4 edges were left out"):
         assert write_edges([batch], tmp_path / "edges.csv") == 1
     assert (tmp_path / "edges.csv").read_text().splitlines()[1:] == ["f,x,1"]
 

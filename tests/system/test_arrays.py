@@ -121,5 +121,5 @@ def test_objects_are_never_unpickled(tmp_path):
     buffer = io.BytesIO()
     np.savez(buffer, a=np.array([{}], dtype=object), run=np.array('{"sha256": {}}'), allow_pickle=True)
     (tmp_path / "x.npz").write_bytes(buffer.getvalue())
-    with pytest.raises(FormatError, match="it is no archive of numbers and texts alone"):
+    with pytest.raises(FormatError, match="it is not an archive of only numbers and texts"):
         read_arrays(tmp_path / "x.npz", "run")

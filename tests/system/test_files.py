@@ -51,7 +51,7 @@ def test_a_full_disk_is_our_error_and_keeps_the_file_before(tmp_path):
 
 def test_what_could_not_be_written_is_known_before(tmp_path):
     check_writable(tmp_path / "out")
-    with pytest.raises(OutputError, match="there is no folder"):
+    with pytest.raises(OutputError, match="no such folder"):
         check_writable(tmp_path / "none" / "out")
     with pytest.raises(OutputError, match="it is a folder"):
         check_writable(tmp_path)

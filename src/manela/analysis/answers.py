@@ -114,7 +114,7 @@ class AnswerBook:
         if target is None or target in self._unseen:
             raise UnknownNodeError(f"no node that can be seen from here has the name {other!r}")
         if target == row:
-            raise ParameterError(f"an edge must be between two nodes, got {node!r} twice.")
+            raise ParameterError(f"an edge must be between two nodes, got {node!r} twice")
         similarity = float(self._directions[row] @ self._directions[target])
         share = float(measure_oddness(similarity, self._random_similarities))
         return Oddness(similarity, share, bool(np.isin(target, self._find_neighbours(row))))
@@ -212,7 +212,7 @@ class AnswerBook:
 def _check_count(count: int) -> int:
     """Return the count if it is within its limits."""
     if not 1 <= count <= MOST:
-        raise ParameterError(f"count must be 1 to {MOST:,}, got {count}.")
+        raise ParameterError(f"count must be 1 to {MOST:,}, got {count}")
     return count
 
 
@@ -353,7 +353,7 @@ def _count(query: Query) -> int:
     """Return the count in a query, 10 by default."""
     text = query.get("count", "10")
     if not text.isdecimal() or len(text) > len(str(MOST)) or not 1 <= int(text) <= MOST:
-        raise ParameterError(f"count must be 1 to {MOST:,}, got {text[:50]!r}.")
+        raise ParameterError(f"count must be 1 to {MOST:,}, got {text[:50]!r}")
     return int(text)
 
 

@@ -96,7 +96,7 @@ def split(nodes: int, train_ratio: float, shuffles: int, random_state: Any = 0) 
     first = round(train_ratio * nodes)
     if not 0 < first < nodes:
         raise ParameterError(
-            f"train_ratio must leave nodes on both sides, got {train_ratio:g} of {nodes} nodes with labels."
+            f"train_ratio must leave nodes on both sides, got {train_ratio:g} of {nodes} nodes with labels"
         )
     random = np.random.default_rng(seed_of(random_state))
     orders = [random.permutation(nodes) for _ in range(shuffles)]
@@ -107,7 +107,7 @@ def as_labels(labels: Any, nodes: int) -> Labels:
     """Convert labels to an array of bool, shape (nodes, number of labels)."""
     truth: Labels = np.asarray(labels.todense() if sp.issparse(labels) else labels).astype(bool)
     if truth.ndim != 2 or len(truth) != nodes:
-        raise ParameterError(f"labels must have {nodes} rows, one a vector, got the shape {truth.shape}.")
+        raise ParameterError(f"labels must have {nodes} rows, one a vector, got the shape {truth.shape}")
     return truth
 
 

@@ -76,7 +76,7 @@ def find_odd_edges(
         Called after each part.
     """
     if folds < 2:
-        raise ParameterError(f"folds must be at least 2, got {folds}.")
+        raise ParameterError(f"folds must be at least 2, got {folds}")
     both_ways = _symmetric(graph)
     edges = sp.triu(both_ways, k=1, format="coo")
     if edges.nnz < 2 * folds:
@@ -154,7 +154,7 @@ def recommend(
 ) -> Iterator[tuple[RowNumbers, npt.NDArray[np.float64]]]:
     """Yield for each node the rows of the highest-scoring nodes that are not its neighbours, with their scores."""
     if count < 1:
-        raise ParameterError(f"count must be at least 1, got {count}.")
+        raise ParameterError(f"count must be at least 1, got {count}")
     known = sp.csr_array(graph.to_scipy() != 0)
     count = min(count, graph.number_of_nodes)
     step = max(1, _SCORES // graph.number_of_nodes)

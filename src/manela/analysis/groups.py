@@ -98,7 +98,7 @@ def find_groups(
     (3, [40, 30, 30], 1.0)
     """
     if method not in METHODS:
-        raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+        raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     directions, rows, nodes = _find_directions(vectors)
     _check_count(count, method, directions)
     rng = np.random.default_rng(seed_of(random_state))
@@ -180,18 +180,16 @@ def _find_directions(vectors: npt.ArrayLike) -> tuple[Vectors, RowNumbers, int]:
     try:
         array = np.asarray(vectors, dtype=np.float32)
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"vectors must be numbers, a row for each node: {error}.") from None
+        raise ParameterError(f"vectors must be numbers, a row for each node: {error}") from None
     if array.ndim != 2 or array.shape[1] == 0:
-        raise ParameterError(
-            f"vectors must have a row for each node and a column or more, got the shape {array.shape}."
-        )
+        raise ParameterError(f"vectors must have a row for each node and a column or more, got the shape {array.shape}")
     if len(array) < 2:
-        raise ParameterError(f"groups need at least 2 nodes, got {len(array)}.")
+        raise ParameterError(f"groups need at least 2 nodes, got {len(array)}")
     if not np.isfinite(array).all():
-        raise ParameterError("vectors must be finite numbers, got nan or infinity.")
+        raise ParameterError("vectors must be finite numbers, got nan or infinity")
     rows = np.flatnonzero(array.any(axis=1))
     if len(rows) < 2:
-        raise ParameterError(f"groups need at least 2 nodes with a vector other than zero, got {len(rows)}.")
+        raise ParameterError(f"groups need at least 2 nodes with a vector other than zero, got {len(rows)}")
     # divide by the largest number first, as a norm may be beyond single precision
     return normalise_rows(array[rows] / np.abs(array[rows]).max(axis=1, keepdims=True)), rows, len(array)
 
@@ -201,16 +199,16 @@ def _check_count(count: Any, method: str, directions: Vectors) -> None:
     if count is None:
         return
     if method != "kmeans":
-        raise ParameterError(f"count is for kmeans; {method} finds by itself how many groups there are.")
+        raise ParameterError(f"count is for kmeans; {method} finds by itself how many groups there are")
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-        raise ParameterError(f"count must be a whole number of at least 1, got {count!r}.")
+        raise ParameterError(f"count must be a whole number of at least 1, got {count!r}")
     if count > len(directions):
         raise ParameterError(
-            f"count must be at most the number of nodes with a direction, {len(directions):,}, got {count:,}."
+            f"count must be at most the number of nodes with a direction, {len(directions):,}, got {count:,}"
         )
     distinct = _count_distinct(directions)
     if count > distinct:
-        raise ParameterError(f"count must be at most the number of different directions, {distinct:,}, got {count:,}.")
+        raise ParameterError(f"count must be at most the number of different directions, {distinct:,}, got {count:,}")
 
 
 def _count_distinct(directions: Vectors) -> int:
@@ -284,7 +282,7 @@ def _find_regions(known: Vectors) -> _Regions:
 
     sample = known[:_SAMPLE]
     if len(sample) < 5:
-        raise ParameterError(f"hdbscan needs at least 5 nodes with a direction, got {len(sample)}.")
+        raise ParameterError(f"hdbscan needs at least 5 nodes with a direction, got {len(sample)}")
     centred = (sample - sample.mean(axis=0)).astype(np.float64)
     axes = np.linalg.eigh(centred.T @ centred)[1][:, -_AXES:]
     smallest = max(5, len(sample) // 200)

@@ -76,7 +76,7 @@ class LinkScores:
 def hide_edges(graph: Graph, share: float = 0.2, random_state: Any = 0) -> Split:
     """Hide a random share of the edges, and keep the largest component of the rest to learn from."""
     if not 0 < share < 1:
-        raise ParameterError(f"share must be between 0 and 1, got {share!r}.")
+        raise ParameterError(f"share must be between 0 and 1, got {share!r}")
     if graph.directed:
         raise GraphError("link prediction hides edges of an undirected network, and this one is directed")
     edges = sp.triu(graph.to_scipy(), k=1, format="coo")

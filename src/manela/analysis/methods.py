@@ -24,7 +24,7 @@ def choose_methods(names: str, graph: Graph, window: int) -> tuple[str, ...]:
     chosen = METHODS if names == "all" else tuple(dict.fromkeys(names.split(",")))
     unknown = [name for name in chosen if name not in METHODS]
     if unknown:
-        raise ParameterError(f"method must be one of {', '.join(METHODS)}, or all, got {unknown[0]!r}.")
+        raise ParameterError(f"method must be one of {', '.join(METHODS)}, or all, got {unknown[0]!r}")
     if NetMF.method in chosen:
         try:
             check_size(graph, window)
@@ -39,7 +39,7 @@ def choose_methods(names: str, graph: Graph, window: int) -> tuple[str, ...]:
 def make_embedder(method: str, parameters: Mapping[str, Any]) -> Embedder:
     """Return the estimator of a method; parameters that it does not have are ignored."""
     if method not in EMBEDDERS:
-        raise ParameterError(f"method must be one of {', '.join(EMBEDDERS)}, got {method!r}.")
+        raise ParameterError(f"method must be one of {', '.join(EMBEDDERS)}, got {method!r}")
     kind = EMBEDDERS[method]
     model: Embedder = kind(**{name: value for name, value in parameters.items() if name in kind._get_param_names()})
     return model
@@ -48,7 +48,7 @@ def make_embedder(method: str, parameters: Mapping[str, Any]) -> Embedder:
 def make_scorer(method: str, graph: Graph, parameters: Mapping[str, Any]) -> Scorer:
     """Return the link scorer of a method, fitted to the network if the method learns vectors."""
     if method not in METHODS:
-        raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+        raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     heuristic: Callable[[Graph], Scorer] | None = HEURISTICS.get(method)
     if heuristic is not None:
         return heuristic(graph)

@@ -66,7 +66,7 @@ def remove_edge(own: Own, other: Other = "", home: Home = HOME) -> None:
     edge = parse_edge([own, other], read_config(home / FILE).name, "edge")
     with Store(home) as store:
         if store.remove_edge(edge) == 0:
-            raise AgentError(f"there is no edge {own} - {other}" if other else f"there are no edges of {own}")
+            raise AgentError(f"no such edge: {own} - {other}" if other else f"{own} has no edges")
 
 
 class _FilesByDefault(TyperGroup):

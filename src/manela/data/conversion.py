@@ -33,7 +33,7 @@ def convert(data: Any, *, directed: bool = False, duplicates: str = "sum") -> Gr
     if library == "igraph":
         return from_igraph(data, **rule)
     if type(data).__name__ == "Series":
-        raise GraphError("a network must be a table of edges or the like, got a Series, which is one column")
+        raise GraphError("a network must be a table of edges or the like, got a Series, which has only one column")
     if library == "pandas":
         return from_pandas(data, **rule)
     if library == "polars" and hasattr(data, "collect"):
@@ -129,7 +129,7 @@ def _from_matrix(matrix: Any, directed: bool) -> Graph:
     """Build a network from an adjacency matrix if it is square, and otherwise from a biadjacency matrix."""
     if matrix.ndim == 2 and matrix.shape[0] != matrix.shape[1]:
         if directed:
-            raise GraphError("the network of a biadjacency matrix has no direction, so directed must be False")
+            raise GraphError("directed must be False for a biadjacency matrix, whose network has no direction")
         return from_biadjacency(matrix)
     return from_scipy(matrix, directed=directed)
 
@@ -147,9 +147,9 @@ def from_scipy(matrix: Any, *, nodes: Sequence[Hashable] | None = None, directed
         matrix.sum_duplicates()
     ids = np.arange(matrix.shape[0]) if nodes is None else as_ids(nodes)
     if ids.dtype != object and nodes is not None and len(np.unique(ids)) < len(ids):
-        raise GraphError("every node must have an id of its own, but one id stands for two nodes")
+        raise GraphError("node ids must be unique, but one occurs twice")
     if len(ids) != matrix.shape[0]:
-        raise GraphError(f"as many nodes as rows are needed, got {len(ids):,} nodes and {matrix.shape[0]:,} rows")
+        raise GraphError(f"there must be one node for each row, got {len(ids):,} nodes and {matrix.shape[0]:,} rows")
     if directed or not is_symmetric(matrix):
         if not directed:
             say_directed()
@@ -183,7 +183,7 @@ def from_biadjacency(
         ids += part_ids
     names = as_ids(ids)
     if len(set(names.tolist())) < len(ids):
-        raise GraphError("every row and every column must have an id of its own, but one id stands for two")
+        raise GraphError("ids of rows and columns must be unique, but one occurs twice")
     nonzero = np.flatnonzero(entries.data)
     sources, targets = (coordinates[nonzero].astype(np.int64) for coordinates in entries.coords)
     weights = entries.data[nonzero]
@@ -205,7 +205,7 @@ def from_edge_index(
     if array.ndim != 2 or array.shape[0] != 2 or not np.issubdtype(array.dtype, np.integer):
         raise GraphError(
             f"an edge_index must be integers of shape (2, arcs), got {array.dtype} of shape {array.shape}; "
-            "for an adjacency matrix give a SciPy sparse matrix"
+            "pass an adjacency matrix as a SciPy sparse matrix"
         )
     if array.size and array.min() < 0:
         raise GraphError(f"an edge_index must not be negative, got {array.min()}")
@@ -332,14 +332,14 @@ def _merge_entries(matrix: Any, duplicates: str) -> Any:
     if len(first) == len(places):
         return matrix
     if duplicates == "error":
-        raise GraphError("no edge must be given twice, but this matrix has several entries in one place")
+        raise GraphError("edges must be unique, but this matrix has several entries at one position")
     rows, columns = (coordinates[first] for coordinates in matrix.coords)
     return sp.coo_array((matrix.data[first], (rows, columns)), shape=matrix.shape)
 
 
 def _note_array(array: npt.NDArray[Any], what: str, otherwise: str) -> None:
     """Warn that an array could also have been read in another way."""
-    warnings.warn(f"an array of shape {array.shape} is read as {what}; {otherwise}", ManelaWarning, stacklevel=5)
+    warnings.warn(f"an array of shape {array.shape} was read as {what}; {otherwise}", ManelaWarning, stacklevel=5)
 
 
 def _as_array(data: Any) -> npt.NDArray[Any]:

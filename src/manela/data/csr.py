@@ -138,7 +138,7 @@ def check_weights(weights: npt.ArrayLike | None, count: int) -> npt.NDArray[np.f
     except (TypeError, ValueError) as error:
         raise GraphError(f"weights must be numbers: {error}") from error
     if data.shape != (count,):
-        raise GraphError(f"one weight for each edge is needed, got {data.shape} for {count:,} edges")
+        raise GraphError(f"there must be one weight for each edge, got {data.shape} for {count:,} edges")
     bad = np.flatnonzero(~((data >= LEAST_WEIGHT) & (data <= MOST_WEIGHT)))
     if len(bad):
         raise GraphError(f"a weight must be {WEIGHT_RULE}, got {data[bad[0]]:g} for edge number {bad[0] + 1:,}")

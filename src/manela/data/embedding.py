@@ -85,7 +85,7 @@ class Embedding:
     def by_context(self) -> Embedding:
         """Return the embedding with vectors and context vectors swapped: the in-vectors of a directed network."""
         if self.context is None:
-            raise ParameterError("there are no context vectors; they are learned with context=True or directed=True.")
+            raise ParameterError("there are no context vectors; learn them with context=True or directed=True")
         return replace(self, vectors=self.context, context=self.vectors, further={})
 
     def __len__(self) -> int:
@@ -117,7 +117,7 @@ class Embedding:
             return self._positions[node]
         except (KeyError, TypeError):
             raise UnknownNodeError(
-                f"no node has the id {node!r}; there are {len(self):,}, the first is {self.nodes[:1].tolist()[0]!r}"
+                f"no node has the id {node!r}; the first of {len(self):,} is {self.nodes[:1].tolist()[0]!r}"
             ) from None
 
     def most_similar(
@@ -196,12 +196,12 @@ class Embedding:
         [[2.0, 3.0]]
         """
         if operator not in _OPERATORS:
-            raise ParameterError(f"operator must be one of {', '.join(_OPERATORS)}, got {operator!r}.")
+            raise ParameterError(f"operator must be one of {', '.join(_OPERATORS)}, got {operator!r}")
         pairs = (
             edges.tolist() if isinstance(edges, np.ndarray) else list(edges) if isinstance(edges, Iterable) else [edges]
         )
         if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
-            raise ParameterError("edges must be pairs of ids.")
+            raise ParameterError("edges must be pairs of ids")
         sources, targets = (self.rows([pair[end] for pair in pairs]) for end in range(2))
         combined: Vectors = _OPERATORS[operator](self.vectors[sources], self.vectors[targets])
         return combined
@@ -221,15 +221,13 @@ class Embedding:
         """The number of nodes that are rows of a biadjacency matrix; they come first."""
         rows = self.provenance.get("graph", {}).get("rows")
         if rows is None:
-            raise ParameterError(
-                "rows and columns are those of a biadjacency matrix, which this network was not, or has grown since."
-            )
+            raise ParameterError("rows and columns exist only for an unchanged network of a biadjacency matrix")
         return int(rows)
 
     def _find_query(self, node: Any, positive: Any, negative: Any) -> _Query:
         """Return the query for a node or vector, or for positive and negative ones."""
         if (node is None) == (positive is None and negative is None):
-            raise ParameterError("most_similar needs a node, or positive and negative ones, and not both.")
+            raise ParameterError("most_similar needs either a node, or positive and negative nodes")
         if node is not None:
             vectors, rows, is_batch = self._find_vectors(node)
             self._check_directions(vectors, rows)
@@ -241,7 +239,7 @@ class Embedding:
                 total += np.float32(sign) * normalise_rows(vectors).sum(axis=0)
                 exclude.append(rows)
         if not total.any():
-            raise ParameterError("positive and negative must not be empty, nor cancel each other out.")
+            raise ParameterError("positive and negative must not be empty, nor cancel each other out")
         return _Query(total, np.concatenate(exclude)[None, :], False)
 
     def _check_directions(self, vectors: Vectors, rows: RowNumbers) -> None:
@@ -250,9 +248,7 @@ class Embedding:
         if len(empty) and self.context is not None:
             row = rows[empty[0]]
             who = "a vector" if row < 0 else repr(self.nodes[row : row + 1].tolist()[0])
-            raise ParameterError(
-                f"{who} is zero in all dimensions, so that no node is similar to it; by_context() has other vectors."
-            )
+            raise ParameterError(f"{who} is zero in all dimensions, so no node is similar to it; try by_context()")
 
     def _find_vectors(self, query: Any) -> tuple[Vectors, RowNumbers, bool]:
         """Return the vectors of a query, their row numbers (−1 if not of a node), and whether it is a batch."""
@@ -261,7 +257,7 @@ class Embedding:
         if isinstance(query, np.ndarray) and np.issubdtype(query.dtype, np.floating) and query.ndim in (1, 2):
             vectors = np.atleast_2d(query).astype(np.float32, copy=False)
             if vectors.shape[1] != self.vectors.shape[1]:
-                raise ParameterError(f"a vector must have {self.vectors.shape[1]} numbers, got {vectors.shape[1]}.")
+                raise ParameterError(f"a vector must have {self.vectors.shape[1]} numbers, got {vectors.shape[1]}")
             return vectors, np.full(len(vectors), -1, dtype=np.int64), query.ndim == 2
         if is_list_of_ids(query):
             rows = self.rows(query)
@@ -275,17 +271,17 @@ class Embedding:
             return None
         if isinstance(among, str):
             if among not in ("rows", "columns"):
-                raise ParameterError(f"among must be 'rows', 'columns', ids, booleans or a function, got {among!r}.")
+                raise ParameterError(f"among must be 'rows', 'columns', ids, booleans or a function, got {among!r}")
             return np.arange(self._split) if among == "rows" else np.arange(self._split, len(self))
         if callable(among):
             return np.flatnonzero([bool(among(node)) for node in self.nodes.tolist()])
         if not isinstance(among, Iterable):
-            raise ParameterError(f"among must be 'rows', 'columns', ids, booleans or a function, got {among!r}.")
+            raise ParameterError(f"among must be 'rows', 'columns', ids, booleans or a function, got {among!r}")
         ids = among.tolist() if hasattr(among, "tolist") else list(among)
         if ids and all(isinstance(item, bool) for item in ids):
             values = np.array(ids)
             if values.shape != (len(self),):
-                raise ParameterError(f"among must have a boolean for each of {len(self):,} nodes, got {values.shape}.")
+                raise ParameterError(f"among must have a boolean for each of {len(self):,} nodes, got {values.shape}")
             return np.flatnonzero(values)
         return np.unique(self.rows(ids))
 
@@ -366,7 +362,7 @@ _OPERATORS: dict[str, Callable[[Vectors, Vectors], Vectors]] = {
 def _check_k(k: Any) -> int:
     """Return the number of neighbours if it is one."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise ParameterError(f"k must be at least 1, got {k!r}.")
+        raise ParameterError(f"k must be at least 1, got {k!r}")
     return int(k)
 
 

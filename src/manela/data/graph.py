@@ -75,7 +75,7 @@ class Graph:
                 f"got {len(self.nodes):,} node(s) and {edges:,} edge(s)"
             )
         if self.nodes.dtype == object and len(set(self.nodes.tolist())) < len(self.nodes):
-            raise GraphError("every node must have an id of its own, but one id stands for two nodes")
+            raise GraphError("node ids must be unique, but one occurs twice")
         self._freeze()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -217,16 +217,16 @@ class Graph:
         """
         sources, targets = as_ids(sources), as_ids(targets)
         if sources.shape != targets.shape:
-            raise GraphError(f"as many sources as targets are needed, got {len(sources):,} and {len(targets):,}")
+            raise GraphError(f"there must be as many sources as targets, got {len(sources):,} and {len(targets):,}")
         codes, ids = number_ids(np.concatenate((sources, targets)))
         if nodes is not None:
             known = as_ids(nodes)
             places = {node: place for place, node in enumerate(known.tolist())}
             if len(places) != len(known):
-                raise GraphError("nodes must not name a node twice")
+                raise GraphError("nodes must be unique, but one occurs twice")
             missing = [node for node in ids.tolist() if node not in places]
             if missing:
-                raise GraphError(f"nodes must name every node of the edges, {missing[0]!r} is missing")
+                raise GraphError(f"nodes must contain every node of the edges, but {missing[0]!r} is missing")
             codes = np.array([places[node] for node in ids.tolist()], dtype=np.int64)[codes]
             ids = known
         half = len(sources)
@@ -278,7 +278,7 @@ class Graph:
         self_loops = int(np.count_nonzero(rows == columns))
         compressed = build_rows(rows, columns, data, len(nodes), directed=directed, adds=duplicates == "sum")
         if compressed.repeated and duplicates == "error":
-            raise GraphError(f"no edge must be given twice, but {_name_repeated(rows, columns, nodes, directed)} is")
+            raise GraphError(f"edges must be unique, but {_name_repeated(rows, columns, nodes, directed)} occurs twice")
         weights = None if compressed.weights is None else _drop_if_equal(compressed.weights)
         if weights is None and data is not None and compressed.weights is not None and len(compressed.weights):
             unit = float(compressed.weights[0])

@@ -74,10 +74,10 @@ def draw_points(vectors: Points) -> str:
 def plot_vectors(vectors: Points, labels: Any = None, method: str = "tsne", axes: Any = None) -> Any:
     """Draw vectors on a plane with matplotlib, one colour per label, and return the axes."""
     if method not in ("tsne", "pca"):
-        raise ParameterError(f"method must be 'tsne' or 'pca', got {method!r}.")
+        raise ParameterError(f"method must be 'tsne' or 'pca', got {method!r}")
     names = None if labels is None else np.array([_name(label) for label in np.asarray(labels).tolist()], dtype=object)
     if names is not None and len(names) != len(vectors):
-        raise ParameterError(f"labels must be one for each of {len(vectors):,} nodes, got {len(names):,}.")
+        raise ParameterError(f"labels must be one for each of {len(vectors):,} nodes, got {len(names):,}")
     pyplot = import_extra("matplotlib.pyplot", "report", "plot")
     step = max(1, -(-len(vectors) // _MOST_PLOTTED)) if method == "tsne" else 1
     vectors, names = vectors[::step], None if names is None else names[::step]

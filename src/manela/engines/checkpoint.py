@@ -50,7 +50,7 @@ class Checkpoint:
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise OutputError(f"{self.folder}: cannot be made: {error.strerror or error}") from error
+            raise OutputError(f"{self.folder}: cannot be created: {error.strerror or error}") from error
         if self.file.exists() and not self.resume:
             raise CheckpointError(
                 f"{self.file}: holds a run; pass ", Option("resume", True), " to resume it, or remove it to start again"

@@ -106,7 +106,7 @@ def open_engine(graph: Graph, settings: Settings, state: State | None = None) ->
     if on_cluster and name == "auto":
         name = "ray"
     if on_cluster and name != "ray":
-        raise ParameterError(f"workers and address are for engine 'ray', got engine '{name}'.")
+        raise ParameterError(f"workers and address are for engine 'ray', got engine '{name}'")
     if name != "cpu" and settings.exchange == "walks":
         if name != "auto":
             raise ParameterError(

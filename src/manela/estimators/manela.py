@@ -282,7 +282,7 @@ class Manela(Embedder):
         settings = check_all(self.get_params())
         self._check_same()
         if freeze and replace:
-            raise ParameterError("give at most one of freeze and replace; with freeze, nothing that is there changes.")
+            raise ParameterError("give at most one of freeze and replace; with freeze, nothing that is there changes")
         given = self._load(X)
         if given.digest == self.provenance_.get("graph", {}).get("sha256"):
             return self
@@ -382,7 +382,7 @@ class Manela(Embedder):
         if self.dimensions != dimensions or wants_context != has_context:
             raise ParameterError(
                 f"dimensions and context must be those of the first fit, {dimensions} and {has_context}, "
-                f"got {self.dimensions} and {self.context}."
+                f"got {self.dimensions} and {self.context}"
             )
 
     def _load(self, X: Any) -> Graph:
@@ -390,7 +390,7 @@ class Manela(Embedder):
         with allow_cores(self.n_jobs):
             graph = load_graph(X, directed=bool(self.directed), progress=report_download(X))
         if self.directed and not graph.directed:
-            raise ParameterError("directed=True needs a network with arcs, but this Graph was read as undirected.")
+            raise ParameterError("directed=True needs a network with arcs, but this Graph was read as undirected")
         return graph
 
 

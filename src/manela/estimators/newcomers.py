@@ -47,7 +47,7 @@ def place_newcomers(embedding: Embedding, graph: Graph) -> tuple[list[Vectors], 
     if "placement" not in further:
         raise ParameterError(
             f"{names.tolist()[0]!r} is new, and this model does not say how to place new nodes: partial_fit learns "
-            "them; files that Manela.save wrote, or manela embed, say it unless arcs were followed as given."
+            "them; files that Manela.save wrote, or manela embed, say it unless arcs were followed as given"
         )
     placements = [
         Placement(matrix, float(scale), float(power))

@@ -57,10 +57,10 @@ class RelationalNeighbors(BaseEstimator):  # type: ignore[misc]
         given, self.classes_ = _read_labels(y)
         if given.ndim != 2 or len(given) != graph.number_of_nodes:
             raise ParameterError(
-                f"y must have a row for each of {graph.number_of_nodes} nodes, got shape {given.shape}."
+                f"y must have a row for each of {graph.number_of_nodes} nodes, got shape {given.shape}"
             )
         if not given.any():
-            raise ParameterError("y must give a label to at least one node, got none.")
+            raise ParameterError("y must give a label to at least one node, got none")
         adjacency = graph.to_scipy()
         labels = given.astype(np.float64)
         chances = labels.copy()

@@ -143,10 +143,10 @@ def _choose_wanted(header: Sequence[str] | None, wanted: Sequence[str], unweight
         elif name.isdecimal() and int(name) >= 1:
             places.append(int(name) - 1)
         else:
-            known = ", ".join(header) if header is not None else "no names, so give numbers from 1"
-            raise FormatError(f"there is no column {name!r}; the file has {known}")
+            known = ", ".join(header) if header is not None else "no header, so use numbers from 1"
+            raise FormatError(f"no column is named {name!r}; the file has {known}")
     if len(set(places)) < len(places):
-        raise FormatError(f"columns must be different ones, got {', '.join(wanted)}")
+        raise FormatError(f"columns must be different, got {', '.join(wanted)}")
     weight = places[2] if len(places) == 3 and not unweighted else -1
     return Columns(places[0], places[1], weight, is_exact=False)
 

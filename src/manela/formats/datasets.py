@@ -159,7 +159,7 @@ def stochastic_block_model(
     """
     for name, value in (("inside", inside), ("between", between)):
         if not 0 <= value <= 1:
-            raise ParameterError(f"{name} must be a probability, got {value!r}.")
+            raise ParameterError(f"{name} must be a probability, got {value!r}")
     random = np.random.default_rng(seed)
     community = random.integers(communities, size=nodes)
     rows, columns = np.triu_indices(nodes, k=1)
@@ -184,7 +184,7 @@ def planted_partition(
     if nodes < 2 or communities < 1 or inside < 0 or outside < 0 or inside + outside == 0:
         raise ParameterError(
             "nodes must be at least 2, communities at least 1, and inside and outside not negative and not both 0, "
-            f"got {nodes}, {communities}, {inside} and {outside}."
+            f"got {nodes}, {communities}, {inside} and {outside}"
         )
     random = np.random.default_rng(seed)
     community = random.integers(communities, size=nodes)

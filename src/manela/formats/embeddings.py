@@ -91,7 +91,8 @@ class Output:
         self.check_ids(embedding.nodes)
         if embedding.context is not None and self.kind in (*_PACKABLE, ".npy", _PROJECTOR):
             warnings.warn(
-                f"{self.path}: {self.kind} holds no context vectors; .npz, .parquet, .safetensors and .sqlite do",
+                f"{self.path}: context vectors were not written, as {self.kind} cannot hold them; "
+                "use .npz, .parquet, .safetensors or .sqlite",
                 ManelaWarning,
                 stacklevel=2,
             )
@@ -124,7 +125,7 @@ class Output:
             _WRITERS[self.kind](embedding, packed, self.path)  # type: ignore[arg-type]
 
     def _write_stream(self, embedding: Embedding) -> None:
-        """Write vectors to standard output, or to what is no plain file."""
+        """Write vectors to standard output, or to what is not a regular file."""
         try:
             if str(self.path) == "-":
                 self._write(embedding, sys.stdout.buffer)
@@ -157,7 +158,7 @@ def check_output(path: Path) -> Output:
     if kind != _PROJECTOR:
         check_writable(path)
     elif not path.parent.is_dir():
-        raise OutputError(f"{path}: cannot be written: there is no folder {path.parent}")
+        raise OutputError(f"{path}: cannot be written: no such folder: {path.parent}")
     elif path.exists() and not _is_projector(path):
         raise OutputError(f"{path}: cannot be written: it must be a new folder, or one with a previous embedding")
     if kind == ".npy":

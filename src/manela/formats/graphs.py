@@ -139,7 +139,7 @@ def _read_npz(source: InputFile, reading: _Reading) -> Graph:
         if "edge_index" in names:
             sizes = next((arrays[name] for name in ("num_nodes_list", "num_nodes") if name in names), None)
             if sizes is not None and np.size(sizes) > 1:
-                raise FormatError(f"{source}: must hold one network, it holds {np.size(sizes):,}")
+                raise FormatError(f"{source}: must hold one network, but holds {np.size(sizes):,}")
             return Graph.from_edge_index(
                 arrays["edge_index"], arrays["edge_weight"] if "edge_weight" in names else None,
                 number_of_nodes=None if sizes is None else int(np.sum(sizes)), directed=reading.directed,
@@ -228,7 +228,7 @@ def _by_arrow(module: str) -> Callable[[InputFile, _Reading], Graph]:
         library: Any = import_extra(f"pyarrow.{module}", "io", f"reading {source.kind}")
         table = library.read_table(source.path)
         if {"node", "vector"} <= set(table.column_names) and table.schema.field("vector").type.num_fields:  # lists
-            raise FormatError(f"{source}: must hold a network, a column for each end of an edge, but it holds vectors")
+            raise FormatError(f"{source}: must hold a network, with a column for each end, but it holds vectors")
         return _read_table(table, reading)
 
     return read

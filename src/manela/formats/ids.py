@@ -66,7 +66,9 @@ def to_words(nodes: Ids, name: object) -> list[str]:
     words = [str(node) for node in nodes.tolist()]
     for word in words:
         if word.split() != [word]:
-            raise OutputError(f"{name}: ids must not have white space in this format, got {word!r}; use .npz or .csv")
+            raise OutputError(
+                f"{name}: ids must not contain white space in this format, got {word!r}; use .npz or .csv"
+            )
     check_texts(nodes, name)
     return words
 
@@ -79,7 +81,9 @@ def check_texts(nodes: Ids, name: object) -> None:
     for node in nodes.tolist():
         text = str(node)
         if "\r" in text or "\0" in text:
-            raise OutputError(f"{name}: ids must not have line ends or zeros in this format, got {text!r}; use .npz")
+            raise OutputError(
+                f"{name}: ids must not contain line ends or null characters in this format, got {text!r}; use .npz"
+            )
         if text in texts:
             raise OutputError(f"{name}: ids {texts[text]!r} and {node!r} are the same when written; use .npz")
         texts[text] = node
@@ -107,8 +111,7 @@ def _to_json(node: Any) -> Any:
     kind_of_id: Any = type(node)
     if kind_of_id.__str__ is object.__str__ and kind_of_id.__repr__ is object.__repr__:
         raise TypeError(
-            f"an id must have a text form to be saved, got {kind_of_id.__name__}; make it a text by str(…) before "
-            "fitting"
+            f"an id must have a text form to be saved, got {kind_of_id.__name__}; convert it with str(…) before fitting"
         )
     return next({name: write(node)} for name, (kind, write, _) in _TYPES.items() if isinstance(node, kind))
 

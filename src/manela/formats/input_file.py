@@ -95,9 +95,9 @@ class InputFile:
         if data[:3].tobytes() == b"\xef\xbb\xbf":
             data = data[3:]
         if len(data) == 0:
-            raise FormatError(f"{self}: must hold a network, but it is empty")
+            raise FormatError(f"{self}: must hold a network, but is empty")
         if data.min() == 0:
-            raise FormatError(f"{self}: must be text, but it holds bytes of zero")
+            raise FormatError(f"{self}: must be text, but holds null bytes")
         if ord("\n") not in data[:_SNIFFED_BYTES] and ord("\r") in data[:_SNIFFED_BYTES]:  # line ends of classic Mac OS
             data = np.where(data == ord("\r"), np.uint8(ord("\n")), data)
         return data
@@ -140,7 +140,7 @@ def open_input(
         if name == "-":
             name, path = "standard input", copy
             if sys.stdin is None:
-                raise FormatError("standard input: is closed; name a file")
+                raise FormatError("standard input is closed; pass a file instead")
             with _within(name, size_limit) as limit:
                 copy_stream(sys.stdin.buffer, copy, limit=limit)
             file_name = ""
@@ -177,7 +177,7 @@ def _check_file(path: Path) -> None:
         if path.is_dir():
             raise FormatError(f"{path}: must be a file, but it is a folder")
         if not path.exists():
-            raise FormatError(f"{path}: no such file, nor a data set of that name (manela datasets list)")
+            raise FormatError(f"{path}: no such file or data set; `manela datasets list` shows the data sets")
     except OSError as error:
         shown = str(path) if len(str(path)) < _LONGEST_NAME else f"{str(path)[:40]!r}…"
         raise FormatError(f"{shown}: cannot be read: {error.strerror or error}") from error
@@ -222,7 +222,7 @@ def _recognise(name: str, path: Path, file_name: str, limit: float, folder: Path
         if packing:
             head = next(source._unpack(), b"")[:_SNIFFED_BYTES]
         if not head.strip():
-            raise FormatError(f"{name}: must hold a network, but it is empty")
+            raise FormatError(f"{name}: must hold a network, but is empty")
         kind = ".npz" if not packing and _is_npz(path) else sniff(head)
         if not kind:
             shown = (
@@ -287,7 +287,7 @@ def _find_member(name: str, path: Path) -> str:
     if any(member.startswith("xl/") for member in names):
         raise FormatError(f"{name}: is an Excel workbook; save the sheet with the edges as CSV")
     if len(names) != 1:
-        raise FormatError(f"{name}: must hold one file, it holds {len(names)}; unpack the one that is meant")
+        raise FormatError(f"{name}: must hold one file, but holds {len(names)}; unpack the right one")
     return names[0]
 
 

@@ -53,7 +53,7 @@ class Labels:
         missing = np.setdiff1d(labelled, label_rows)
         if len(missing):
             raise FormatError(
-                f"{self.source}: labels {len(missing):,} nodes that have no vector, the first is "
+                f"{self.source}: labels {len(missing):,} nodes without a vector, the first is "
                 f"{self.nodes[missing[0]]!r}; both must be of the same network"
             )
         labels = np.zeros((len(ids), len(self.names)), dtype=bool)
@@ -72,7 +72,7 @@ def read_labels(path: str | Path, variable: str = "group") -> Labels:
     if not path.exists():
         raise FormatError(f"{path}: no such file")
     if path.is_dir():
-        raise FormatError(f"{path}: is a folder, a file of labels is wanted")
+        raise FormatError(f"{path}: must be a file of labels, but is a folder")
     return _read_mat(path, variable) if path.suffix.lower() == ".mat" else _read_lines(path)
 
 
@@ -132,7 +132,7 @@ def _read_lines(path: Path) -> Labels:
             rows.append(nodes.setdefault(node, len(nodes)))
             columns.append(names.setdefault(label, len(names)))
     if not nodes:
-        raise FormatError(f"{path}: holds no labels")
+        raise FormatError(f"{path}: must hold labels, but has none")
     matrix = sp.coo_array((np.ones(len(rows), dtype=bool), (rows, columns)), shape=(len(nodes), len(names)))
     return Labels(tuple(nodes), tuple(names), sp.csr_array(matrix), str(path))
 

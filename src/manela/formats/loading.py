@@ -49,6 +49,6 @@ def load_labels(source: str | Path, progress: DownloadReporter | None = None) ->
     if str(source) in DATASETS and not path.exists():
         dataset = DATASETS[str(source)]
         if dataset.generate is not None:
-            raise DatasetError(f"{source} has communities and no labels; give a file of labels")
+            raise DatasetError(f"{source} has no labels; pass a file of labels")
         path = fetch(dataset, progress)
     return read_labels(path)

@@ -221,7 +221,7 @@ def read_npy(path: Path) -> Embedding:
     """Read the files of `write_npy`."""
     ids = ids_beside(path)
     if not ids.exists():
-        raise FormatError(f"{path}: needs its ids beside it in {ids.name}, which is not there")
+        raise FormatError(f"{path}: needs its ids beside it in {ids.name}, which does not exist")
     vectors = np.load(path, allow_pickle=False)
     sha = hashlib.sha256(np.ascontiguousarray(vectors).data).hexdigest()
     for file in (ids, ids_before(path)):
@@ -230,7 +230,7 @@ def read_npy(path: Path) -> Embedding:
             if sidecar.get("sha256", sha) == sha:
                 break
     else:
-        raise FormatError(f"{path}: the ids in {ids.name} are those of other vectors; write both anew")
+        raise FormatError(f"{path}: the ids in {ids.name} belong to other vectors; write both again")
     nodes = from_plain(sidecar["nodes"], sidecar["node_ids"])
     return Embedding(nodes, vectors.astype(np.float32, copy=False), None, sidecar["provenance"])
 

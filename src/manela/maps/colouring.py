@@ -88,7 +88,7 @@ def _list_labels(nodes: npt.NDArray[Any], labels: Any) -> list[str]:
     else:
         listed = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     if len(listed) != len(nodes):
-        raise ParameterError(f"labels must be one for each of {len(nodes):,} nodes, got {len(listed):,}.")
+        raise ParameterError(f"labels must be one for each of {len(nodes):,} nodes, got {len(listed):,}")
     return ["" if label is None or label != label else str(label) for label in listed]  # NaN is no label
 
 

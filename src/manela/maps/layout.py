@@ -28,12 +28,12 @@ _FEWEST = 8
 def choose_method(method: str, nodes: int) -> str:
     """Return the method to use for this many nodes; raise if the requested one is not available."""
     if method not in METHODS:
-        raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+        raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     if method == "umap":
         import_extra("umap", "map", "a map by UMAP")
     if method == "tsne" and nodes > _MOST_BY_TSNE:
         raise ParameterError(
-            f"method 'tsne' is for at most {_MOST_BY_TSNE:,} nodes, and there are {nodes:,}; use 'umap' or 'pca'."
+            f"method 'tsne' is for at most {_MOST_BY_TSNE:,} nodes, and there are {nodes:,}; use 'umap' or 'pca'"
         )
     if nodes < _FEWEST:
         return "pca"
@@ -81,7 +81,7 @@ def lay_out(vectors: Vectors, method: str, random_state: int = 0, neighbours: Ne
         _by_tsne(directions, random_state) if method == "tsne" else _by_umap(flat, random_state, neighbours, vectors)
     )
     if not np.isfinite(points).all():
-        raise ParameterError(f"method {method!r} found no place for some nodes; use 'pca'.")
+        raise ParameterError(f"method {method!r} found no place for some nodes; use 'pca'")
     return points
 
 

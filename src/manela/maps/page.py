@@ -182,9 +182,9 @@ def build_page(content: MapContent) -> str:
 def _check(embedding: Embedding) -> None:
     """Raise unless the vectors can be drawn."""
     if len(embedding) < 2:
-        raise ParameterError(f"a map needs at least 2 nodes, got {len(embedding)}.")
+        raise ParameterError(f"a map needs at least 2 nodes, got {len(embedding)}")
     if not np.isfinite(embedding.vectors).all():
-        raise ParameterError("vectors must be finite numbers, got nan or infinity.")
+        raise ParameterError("vectors must be finite numbers, got nan or infinity")
 
 
 def _list_facts(content: MapContent) -> dict[str, Any]:

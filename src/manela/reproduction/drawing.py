@@ -71,7 +71,7 @@ def check_picture(path: Path) -> str:
     """Return the format for the suffix of a path; raise ParameterError if it is not supported."""
     kind = path.suffix.lstrip(".").lower()
     if kind not in ("png", "svg"):
-        raise ParameterError(f"a picture must end in .png or .svg, got {path}.")
+        raise ParameterError(f"a picture must end in .png or .svg, got {path}")
     return kind
 
 

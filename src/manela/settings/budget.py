@@ -116,7 +116,7 @@ def _find_pairs(settings: Settings, sizes: Sizes) -> int | None:
     if settings.updates is not None:
         pairs = settings.updates * sizes.arcs / settings.window * sum(settings.targets_by_hop)
         if pairs > MOST_PAIRS:
-            raise ParameterError(f"updates must come to at most {MOST_PAIRS:.0e} update pairs, got {pairs:.1e}.")
+            raise ParameterError(f"updates must come to at most {MOST_PAIRS:.0e} update pairs, got {pairs:.1e}")
         return max(1, round(pairs))
     if settings.pairs is not None:
         return settings.pairs

@@ -126,21 +126,21 @@ def check_all(values: Mapping[str, Any]) -> Settings:
     settings = Settings(**resolved)
     if not math.isclose(sum(settings.ratios), 1.0, abs_tol=1e-6):
         total = sum(settings.ratios)
-        raise ParameterError(f"ratios must sum to 1, got {_show(settings.ratios)} which sums to {total:.6g}.")
+        raise ParameterError(f"ratios must sum to 1, got {_show(settings.ratios)} which sums to {total:.6g}")
     budgets = {name: values.get(name) for name in ("pairs", "updates", "max_seconds") if values.get(name) is not None}
     if len(budgets) > 1:
         listed = " and ".join(f"{name}={value}" for name, value in budgets.items())
-        raise ParameterError(f"give at most one of pairs, updates and max_seconds, got {listed}.")
+        raise ParameterError(f"give at most one of pairs, updates and max_seconds, got {listed}")
     if sum(settings.targets_by_hop) == 0:
         raise ParameterError(
             f"window and ratios must give at least one target, got window {settings.window}, "
-            f"ratios {_show(settings.ratios)}: every share of 2w rounds to 0."
+            f"ratios {_show(settings.ratios)}: every share of 2w rounds to 0"
         )
     numbers = settings.negatives * sum(settings.targets_by_hop) * settings.dimensions
     if settings.exchange == "messages" and numbers > _MOST_COMMON:
         raise ParameterError(
             f"negatives, window and dimensions are too large together: by messages, negatives·2w·dimensions must be at "
-            f"most {_MOST_COMMON:,}, got {numbers:,}."
+            f"most {_MOST_COMMON:,}, got {numbers:,}"
         )
     return settings
 
@@ -159,7 +159,7 @@ def check_netmf(values: Mapping[str, Any]) -> NetMFSettings:
     """Check the parameters of NetMF, which divides by the number of negatives."""
     settings = NetMFSettings(**_resolve(values, NetMFSettings))
     if settings.negatives == 0:
-        raise ParameterError("negatives must be at least 1 for NetMF, got 0.")
+        raise ParameterError("negatives must be at least 1 for NetMF, got 0")
     return settings
 
 

@@ -13,7 +13,7 @@ _PATH = re.compile(r"/(?:users/|@)([^/@?#]{1,255})(?:/|$)")
 
 
 def as_account(text: object, host: str) -> str | None:
-    """Return `@User@Server`, or a `user` of this host, as `user@server`; None if it is no account name.
+    """Return `@User@Server`, or a `user` of this host, as `user@server`; None if it is not an account name.
 
     Examples
     --------

@@ -59,7 +59,7 @@ def gather_graph(source: Source, directed: bool = False, duplicates: str = "sum"
 
 
 class _Columns:
-    """The collected ends and weights of edges; once the first end that is no integer arrives, all ends become texts."""
+    """The collected ends and weights of edges; after the first end that is not an integer, all become texts."""
 
     def __init__(self) -> None:
         self.size = 0

@@ -71,7 +71,7 @@ class Pages:
     ) -> None:
         self._scheme, self._host, self._port = _check_url(url)
         if token is not None and not re.fullmatch(r"[\x21-\x7e]+", token):
-            raise SourceError("a token must be printable ASCII without white space, and this one is not")
+            raise SourceError("a token must be printable ASCII without white space")
         self._token, self._clock, self._sleep, self._timeout = token, clock, sleep, timeout
 
     @property
@@ -90,7 +90,7 @@ class Pages:
             except (OSError, http.client.HTTPException) as error:
                 if retries_left == 0:
                     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-                    raise SourceError(f"{self.origin}: does not answer: {hide_secret(reason, self._token)}") from error
+                    raise SourceError(f"{self.origin}: did not answer: {hide_secret(reason, self._token)}") from error
                 self._pause(wait, "does not answer")
                 wait *= 2
                 continue
@@ -107,7 +107,7 @@ class Pages:
     def _pause(self, seconds: float, reason: str) -> None:
         """Wait before the next request; a wait that a person would notice is announced."""
         if seconds >= _NOTICED_WAIT:
-            warnings.warn(f"{self.origin} {reason}; asking again in {seconds:.0f} s", ManelaWarning, stacklevel=2)
+            warnings.warn(f"{self.origin} {reason}; retrying in {seconds:.0f} s", ManelaWarning, stacklevel=2)
         self._sleep(seconds)
 
     def _ask(self, path: str) -> tuple[int, http.client.HTTPMessage, bytes]:
@@ -134,12 +134,12 @@ class Pages:
             return
         if status in (401, 403):
             raise SourceError(
-                f"{where}: the token is missing, or does not allow this (status {status}): make one with the scopes "
-                "that are needed, in the server's settings under Development"
+                f"{where}: the token is missing or does not allow this (status {status}); make one with the required "
+                "scopes in the server's settings under Development"
             )
         if 300 <= status < 400:
             target = hide_secret(headers.get("Location", "elsewhere"), self._token)
-            raise SourceError(f"{where}: leads to {target}, which is not followed: give that server's address")
+            raise SourceError(f"{where}: redirects to {target}, which is not followed; pass that server's address")
         raise SourceError(f"{where}: answered with status {status}; try again later")
 
     def _parse(self, body: bytes, path: str) -> Any:
@@ -190,11 +190,11 @@ def _check_url(url: str) -> tuple[str, str, int]:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise SourceError(f"a server must be given as https://example.org: {error}") from None
+        raise SourceError(f"the URL must look like https://example.org: {error}") from None
     if parts.scheme not in ("https", "http") or not host or parts.username is not None:
-        raise SourceError(f"a server must be given as https://example.org, got {hide_secret(url, None)[:80]!r}")
+        raise SourceError(f"the URL must look like https://example.org, got {hide_secret(url, None)[:80]!r}")
     if parts.scheme == "http" and host not in _LOCAL:
         raise SourceError(
-            f"a server must be asked by https, so that nobody on the way reads the token, got {url[:80]!r}"
+            f"the URL must begin with https://, so that nobody can read the token in transit, got {url[:80]!r}"
         )
     return parts.scheme, host, port or (443 if parts.scheme == "https" else 80)

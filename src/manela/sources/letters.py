@@ -135,7 +135,7 @@ def _find_begin(buffer: bytes, place: int) -> int:
 def find_mailboxes(path: Path) -> Iterator[tuple[Path, bool]]:
     """Yield the mailboxes at a path and below it, each with whether it is a Maildir."""
     if not path.exists():
-        raise SourceError(f"{path}: is not there")
+        raise SourceError(f"{path}: no such file or folder")
     if path.is_dir():
         if is_maildir(path):
             yield path, True
@@ -169,7 +169,7 @@ def list_maildir(folder: Path, since: float) -> Iterator[Path]:
 
 
 def read_header(path: Path) -> Letter | None:
-    """Return the header of a message in a file of its own; None if the file is gone or holds no message."""
+    """Return the header of a message in a separate file; None if the file is gone or holds no message."""
     start = b""
     try:
         with path.open("rb") as file:

@@ -79,7 +79,7 @@ class MailSource(Correspondence):
     ) -> None:
         super().__init__(paths, domains, half_life=half_life, hash_key=hash_key, today=today)
         if most_recipients < 1:
-            raise ParameterError(f"most_recipients must be at least 1, got {most_recipients}.")
+            raise ParameterError(f"most_recipients must be at least 1, got {most_recipients}")
         self._most_recipients = most_recipients
         self._lists = self._crowds = self._boxes = 0
 
@@ -95,7 +95,7 @@ class MailSource(Correspondence):
                 elif not self._read_mbox(box, state, tally):
                     self._boxes -= 1
         if not self._boxes:
-            raise SourceError(f"{self._paths[0]}: holds no mbox and no Maildir")
+            raise SourceError(f"{self._paths[0]}: must hold an mbox or a Maildir, but has neither")
         yield from tally.finish()
 
     def describe(self) -> str:
@@ -115,7 +115,7 @@ class MailSource(Correspondence):
         state.put(mark, began)
 
     def _read_mbox(self, path: Path, state: ImportState, tally: Tally) -> bool:
-        """Count the messages of an mbox after those read before; return False if the file is no mbox."""
+        """Count the messages of an mbox after those read before; return False if the file is not an mbox."""
         with open_letters(path) as file:
             start = file.read(_PREFIX)
             if not start.strip():

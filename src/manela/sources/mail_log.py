@@ -68,7 +68,7 @@ class MailLogSource(Correspondence):
         for path in self._paths:
             self._read_log(path, state, tally, senders)
         if self._lines and not self._is_log:
-            raise SourceError(f"{self._paths[0]}: no line is of Postfix or Exim")
+            raise SourceError(f"{self._paths[0]}: must be a log of Postfix or Exim, but no line is")
         names = self._addresses.names
         state.put(_OPEN, {name: names[sender] for name, sender in senders.items() if sender >= 0})
         yield from tally.finish()

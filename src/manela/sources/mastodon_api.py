@@ -117,7 +117,7 @@ class MastodonApiSource(Source):
         name = as_account(_get(owner, "acct"), domain)
         number = _check_id(_get(owner, "id"))
         if name is None or number is None:
-            raise SourceError(f"{self._pages.origin}: does not say whose the token is; is this a Mastodon server?")
+            raise SourceError(f"{self._pages.origin}: does not say who owns the token; is this a Mastodon server?")
         pending = [_plan(number, name, "following"), _plan(number, name, "followers")]
         return {"domain": domain, "pending": pending, "listing": None}
 
@@ -177,14 +177,14 @@ def _turn_page(entry: dict[str, Any], path: str, origin: str) -> None:
     By Brent's algorithm: the page after 1, 2, 4, 8, … steps is remembered, and reaching it again is a cycle.
     """
     if path == entry.get("kept"):
-        raise SourceError(f"{origin}: its pages lead in a circle, at {path[:100]}")
+        raise SourceError(f"{origin}: its pages form a loop, at {path[:100]}")
     entry["path"], entry["steps"] = path, entry.get("steps", 0) + 1
     if entry["steps"] & (entry["steps"] - 1) == 0:
         entry["kept"] = path
 
 
 def _get(entry: Any, name: str) -> Any:
-    """Return a field of an answer, None if the answer is no object."""
+    """Return a field of an answer, None if the answer is not an object."""
     return entry.get(name) if isinstance(entry, dict) else None
 
 

@@ -84,7 +84,7 @@ class MastodonArchiveSource(Source):
         """Yield all edges in batches."""
         self._counts, self._left_out = dict.fromkeys(self._counts, 0), 0
         if not self.path.exists():
-            raise SourceError(f"{self.path}: there is no such file or folder")
+            raise SourceError(f"{self.path}: no such file or folder")
         owner = self._find_owner()
         weights: dict[str, int] = {}
         has_files = False
@@ -100,7 +100,7 @@ class MastodonArchiveSource(Source):
                     self._count(weights, kind, iter(others))
         if not has_files:
             raise SourceError(
-                f"{self.path}: must hold {FOLLOWING} or {OUTBOX}, as Mastodon exports them, and has neither"
+                f"{self.path}: must hold {FOLLOWING} or {OUTBOX}, as Mastodon exports them, but has neither"
             )
         weights.pop(owner, None)  # replies to oneself are not edges
         yield from cut_into_batches((owner, other, float(weight)) for other, weight in weights.items())
@@ -115,7 +115,7 @@ class MastodonArchiveSource(Source):
             weights[other] = weights.get(other, 0) + 1
             if len(weights) > _MOST_ACCOUNTS:
                 raise SourceError(
-                    f"{self.path}: a person must be tied to at most {_MOST_ACCOUNTS:,} accounts, got more"
+                    f"{self.path}: a person must have edges to at most {_MOST_ACCOUNTS:,} accounts, got more"
                 )
 
     def _open(self, name: str) -> AbstractContextManager[Readable | None]:
@@ -383,8 +383,7 @@ class _Bounded:
         self._left -= len(data)
         if self._left < 0:
             raise SourceError(
-                f"{self._label}: must not be more than {_MOST_RATIO} times as long unpacked as packed, as only an "
-                "archive bomb is"
+                f"{self._label}: unpacks to more than {_MOST_RATIO} times its size, as only an archive bomb does"
             )
         return data
 

@@ -53,7 +53,7 @@ class Neo4jSource(QuerySource):
     ) -> None:
         super().__init__(url, query, secret)
         if not url.startswith(_SCHEMES):
-            raise SourceError(f"a URL of Neo4j must begin with one of {', '.join(_SCHEMES)}, got {url[:80]!r}")
+            raise SourceError(f"the URL must begin with one of {', '.join(_SCHEMES)}, got {url[:80]!r}")
         self.user, self.database = user, database
 
     @property

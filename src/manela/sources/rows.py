@@ -32,7 +32,7 @@ def check_columns(names: Sequence[str]) -> None:
     """
     if len(names) not in (2, 3):
         raise SourceError(
-            "a query must give two columns, the ends, and possibly a third, the weight, "
+            "a query must return two columns, the ends, and optionally a third, the weight, "
             f"got {len(names)}: {', '.join(names)[:80]}"
         )
 

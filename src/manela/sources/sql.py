@@ -104,7 +104,7 @@ def _fetch(connection: Any, query: str) -> Iterator[Sequence[Any]]:
         return
     result = connection.exec_driver_sql(query)
     if not result.returns_rows:
-        raise SourceError(f"a query must be a SELECT that gives rows, got {query[:80]!r}")
+        raise SourceError(f"a query must be a SELECT that returns rows, got {query[:80]!r}")
     check_columns(list(result.keys()))
     yield from result.partitions(FETCHED)
 
@@ -112,9 +112,9 @@ def _fetch(connection: Any, query: str) -> Iterator[Sequence[Any]]:
 def _as_read_only(database: str | None) -> str:
     """Return the URI that opens an existing SQLite file read-only."""
     if not database or database == ":memory:":
-        raise SourceError("a SQLite URL must name a file, as in sqlite:///social.db, got none")
+        raise SourceError("a SQLite URL must name a file, for example sqlite:///social.db, got none")
     if not Path(database).is_file():
-        raise SourceError(f"{database}: there is no such file")
+        raise SourceError(f"{database}: no such file")
     return f"file:{quote(database)}?mode=ro"
 
 

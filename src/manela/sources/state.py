@@ -74,7 +74,7 @@ class ImportState(Closable):
     def _explain(self, error: sqlite3.Error) -> SourceError | OutputError:
         """Return an error of SQLite as one of ours."""
         if "locked" in str(error):
-            return SourceError(f"{self.path}: another import is using it; wait until it has ended")
+            return SourceError(f"{self.path}: another import is using it; wait until it ends")
         if isinstance(error, sqlite3.OperationalError):
             return OutputError(f"{self.path}: cannot be written: {error}")
         return SourceError(f"{self.path}: cannot be used as the state of an import: {error}")
@@ -87,14 +87,14 @@ class ImportState(Closable):
         self._execute("BEGIN IMMEDIATE")  # another import at the same time waits, and then fails
         if version == 0:
             if self._execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                raise SourceError(f"{self.path}: is a database of another kind; name another file for the state")
+                raise SourceError(f"{self.path}: is another kind of database; use another file for the state")
             for statement in filter(str.strip, _SCHEMA.split(";")):
                 self._execute(statement)
             self.put(_KEY, key)
         if key is not None and self.get(_KEY) != key:
             raise SourceError(
                 f"{self.path}: is the state of another import ({self.get(_KEY)}; now it is {key}): use another file, "
-                "or remove it to begin anew"
+                "or remove it to start again"
             )
         self._turn = self.get(_TURN, 0) + 1
         self.put(_TURN, self._turn)

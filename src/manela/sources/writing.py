@@ -60,8 +60,8 @@ def _write_lines(batches: Iterable[Edges], file: io.TextIOBase | io.TextIOWrappe
         left_out += len(batch.own) - len(rows)
     if left_out:
         warnings.warn(
-            f"{left_out:,} edges are left out: their names begin with # or %, which begin comments, or hold line ends, "
-            "or their weights are too small to count",
+            f"{left_out:,} edges were left out: a name begins with # or %, which start comments, or contains a line "
+            "end, or the weight is too small",
             ManelaWarning,
             stacklevel=4,
         )

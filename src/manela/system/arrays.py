@@ -45,9 +45,9 @@ def read_arrays(path: Path, name: str) -> tuple[dict[str, npt.NDArray[Any]], dic
     except FileNotFoundError:
         raise FormatError(f"{path}: no such file") from None
     except Exception as error:
-        # NumPy takes what is no archive for a pickle, and gives advice that nobody should follow
+        # NumPy takes what is not an archive for a pickle, and gives advice that nobody should follow
         is_pickle = "pickle" in str(error)
-        reason = "it is no archive of numbers and texts alone" if is_pickle else error or type(error).__name__
+        reason = "it is not an archive of only numbers and texts" if is_pickle else error or type(error).__name__
         raise FormatError(f"{path}: is damaged or not a file of manela: {reason}") from error
     return arrays, notes
 

@@ -72,7 +72,7 @@ def check_writable(path: Path) -> None:
             raise OutputError(f"{path}: cannot be written: it is a folder")
         _check_kind(path)
         if not path.parent.is_dir():
-            raise OutputError(f"{path}: cannot be written: there is no folder {path.parent}")
+            raise OutputError(f"{path}: cannot be written: no such folder: {path.parent}")
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=_PREFIX, suffix=_SUFFIX)
     except OutputError:
         raise
@@ -85,7 +85,7 @@ def check_writable(path: Path) -> None:
 def _check_kind(path: Path) -> None:
     """Refuse a device, a pipe or a socket, which a file would replace."""
     if path.exists() and not path.is_symlink() and not path.is_file():
-        raise OutputError(f"{path}: cannot be written: it is no ordinary file")
+        raise OutputError(f"{path}: cannot be written: it is not a regular file")
 
 
 def _umask() -> int:
@@ -115,7 +115,7 @@ def make_private_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror or error}") from error
+        raise OutputError(f"{folder}: cannot be created: {error.strerror or error}") from error
 
 
 def open_private(path: Path, mode: str) -> IO[str]:
@@ -134,7 +134,7 @@ def create_private(path: Path) -> None:
     An existing file is not opened: closing it would drop the locks that SQLite holds on it in this process.
     """
     if path.is_symlink():
-        raise AgentError(f"{path}: is a symbolic link, which is not followed; put the file itself there")
+        raise AgentError(f"{path}: must not be a symbolic link; put the file itself there")
     if path.exists():
         return
     try:
@@ -152,8 +152,6 @@ def check_private(path: Path) -> None:
     except OSError as error:
         raise AgentError(f"{path}: cannot be read: {error.strerror or error}") from error
     if stat.S_ISLNK(status.st_mode):
-        raise AgentError(f"{path}: is a symbolic link, which is not followed; put the file itself there")
+        raise AgentError(f"{path}: must not be a symbolic link; put the file itself there")
     if status.st_mode & 0o077:
-        raise AgentError(
-            f"{path}: others can read it (mode {status.st_mode & 0o777:04o}); keep them out with `chmod 600 {path}`"
-        )
+        raise AgentError(f"{path}: others can read it (mode {status.st_mode & 0o777:04o}); run `chmod 600 {path}`")

@@ -96,7 +96,7 @@ class Card:
     def check(self, dimensions: int, need: int) -> None:
         """Raise an error for too many dimensions, or if the run does not fit into memory."""
         if dimensions > MOST_GPU_DIMENSIONS:
-            raise ParameterError(f"dimensions must be at most {MOST_GPU_DIMENSIONS} on a GPU, got {dimensions}.")
+            raise ParameterError(f"dimensions must be at most {MOST_GPU_DIMENSIONS} on a GPU, got {dimensions}")
         if self.is_real:
             check_room(need, self.free_bytes, self.name)
 
