@@ -45,6 +45,16 @@ def test_each_flag_of_a_long_help_is_in_a_panel(manela_here):
         assert {"Learning:", "Running:", "Advanced:"} <= set(titles)
 
 
+def test_the_page_of_the_command_line_names_every_command():
+    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
+    agent = typer.main.get_command(app).commands["agent"]
+    for name, command in agent.commands.items():
+        for words in [f"{name} {inner}" for inner in getattr(command, "commands", [])] or [name]:
+            assert f"`{words}" in page, words
+    for name in typer.main.get_command(app).commands:
+        assert f"manela {name}" in page, name
+
+
 def test_commands_and_flags_are_those_that_are_known():
     lines = sorted(describe(typer.main.get_command(app), ["manela"]))
     assert lines == KNOWN.read_text(encoding="utf-8").splitlines()

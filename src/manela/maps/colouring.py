@@ -52,7 +52,7 @@ def colour_nodes(embedding: Embedding, labels: Any = None, random_state: int = 0
     ----------
     embedding : Embedding
     labels : Labels, dict by node, or array of shape (n,), optional
-        The first label of a node counts; None or an empty text is no label. By default groups are found from the
+        The first label of a node counts; None or an empty text is not a label. By default groups are found from the
         vectors.
     random_state : int
 
@@ -89,7 +89,7 @@ def _list_labels(nodes: npt.NDArray[Any], labels: Any) -> list[str]:
         listed = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     if len(listed) != len(nodes):
         raise ParameterError(f"labels must be one for each of {len(nodes):,} nodes, got {len(listed):,}")
-    return ["" if label is None or label != label else str(label) for label in listed]  # NaN is no label
+    return ["" if label is None or label != label else str(label) for label in listed]  # NaN is not a label
 
 
 def _by_labels(labels: list[str]) -> Colouring:

@@ -1,6 +1,6 @@
 """MastodonArchiveSource: reads whom a person follows, mentions and boosts from the archive that Mastodon exports.
 
-Also: Archive: opens the files of a folder, a .zip or a .tar.gz by name, without unpacking them to disk.
+Archive opens the files of a folder, a .zip or a .tar.gz by name, without unpacking them to disk.
 """
 
 from __future__ import annotations
