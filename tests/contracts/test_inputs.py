@@ -91,7 +91,7 @@ UNWEIGHTED_OBJECTS = {
 BAD_OBJECTS = {
     "number": (lambda: 7, "got int"),
     "None": (lambda: None, "got NoneType"),
-    "triples and pairs": (lambda: [("a", "b"), ("b", "c", 1.0)], "or positive and negative nodes"),
+    "triples and pairs": (lambda: [("a", "b"), ("b", "c", 1.0)], "and not both"),
     "negative weight": (lambda: [("a", "b", -1.0)], "above 0"),
     "NaN in a frame": (lambda: pd.DataFrame({"source": ["a", None], "target": ["b", "c"]}), "missing ids"),
     "words for weights": (lambda: [("a", "b", "heavy"), ("b", "c", "light")], "weights must be numbers"),

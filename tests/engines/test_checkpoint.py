@@ -173,7 +173,7 @@ def test_resuming_with_nothing_saved_begins_anew(graph, tmp_path):
 
 def test_a_folder_that_holds_a_run_is_not_overwritten(graph, tmp_path):
     interrupt(graph, tmp_path)
-    with pytest.raises(CheckpointError, match=r"checkpoint\.npz: holds a run; resume it"):
+    with pytest.raises(CheckpointError, match=r"checkpoint\.npz: holds a run; pass resume=True to resume it"):
         train(graph, settings(), checkpoint=Checkpoint(tmp_path))
 
 
@@ -253,5 +253,5 @@ def rewrite(graph, folder, notes, arrays=None):
 
 def test_a_folder_that_cannot_be_made_is_refused(graph, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(OutputError, match="cannot be made"):
+    with pytest.raises(OutputError, match="cannot be created"):
         train(graph, settings(), checkpoint=Checkpoint(tmp_path / "file" / "run"))

@@ -159,4 +159,4 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path):
     (tmp_path / "file").write_text("")
     done = reproduce(tmp_path / "file")
     assert done.returncode == 2
-    assert "cannot be made" in done.stderr
+    assert "cannot be created" in done.stderr

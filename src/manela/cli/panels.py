@@ -30,7 +30,7 @@ PANELS = {
 }  # fmt: skip
 """The flags of each panel, by the names of their arguments; other flags come last."""
 _FEW = 6
-"""Flags up to which a command has no panels; more show longer lists in one piece."""
+"""Flags up to which a command has no panels; if larger, longer lists of flags are shown in one piece."""
 
 
 class Command(TyperCommand):

@@ -58,6 +58,7 @@ def reproduce(
     from manela.reproduction import plan as plans
     from manela.reproduction.laboratory import Laboratory
     from manela.reproduction.report import EXPERIMENTS, run_experiment, write_report
+    from manela.system.progress import format_seconds
 
     started = time.perf_counter()
 
@@ -85,18 +86,6 @@ def reproduce(
         file.write(json.dumps(content).encode())
     tell("drawing")
     print(write_report(results, output, machine, plan))
-
-
-def _say_elapsed(seconds: float) -> str:
-    """Format a duration as minutes and seconds.
-
-    Examples
-    --------
-    >>> _say_elapsed(59.6), _say_elapsed(419.7)
-    ('  1:00', '  7:00')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes:3}:{rest:02}"
 
 
 def _parts(only: str | None) -> list[str]:

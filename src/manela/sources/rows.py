@@ -1,6 +1,6 @@
 """Rows: turns the rows of a query into edges.
 
-Also: QuerySource: the base class of sources that read edges with a query to a database.
+QuerySource is the base class of sources that read edges with a query to a database.
 """
 
 from __future__ import annotations

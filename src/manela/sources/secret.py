@@ -1,6 +1,6 @@
 """Passwords and tokens: reads them, and keeps them out of URLs and error messages.
 
-Also: The secret key with which people's names are hashed, in a file that only its owner can read.
+It also reads and makes the key with which names are hashed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tally: counts the messages between pairs of addresses, each message once and older ones for less.
 
-Also: Correspondence: what sources of mail share, whatever they read it from.
+Correspondence is the base class of sources of mail.
 """
 
 from __future__ import annotations
