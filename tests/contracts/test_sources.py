@@ -12,7 +12,7 @@ from manela.sources.gathering import gather_graph
 from manela.sources.state import ImportState
 from manela.sources.writing import import_to_file
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*retrying in")
+pytestmark = pytest.mark.filterwarnings("ignore:.*waiting")
 
 
 @pytest.fixture(params=SOURCES, scope="module")

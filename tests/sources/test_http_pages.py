@@ -10,7 +10,7 @@ from manela.sources import http_pages
 from manela.sources.http_pages import Pages
 
 NOW = 1_800_000_000.0
-pytestmark = pytest.mark.filterwarnings("ignore:.*retrying in")
+pytestmark = pytest.mark.filterwarnings("ignore:.*waiting")
 
 
 @pytest.fixture
@@ -69,8 +69,8 @@ def test_waits_that_a_person_would_notice_are_announced(server):
     with pytest.warns(ManelaWarning) as noted:
         ask(server, (503, {}, b""), (502, {}, b""), (429, {"Retry-After": "17"}, b""))
     assert [str(note.message) for note in noted] == [
-        f"{server.url} answers with status 502; retrying in 2 s",
-        f"{server.url} answers with status 429; retrying in 17 s",
+        f"{server.url} answers with status 502; waiting 2 s",
+        f"{server.url} answers with status 429; waiting 17 s",
     ]
 
 

@@ -12,7 +12,7 @@ from manela.sources.mastodon_api import MastodonApiSource
 from manela.sources.state import ImportState
 from manela.sources.writing import import_to_file
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*retrying in")
+pytestmark = pytest.mark.filterwarnings("ignore:.*waiting")
 
 ACCOUNTS = {"1": ("Ann", None), "2": ("bob", "Other.Example"), "3": ("cem", None)}
 ACCOUNTS |= {str(number): (f"user{number}", "far.example") for number in range(10, 19)}

@@ -132,7 +132,8 @@ def test_reading_does_not_hold_an_outbox_in_memory(tmp_path):
     assert peak < size / 2
 
 
-def test_a_raw_file_reads_as_a_text_does():
-    raw = mastodon_archive._Raw(io.BytesIO(b"abc"))
-    assert raw.readable()
-    assert io.BufferedReader(raw).read() == b"abc"
+def test_a_file_that_unpacks_to_much_is_refused_by_whoever_reads_it():
+    assert io.BufferedReader(mastodon_archive._Bounded(io.BytesIO(b"abc"), 3, "x")).read() == b"abc"
+    endless = mastodon_archive._Bounded(io.BytesIO(bytes(1 << 25)), 3, "x")
+    with pytest.raises(SourceError, match="^x: unpacks to more than 200 times its size"):
+        io.BufferedReader(endless).read()

@@ -1,14 +1,17 @@
-"""Prints facts about networks and runs."""
+"""What commands print and write: facts about networks and runs, progress, and tables."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from manela.data.embedding import Embedding
-from manela.data.graph import Graph
-from manela.settings.settings import Settings
+if TYPE_CHECKING:
+    from manela.data.embedding import Embedding
+    from manela.data.graph import Graph
+    from manela.settings.settings import Settings
 
 
 def say_written(embedding: Embedding, output: Path) -> None:
@@ -86,3 +89,43 @@ def print_facts(facts: dict[str, Any]) -> None:
         else:
             shown = str(value)
         print(f"{name:<{width}}{shown}")
+
+
+def check_output(path: Path) -> None:
+    """Raise OutputError if a file could not be written, before the work; - is stdout."""
+    from manela.system.files import check_writable
+
+    if str(path) != "-":
+        check_writable(path)
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a table to stdout or to a file, which appears complete or not at all."""
+    import csv
+    import io
+    from itertools import chain
+
+    from manela.system.files import replace_file
+
+    if str(path) == "-":
+        csv.writer(sys.stdout, lineterminator="\n").writerows(chain([header], rows))
+        return
+    with replace_file(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", errors="surrogatepass", newline="")
+        csv.writer(text, lineterminator="\n").writerows(chain([header], rows))
+        text.detach()
+
+
+@contextmanager
+def counting(what: str, total: int) -> Iterator[Any]:
+    """Yield a function to call after each piece of work; it shows the progress if stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), MofNCompleteColumn(), BarColumn(bar_width=None), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda: bar.advance(task)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from manela.cli import options as o
+from manela.cli.display import counting
 from manela.cli.options import default
 from manela.cli.panels import Commands
 from manela.errors import ParameterError
@@ -71,7 +70,7 @@ def classify(
 
     names = ("micro", "macro", "open_micro", "open_macro")
     rows: list[dict[str, Any]] = []
-    with _counting("shuffle", len(ratios) * shuffles) as done:
+    with counting("shuffle", len(ratios) * shuffles) as done:
         for ratio in ratios:
             scores = classification.classify(
                 vectors, truth, train_ratio=ratio, shuffles=shuffles, random_state=random_state,
@@ -136,7 +135,7 @@ def links(
 
     chosen = choose_methods(method, network, parameters["window"])
     scores_by_method: dict[str, list[Any]] = {name: [] for name in chosen}
-    with _counting("run", runs * len(chosen)) as done:
+    with counting("run", runs * len(chosen)) as done:
         for run in range(runs):
             split = hide_edges(network, share, random_state + run)
             sample = sample_nodes(split, nodes or None, random_state + run)
@@ -208,20 +207,3 @@ def _write_json(path: Path | None, content: dict[str, Any]) -> None:
     if path is not None:
         with replace_file(path) as file:
             file.write(json.dumps(content, indent=1).encode())
-
-
-@contextmanager
-def _counting(what: str, total: int) -> Iterator[Any]:
-    """Yield a function to call after each piece of work; it shows the progress if stderr is a terminal."""
-    import sys
-
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(what), MofNCompleteColumn(), BarColumn(bar_width=None), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda: bar.advance(task)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from manela.cli.display import check_output, write_csv
 from manela.cli.options import default
 from manela.errors import ParameterError
 
@@ -50,14 +51,12 @@ def groups(
     from manela.formats.ids import check_texts
     from manela.formats.loading import load_labels
     from manela.settings.parameters import check
-    from manela.system.files import check_writable
 
     if output is None:
         raise ParameterError("missing -o/--output, for example -o groups.csv")
-    if str(output) != "-":
-        if output.suffix.lower() != ".csv":
-            raise ParameterError(f"{output}: the output must be a .csv file, got {output.suffix!r}")
-        check_writable(output)
+    if str(output) != "-" and output.suffix.lower() != ".csv":
+        raise ParameterError(f"{output}: the output must be a .csv file, got {output.suffix!r}")
+    check_output(output)
     check("random_state", random_state)
     embedding = read_embedding(vectors)
     check_texts(embedding.nodes, output)
@@ -66,7 +65,8 @@ def groups(
     from manela.analysis.groups import compare_with_labels, find_groups
 
     result = find_groups(embedding.vectors, count, method, random_state)
-    _write(embedding.nodes.tolist(), result, output)
+    groups_of = (group if group >= 0 else "" for group in result.labels.tolist())
+    write_csv(output, ("node", "group"), zip(embedding.nodes.tolist(), groups_of, strict=True))
     if quiet:
         return
     for line in _describe(result):
@@ -75,26 +75,6 @@ def groups(
         score, nodes = compare_with_labels(result, truth)
         words = f"{score:.3f} of {nodes:,} nodes with one label" if nodes else "no node has exactly one label"
         print(f"adjusted mutual information with {labels}: {words}", file=sys.stderr)
-
-
-def _write(nodes: list[Any], result: Groups, output: Path) -> None:
-    """Write a header, and a line with each node and its group; the file appears complete or not at all."""
-    import csv
-    import io
-
-    from manela.system.files import replace_file
-
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(("node", "group"))
-    rows.writerows(
-        (node, group if group >= 0 else "") for node, group in zip(nodes, result.labels.tolist(), strict=True)
-    )
-    if str(output) == "-":
-        sys.stdout.write(text.getvalue())
-        return
-    with replace_file(output) as file:
-        file.write(text.getvalue().encode(errors="surrogatepass"))
 
 
 def _describe(result: Groups) -> list[str]:

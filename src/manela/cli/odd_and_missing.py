@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from manela.cli import options as o
+from manela.cli.display import check_output, counting, write_csv
 from manela.cli.options import default
 
 if TYPE_CHECKING:
@@ -50,21 +48,10 @@ def anomalies(
     from manela.formats.loading import load_graph
     from manela.system.progress import report_download
 
-    write = _check_output(output)
+    check_output(output)
     network = load_graph(graph, **reading, progress=report_download(graph))
-    parts_done = [0]
-
-    def report_part() -> None:
-        parts_done[0] += 1
-        if sys.stderr.isatty():
-            print(
-                f"\rpart {parts_done[0]} of {folds}",
-                end="" if parts_done[0] < folds else "\n",
-                file=sys.stderr,
-                flush=True,
-            )
-
-    odd = find_odd_edges(network, _learn(dimensions, random_state, jobs), folds, random_state, report_part)
+    with counting("part", folds) as done:
+        odd = find_odd_edges(network, _learn(dimensions, random_state, jobs), folds, random_state, done)
     nodes = network.nodes
     rows = (
         (nodes[source], nodes[target], f"{oddness:.5f}", f"{similarity:.4f}")
@@ -72,7 +59,7 @@ def anomalies(
             odd.sources[:count], odd.targets[:count], odd.oddness[:count], odd.similarity[:count], strict=True
         )
     )
-    write(("source", "target", "oddness", "similarity"), rows)
+    write_csv(output, ("source", "target", "oddness", "similarity"), rows)
     not_judged = network.number_of_edges - odd.judged
     words = f"{output}: {min(count, odd.judged):,} of {odd.judged:,} judged edges"
     words += f" ({not_judged:,} have an end without other edges)" if not_judged else ""
@@ -116,7 +103,7 @@ def recommend(
     from manela.formats.loading import load_graph
     from manela.system.progress import report_download
 
-    write = _check_output(output)
+    check_output(output)
     network = load_graph(graph, **reading, progress=report_download(graph))
     learn = _learn(dimensions, random_state, jobs)
     rows = np.arange(network.number_of_nodes)
@@ -134,7 +121,7 @@ def recommend(
         for row, (places, values) in zip(rows.tolist(), recommended, strict=True)
         for place, value in zip(places.tolist(), values.tolist(), strict=True)
     )
-    write(("source", "target", "score"), lines)
+    write_csv(output, ("source", "target", "score"), lines)
     print(f"{output}: up to {count} for each of {len(rows):,} nodes", file=sys.stderr)
     if score:
         try:
@@ -171,26 +158,3 @@ def _read_vectors(path: Path, graph: Graph) -> Any:
 
     embedding = read_embedding(path)
     return embedding.vectors[embedding.rows(graph.nodes)]
-
-
-def _check_output(output: Path) -> Any:
-    """Return a function that writes a header and rows; raise OutputError now if the file could not be written."""
-    from manela.system.files import check_writable, replace_file
-
-    if str(output) != "-":
-        check_writable(output)
-
-    def write(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
-        if str(output) == "-":
-            writer = csv.writer(sys.stdout, lineterminator="\n")
-            writer.writerow(header)
-            writer.writerows(rows)
-            return
-        with replace_file(output) as file:
-            text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-            writer = csv.writer(text, lineterminator="\n")
-            writer.writerow(header)
-            writer.writerows(rows)
-            text.detach()
-
-    return write

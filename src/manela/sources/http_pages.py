@@ -107,7 +107,7 @@ class Pages:
     def _pause(self, seconds: float, reason: str) -> None:
         """Wait before the next request; a wait that a person would notice is announced."""
         if seconds >= _NOTICED_WAIT:
-            warnings.warn(f"{self.origin} {reason}; retrying in {seconds:.0f} s", ManelaWarning, stacklevel=2)
+            warnings.warn(f"{self.origin} {reason}; waiting {seconds:.0f} s", ManelaWarning, stacklevel=2)
         self._sleep(seconds)
 
     def _ask(self, path: str) -> tuple[int, http.client.HTTPMessage, bytes]:

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from manela.errors import Option, SourceError, import_extra
@@ -36,13 +36,6 @@ _MOST_ITEM_BYTES = 1 << 22
 """Most bytes of an item of a list, and of what is before the list; more take more memory."""
 _DEEPEST = 100
 """Most levels of an item; more take more memory for the same bytes."""
-
-
-class Readable(Protocol):
-    """A source of bytes."""
-
-    def read(self, size: int, /) -> bytes:
-        """Return at most `size` bytes, none at the end."""
 
 
 class MastodonArchiveSource(Source):
@@ -118,7 +111,7 @@ class MastodonArchiveSource(Source):
                     f"{self.path}: a person must have edges to at most {_MOST_ACCOUNTS:,} accounts, got more"
                 )
 
-    def _open(self, name: str) -> AbstractContextManager[Readable | None]:
+    def _open(self, name: str) -> AbstractContextManager[IO[bytes] | None]:
         """Open a file of the archive; if the path is a single file, only that one can be opened."""
         if self.path.is_dir() or self.path.suffix not in (".csv", ".json"):
             return Archive(self.path).open_member(name)
@@ -144,7 +137,7 @@ class MastodonArchiveSource(Source):
         return owner
 
 
-def read_items(file: Readable, name: str, label: str) -> Iterator[Any]:
+def read_items(file: IO[bytes], name: str, label: str) -> Iterator[Any]:
     """Yield the items of the list under the key `name` of a JSON object, one at a time; `label` is for errors.
 
     Examples
@@ -179,7 +172,7 @@ def read_items(file: Readable, name: str, label: str) -> Iterator[Any]:
 class _ItemReader:
     """Reads a file, and refuses it if an item is too long; `size` counts the bytes since the last item."""
 
-    def __init__(self, file: Readable, label: str) -> None:
+    def __init__(self, file: IO[bytes], label: str) -> None:
         self.size = 0
         self._file, self._label = file, label
 
@@ -192,7 +185,7 @@ class _ItemReader:
         return data
 
 
-def _read_actor(file: Readable, label: str) -> str | None:
+def _read_actor(file: IO[bytes], label: str) -> str | None:
     """Return the account that an actor.json describes."""
     data = file.read(_MOST_ACTOR_BYTES + 1)
     if len(data) > _MOST_ACTOR_BYTES:
@@ -212,18 +205,16 @@ def _read_actor(file: Readable, label: str) -> str | None:
     return as_account(name, host) if isinstance(name, str) and "@" not in name else account_of_url(address)
 
 
-def _read_follows(file: Readable, owner: str, label: str) -> Iterator[str | None]:
+def _read_follows(file: IO[bytes], owner: str, label: str) -> Iterator[str | None]:
     """Yield the accounts of a following_accounts.csv, with or without a header."""
     host = owner.partition("@")[2]
-    text = io.TextIOWrapper(io.BufferedReader(_Raw(file)), encoding="utf-8-sig", errors="replace", newline="")
     try:
-        for number, row in enumerate(csv.reader(_bound_lines(text, label))):
-            if row and not (number == 0 and row[0].strip().lower() == "account address"):
-                yield as_account(row[0], host)
+        with io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="") as text:
+            for number, row in enumerate(csv.reader(_bound_lines(text, label))):
+                if row and not (number == 0 and row[0].strip().lower() == "account address"):
+                    yield as_account(row[0], host)
     except csv.Error as error:
         raise SourceError(f"{label}: is not a CSV as Mastodon exports it: {error}") from None
-    finally:
-        text.detach()
 
 
 def _bound_lines(text: io.TextIOWrapper, label: str) -> Iterator[str]:
@@ -234,23 +225,6 @@ def _bound_lines(text: io.TextIOWrapper, label: str) -> Iterator[str]:
                 f"{label}: a line of {FOLLOWING} must have fewer than {_LONGEST_LINE:,} characters, got more"
             )
         yield line
-
-
-class _Raw(io.RawIOBase):
-    """Adapts a Readable to io.RawIOBase, for a text reader."""
-
-    def __init__(self, file: Readable) -> None:
-        self._file = file
-
-    def readable(self) -> bool:
-        """Return that the stream can be read."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Read into a buffer; return how many bytes there were."""
-        data = self._file.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
 
 
 def _read_activity(activity: Any, owner: str) -> tuple[str, list[str | None]]:
@@ -306,7 +280,7 @@ class Archive:
         self.path = path
 
     @contextmanager
-    def open_member(self, name: str) -> Iterator[Readable | None]:
+    def open_member(self, name: str) -> Iterator[IO[bytes] | None]:
         """Open the file of this name in the archive's top folder or one folder below; None if there is none."""
         try:
             if self.path.is_dir():
@@ -324,7 +298,7 @@ class Archive:
             raise SourceError(f"{self.path}: cannot be read: {reason}") from error
 
     @contextmanager
-    def _open_in_folder(self, name: str) -> Iterator[Readable | None]:
+    def _open_in_folder(self, name: str) -> Iterator[IO[bytes] | None]:
         """Open a file of a folder, or yield None."""
         path = self.path / name
         if not path.is_file():
@@ -334,7 +308,7 @@ class Archive:
             yield file
 
     @contextmanager
-    def _open_in_zip(self, name: str) -> Iterator[Readable | None]:
+    def _open_in_zip(self, name: str) -> Iterator[IO[bytes] | None]:
         """Open a file of a zip archive, the one in the fewest folders, or yield None."""
         with zipfile.ZipFile(self.path) as packed:
             members = packed.infolist()
@@ -345,22 +319,25 @@ class Archive:
                 return
             member = min(matches, key=lambda match: match.filename.count("/"))
             with packed.open(member) as file:
-                yield _Bounded(file, member.compress_size, f"{self.path}: {name}")
+                yield io.BufferedReader(_Bounded(file, member.compress_size, f"{self.path}: {name}"))
 
     @contextmanager
-    def _open_in_tar(self, name: str) -> Iterator[Readable | None]:
+    def _open_in_tar(self, name: str) -> Iterator[IO[bytes] | None]:
         """Open a file of a tar archive, packed or not, or yield None."""
         with self.path.open("rb") as raw:
             is_packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             file: IO[bytes] = gzip.GzipFile(fileobj=raw) if is_packed else raw  # type: ignore[assignment]
-            bounded = _Bounded(file, self.path.stat().st_size, str(self.path))
-            with tarfile.open(fileobj=bounded, mode="r|", errorlevel=2) as packed:  # type: ignore[call-overload]
+            size = self.path.stat().st_size
+            bounded = _Bounded(file, size, str(self.path))
+            with tarfile.open(fileobj=bounded, mode="r|", errorlevel=2) as packed:
                 for count, member in enumerate(packed, 1):
                     self._check_members(count)
-                    packed.members.clear()  # otherwise tarfile keeps all members in memory
-                    if member.isreg() and _has_name(member.name, name):
-                        yield packed.extractfile(member)
+                    # otherwise tarfile keeps all members in memory
+                    packed.members.clear()  # type: ignore[attr-defined]
+                    if member.isreg() and _has_name(member.name, name) and (extracted := packed.extractfile(member)):
+                        # a member of a stream does not say whether it can be sought, which a text reader asks
+                        yield io.BufferedReader(_Bounded(extracted, size, str(self.path)))
                         return
             yield None
 
@@ -370,22 +347,27 @@ class Archive:
             raise SourceError(f"{self.path}: an archive must hold at most {_MOST_MEMBERS:,} files, got more")
 
 
-class _Bounded:
+class _Bounded(io.RawIOBase):
     """Reads a file that is unpacked on the fly, and refuses it once it is far longer than it was packed."""
 
     def __init__(self, file: IO[bytes], packed: int, label: str) -> None:
         self._file, self._label = file, label
         self._left = _FREE_BYTES + _MOST_RATIO * packed
 
-    def read(self, size: int) -> bytes:
-        """Read at most `size` bytes, and refuse a file that unpacks to far more than it was."""
-        data = self._file.read(size)
+    def readable(self) -> bool:
+        """Return that the stream can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into a buffer; return how many bytes there were."""
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
         self._left -= len(data)
         if self._left < 0:
             raise SourceError(
                 f"{self._label}: unpacks to more than {_MOST_RATIO} times its size, as only an archive bomb does"
             )
-        return data
+        return len(data)
 
 
 def _has_name(path: str, name: str) -> bool:
