@@ -10,8 +10,6 @@ from manela.cli.display import (
     facts_of,
     print_facts,
     say_written,
-    show_estimate,
-    show_graph,
 )
 from manela.engines import estimate
 from manela.settings.settings import check_all
@@ -56,21 +54,12 @@ def test_a_long_name_moves_all_values(capsys):
     assert [len(line) for line in capsys.readouterr().out.splitlines()] == [43, 43]
 
 
-def test_a_network_is_shown_by_where_it_came_from_and_its_facts(graph, capsys):
-    show_graph("x.csv", graph)
-    out = capsys.readouterr().out
-    assert out.splitlines()[0].split() == ["network", "x.csv"]
-    assert len(out.splitlines()) == 1 + len(facts_of(graph))
-
-
-def test_what_a_run_takes_is_shown_before_it_begins(graph, capsys, monkeypatch):
+def test_what_a_run_takes_is_estimated_before_it_begins(graph, monkeypatch):
     monkeypatch.setattr(estimate, "_TRIAL", 0.02)
     settings = check_all({"dimensions": 4, "pairs": 5000, "n_jobs": 1})
     facts = estimate_facts(graph, settings)
     assert (facts["update pairs"], facts["threads"]) == (5000, 1)
     assert all(value >= 0 for value in facts.values())
-    show_estimate(graph, settings)
-    assert "update pairs" in capsys.readouterr().out
 
 
 def test_what_was_written_is_said_on_stderr(capsys, tmp_path):

@@ -116,6 +116,7 @@ def test_info_tells_size_and_what_a_run_would_take(manela_here, edges):
 def test_a_dry_run_tells_the_same_and_writes_nothing(manela_here, edges, tmp_path):
     done = manela_here("embed", edges, "-o", tmp_path / "out.npz", "--dry-run", "--dimensions", 8)
     assert done.returncode == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()[:2]] == ["network", "nodes"]
     assert "estimated seconds" in done.stdout
     assert not (tmp_path / "out.npz").exists()
 

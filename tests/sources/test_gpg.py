@@ -5,7 +5,7 @@ import shutil
 import pytest
 from key_ring import fill_key_ring, open_key_ring
 
-from manela.errors import SourceError
+from manela.errors import ParameterError, SourceError
 from manela.sources import gpg
 from manela.sources.gpg import GnupgSource
 from manela.sources.state import ImportState
@@ -76,7 +76,7 @@ def test_gpg_that_is_missing_or_fails_is_told_in_a_line(tmp_path, monkeypatch):
     (tmp_path / "gpg").chmod(0o755)
     with pytest.raises(SourceError, match=r"status 2: gpg: \?\[31mno$"):
         edges(GnupgSource(tmp_path))
-    with pytest.raises(SourceError, match="email or key"):
+    with pytest.raises(ParameterError, match="email or key"):
         edges(GnupgSource(tmp_path, names="face"))
 
 

@@ -68,16 +68,6 @@ def estimate_facts(graph: Graph, settings: Settings) -> dict[str, Any]:
     }
 
 
-def show_graph(source: str, graph: Graph) -> None:
-    """Print the facts of a network."""
-    print_facts({"network": source, **facts_of(graph)})
-
-
-def show_estimate(graph: Graph, settings: Settings) -> None:
-    """Print what a run would take."""
-    print_facts(estimate_facts(graph, settings))
-
-
 def print_facts(facts: dict[str, Any]) -> None:
     """Print one name and value per line."""
     width = max(27, *(len(name) + 2 for name in facts))

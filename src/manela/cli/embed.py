@@ -94,15 +94,14 @@ def _embed(
         target.check_ids(graph.nodes)
 
     # slow imports come after the checks
-    from manela.cli.display import describe, say_written, show_estimate, show_graph
+    from manela.cli.display import describe, estimate_facts, facts_of, print_facts, say_written
     from manela.engines.checkpoint import Checkpoint
     from manela.estimators.manela import learn
     from manela.estimators.newcomers import add_placement
     from manela.system.progress import RunBar
 
     if dry_run or target is None:
-        show_graph(source, graph)
-        show_estimate(graph, settings)
+        print_facts({"network": source, **facts_of(graph), **estimate_facts(graph, settings)})
         return
     checkpoint = None if folder is None else Checkpoint(folder, every, resume)
     with RunBar(sys.stderr.isatty() and not quiet, f"{source}: {describe(graph)}") as bar:

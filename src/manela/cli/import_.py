@@ -203,11 +203,7 @@ def gpg(
     """
     from manela.sources.gpg import GnupgSource
 
-    if names == "email":
-        return GnupgSource(homedir, verify, "email", deadline)
-    if names == "key":
-        return GnupgSource(homedir, verify, "key", deadline)
-    raise ParameterError.of("names", "must be email or key", names)
+    return GnupgSource(homedir, verify, names, deadline)  # type: ignore[arg-type]
 
 
 def neo4j(

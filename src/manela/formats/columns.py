@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from manela.data.edge_table import choose_by_names, describe_choice, find_pair
-from manela.errors import FormatError
+from manela.errors import FormatError, Option
 
 _SAMPLE = 1000
 """Lines from which the content of columns is recognised; more are more reliable and slower."""
@@ -132,7 +132,7 @@ def names_columns(first: Sequence[str], wanted: Sequence[str] | None) -> bool:
 def _choose_wanted(header: Sequence[str] | None, wanted: Sequence[str], unweighted: bool) -> Columns:
     """Return the columns that the caller names, by name or by number from 1."""
     if not 2 <= len(wanted) <= 3:
-        raise FormatError(f"columns must be two, or three with a weight, got {', '.join(wanted)}")
+        raise FormatError(Option("columns"), f" must be two, or three with a weight, got {', '.join(wanted)}")
     places = []
     known_names = [] if header is None else [name.lower() for name in header]
     for name in wanted:
@@ -146,7 +146,7 @@ def _choose_wanted(header: Sequence[str] | None, wanted: Sequence[str], unweight
             known = ", ".join(header) if header is not None else "no header, so use numbers from 1"
             raise FormatError(f"no column is named {name!r}; the file has {known}")
     if len(set(places)) < len(places):
-        raise FormatError(f"columns must be different, got {', '.join(wanted)}")
+        raise FormatError(Option("columns"), f" must be different, got {', '.join(wanted)}")
     weight = places[2] if len(places) == 3 and not unweighted else -1
     return Columns(places[0], places[1], weight, is_exact=False)
 

@@ -241,7 +241,9 @@ def _read_table(table: Any, reading: _Reading) -> Graph:
     chosen: list[str | None] = [None, None, None]
     if reading.columns is not None:
         if not 2 <= len(reading.columns) <= 3:
-            raise GraphError(f"columns must be two, or three with a weight, got {', '.join(reading.columns)}")
+            raise GraphError(
+                Option("columns"), f" must be two, or three with a weight, got {', '.join(reading.columns)}"
+            )
         chosen = [_find_name(name, names) for name in reading.columns] + [None] * (3 - len(reading.columns))
     return Graph.from_columns(
         columns, source=chosen[0], target=chosen[1], weight=chosen[2], directed=reading.directed,

@@ -53,7 +53,7 @@ class Addresses:
     def __init__(self, domains: Iterable[str], key: bytes | None) -> None:
         self.domains = frozenset(_check_domain(domain) for domain in domains)
         if not self.domains:
-            raise ParameterError("domain must name at least one domain, for example example.org")
+            raise ParameterError.of("domain", "must be at least one, for example example.org", "none")
         if key is not None and not 16 <= len(key) <= 64:
             raise ParameterError(f"a key of hashes must have 16 to 64 bytes, got {len(key)}")
         self.names: list[str] = []
@@ -158,5 +158,5 @@ def _check_domain(domain: str) -> str:
     """Return a domain in its plain form, or raise."""
     plain = _as_ascii(domain.strip().lower().lstrip("@").rstrip("."))
     if not _DOMAIN.fullmatch(plain):
-        raise ParameterError(f"a domain must be written like example.org, got {domain!r}")
+        raise ParameterError.of("domain", "must be written like example.org", domain)
     return plain

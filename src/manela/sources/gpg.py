@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Literal, NamedTuple
 from urllib.parse import unquote
 
-from manela.errors import Option, SourceError
+from manela.errors import Option, ParameterError, SourceError
 from manela.sources.edges import Edges, cut_into_batches
 from manela.sources.source import Source
 from manela.sources.state import ImportState
@@ -92,7 +92,7 @@ class GnupgSource(Source):
     def read(self, state: ImportState) -> Iterator[Edges]:  # noqa: ARG002
         """Yield all edges in batches."""
         if self.names not in ("email", "key"):
-            raise SourceError(f"names must be email or key, got {self.names!r}")
+            raise ParameterError.of("names", "must be email or key", self.names)
         self._counts = _Counts()
         names = self._read_names()
         self._counts.keys = len(set(names.values()))

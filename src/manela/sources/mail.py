@@ -79,7 +79,7 @@ class MailSource(Correspondence):
     ) -> None:
         super().__init__(paths, domains, half_life=half_life, hash_key=hash_key, today=today)
         if most_recipients < 1:
-            raise ParameterError(f"most_recipients must be at least 1, got {most_recipients}")
+            raise ParameterError.of("most_recipients", "must be at least 1", most_recipients)
         self._most_recipients = most_recipients
         self._lists = self._crowds = self._boxes = 0
 

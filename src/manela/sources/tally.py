@@ -167,7 +167,7 @@ class Correspondence(Source):
         today: int | None = None,
     ) -> None:
         if not 0 <= half_life < 1e6:
-            raise ParameterError(f"half_life must be a number of days from 0, for none, to a million, got {half_life}")
+            raise ParameterError.of("half_life", "must be a number of days from 0, for none, to a million", half_life)
         self._paths = list(paths)
         self._addresses = Addresses(domains, hash_key)
         self._half_life = half_life
