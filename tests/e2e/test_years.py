@@ -191,7 +191,7 @@ def test_what_others_can_read_and_what_is_damaged_is_refused_with_one_line(tmp_p
         (home / name).chmod(0o644)
         done = run_daemon(home)
         assert done.returncode == 2
-        assert re.fullmatch(rf"error: .*{name}: others can read it \(mode 0644\); keep them out with .*\n", done.stderr)
+        assert re.fullmatch(rf"error: .*{name}: others can read it \(mode 0644\); run .*\n", done.stderr)
         (home / name).chmod(0o600)
     # a daemon that ran once has kept a backup
     process = subprocess.Popen(
@@ -298,7 +298,7 @@ def test_an_operators_day(tmp_path, manela_here):
         assert "alpha  127.0.0.1" in listed
         assert "2 nodes by the operator" in listed
         assert re.search(r"here, seen \d+ s ago, manela \d", listed)
-        assert "edges that both hosts have: 2, that only one has: 1" in listed
+        assert "edges known to both hosts: 2, to one only: 1" in listed
         wait(lambda found: found["alpha"]["peers"]["beta"]["asked"] is not None)
         checked = run("check", home="alpha")
         assert re.search(r"ok +to beta +answers and accepts this host", checked)
