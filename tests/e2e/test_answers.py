@@ -205,4 +205,4 @@ def test_a_file_of_vectors_is_served_without_a_daemon(tmp_path):
         process.stdout.close()
     refused = subprocess.run([*command[:-1], "0.0.0.0:0"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert refused.returncode == 2
-    assert "on this machine only" in refused.stderr
+    assert "must be one of this machine" in refused.stderr

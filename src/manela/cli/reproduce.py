@@ -58,7 +58,6 @@ def reproduce(
     from manela.reproduction import plan as plans
     from manela.reproduction.laboratory import Laboratory
     from manela.reproduction.report import EXPERIMENTS, run_experiment, write_report
-    from manela.system.progress import format_seconds
 
     started = time.perf_counter()
 
