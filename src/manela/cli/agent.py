@@ -294,8 +294,7 @@ def invite(
     daemon first.
     """
     from manela.hosts.folder.config import FILE, check_address, read_config
-    from manela.hosts.folder.identity import CERTIFICATE, fingerprint, read_certificate
-    from manela.hosts.folder.invitations import Invitation
+    from manela.hosts.folder.identity import CERTIFICATE, Invitation, fingerprint, read_certificate
 
     config = read_config(home / FILE)
     shown_address = check_address(address or config.listen)

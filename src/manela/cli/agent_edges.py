@@ -41,7 +41,7 @@ def add_edge(
     applies changes at its next round.
     """
     from manela.hosts.folder.config import FILE, read_config
-    from manela.hosts.folder.edge_files import check_own_name, is_loop, parse_edge
+    from manela.hosts.folder.edges import check_own_name, is_loop, parse_edge
     from manela.hosts.folder.store import Store
 
     host = read_config(home / FILE).name
@@ -60,7 +60,7 @@ def remove_edge(own: Own, other: Other = "", home: Home = HOME) -> None:
     Without OTHER it removes all edges of the node. The node stays: `manela agent node remove` removes it.
     """
     from manela.hosts.folder.config import FILE, read_config
-    from manela.hosts.folder.edge_files import parse_edge
+    from manela.hosts.folder.edges import parse_edge
     from manela.hosts.folder.store import Store
 
     edge = parse_edge([own, other], read_config(home / FILE).name, "edge")
@@ -94,7 +94,7 @@ def import_file(
     edges.
     """
     from manela.hosts.folder.config import FILE, read_config
-    from manela.hosts.folder.edge_files import is_loop, read_edges
+    from manela.hosts.folder.edges import is_loop, read_edges
     from manela.hosts.folder.store import Store
 
     host = read_config(home / FILE).name
@@ -111,7 +111,7 @@ def import_file(
 
 def import_source(source: Source, home: Home = HOME) -> None:
     """Put the edges of a source into the host's store."""
-    from manela.hosts.folder.imports import import_to_host
+    from manela.hosts.folder.edges import import_to_host
 
     print(f"{import_to_host(home, source)}; {source.describe()}")
 
@@ -128,7 +128,7 @@ def list_edges(
 
     The format is that of `manela agent edges import`. A node without edges has a separate line.
     """
-    from manela.hosts.folder.edge_files import write_edges
+    from manela.hosts.folder.edges import write_edges
     from manela.hosts.folder.store import HOST, Store
 
     with Store(home) as store:
@@ -151,7 +151,7 @@ def export_edges(
     """Write the edges to a file for `manela agent edges import`."""
     import io
 
-    from manela.hosts.folder.edge_files import write_edges
+    from manela.hosts.folder.edges import write_edges
     from manela.hosts.folder.store import HOST, Store
     from manela.system.files import replace_file
 

@@ -47,8 +47,14 @@ def add_peer(
     manela agent peer add beta other.example.org:7446
     """
     from manela.hosts.folder.config import FILE, check_address, read_config
-    from manela.hosts.folder.identity import expiry_of, fingerprint, name_of, read_certificate
-    from manela.hosts.folder.invitations import accept_invitation, read_invitation
+    from manela.hosts.folder.identity import (
+        accept_invitation,
+        expiry_of,
+        fingerprint,
+        name_of,
+        read_certificate,
+        read_invitation,
+    )
     from manela.hosts.folder.store import Store
 
     if certificate is None and ":" not in name and (address or nodes is not None):

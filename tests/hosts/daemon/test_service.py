@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manela.errors import REFUSALS, MalformedError, RefusedError, SessionError, TooOftenError, TooSlowError
+from manela.hosts.daemon.contacts import TokenBuckets
 from manela.hosts.state.messages import Hello, Introduction, Pull, Step, WalkRequest
 from manela.hosts.state.terms import RateLimits
 from manela.hosts.wire.calls import GREET, INTRODUCE, SHOW, WALK
 from manela.hosts.wire.codec import encode
-from manela.hosts.wire.limits import TokenBuckets
 
 EMPTY = np.zeros(0, np.int64)
 

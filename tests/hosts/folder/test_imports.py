@@ -5,9 +5,9 @@ import pytest
 
 from manela.errors import AgentError
 from manela.hosts.folder.config import Config
+from manela.hosts.folder.edges import FOLDER, import_to_host
 from manela.hosts.folder.home import init
 from manela.hosts.folder.identity import make_identity, read_certificate
-from manela.hosts.folder.imports import FOLDER, import_to_host
 from manela.hosts.folder.store import Store
 from manela.hosts.state.neighbourhood import Edge
 from manela.sources.edges import Edges

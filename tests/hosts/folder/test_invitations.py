@@ -3,7 +3,7 @@
 import pytest
 
 from manela.errors import AgentError
-from manela.hosts.folder.invitations import Invitation, read_invitation
+from manela.hosts.folder.identity import Invitation, read_invitation
 
 PRINT = "AB:" * 31 + "AB"
 

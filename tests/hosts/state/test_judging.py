@@ -6,7 +6,7 @@ import pytest
 from manela.hosts.state.judging import Judge
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
 from manela.hosts.state.peers import Link, Peers
-from manela.hosts.state.trust import FEWEST_NODES, Bounded, Exact
+from manela.hosts.state.trust import FEWEST_NODES, Bounded, Trust
 
 OWN = 40
 
@@ -111,7 +111,7 @@ def test_a_host_without_edges_of_its_own_believes_everybody():
 
 
 def test_exact_trust_believes_what_is_unlike_but_not_what_is_constant():
-    world = World(Exact())
+    world = World(Trust())
     world.vectors[OWN:] *= -1
     assert world.ask() == (False, [])
     world.vectors[OWN:] = 1.0

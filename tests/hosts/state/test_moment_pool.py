@@ -4,7 +4,7 @@ import numpy as np
 
 from manela.hosts.state.judging import pool_moments
 from manela.hosts.state.peers import Peers
-from manela.hosts.state.trust import Exact
+from manela.hosts.state.trust import Trust
 from manela.kernels.moments import measure
 
 
@@ -13,7 +13,7 @@ def draw(nodes, seed, m=4):
 
 
 def pool(own, peers=None, width=4):
-    return pool_moments(Exact(), [measure(rows) for rows in own], peers or Peers(), {}, width)
+    return pool_moments(Trust(), [measure(rows) for rows in own], peers or Peers(), {}, width)
 
 
 def peers_with(**moments):

@@ -9,8 +9,7 @@ from harness import make_terms
 from manela.errors import ClaimError, MalformedError, SessionError, TermsError
 from manela.hosts.state.messages import PROTOCOL, Acceptance
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
-from manela.hosts.state.peers import Peers
-from manela.hosts.state.sessions import Sessions
+from manela.hosts.state.peers import Peers, Sessions
 from manela.hosts.walks.host import make_host
 
 EDGES = {

@@ -5,7 +5,7 @@ import pytest
 
 from manela.errors import MalformedError
 from manela.hosts.state.messages import ROUND, START, Step, Sums
-from manela.hosts.state.trust import FEWEST_NODES, Bounded, Exact, Norms, measure_norms
+from manela.hosts.state.trust import FEWEST_NODES, Bounded, Norms, Trust, measure_norms
 from manela.kernels.moments import UNIT, Moments, center, estimate, measure
 
 STEP = Step(ROUND, 5)
@@ -26,7 +26,7 @@ def lengths_of(rows):
 
 
 def test_exact_trust_takes_and_gives_everything_as_it_is():
-    exact, rows = Exact(), draw(5, scale=100.0)
+    exact, rows = Trust(), draw(5, scale=100.0)
     assert exact.blur(rows, STEP, 1, 1.0) is rows
     judgement = exact.judge(rows, rows[:, 0, 0], NORMS)
     assert judgement.rows is rows
@@ -44,11 +44,11 @@ def test_exact_sums_do_not_depend_on_who_adds_up_what():
     whole = measure(vectors)
     for first in range(3):
         others = {str(i): part for i, part in enumerate(parts) if i != first}
-        pooled = Exact().pool_moments(parts[first], others, {})
+        pooled = Trust().pool_moments(parts[first], others, {})
         assert pooled.size == 60
         np.testing.assert_array_equal(pooled.total, whole.total)
         np.testing.assert_array_equal(pooled.products, whole.products)
-    sums = Exact().pool_sums(Sums(1, np.array([5]), 25), {"b": Sums(2, np.array([-3]), 9)}, {})
+    sums = Trust().pool_sums(Sums(1, np.array([5]), 25), {"b": Sums(2, np.array([-3]), 9)}, {})
     assert (sums.count, sums.total.tolist(), sums.squares) == (3, [2], 34)
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from manela.errors import TooOftenError
+from manela.hosts.daemon.contacts import TokenBuckets
 from manela.hosts.state.terms import RateLimits
-from manela.hosts.wire.limits import TokenBuckets
 
 
 def test_a_request_larger_than_what_can_be_saved_up_is_answered_all_the_same():

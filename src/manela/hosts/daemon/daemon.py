@@ -25,7 +25,7 @@ from manela.hosts.daemon.status_server import ANSWERS, ON, Answering
 from manela.hosts.daemon.warming import warm_up
 from manela.hosts.folder.backups import keep_backup, remove_leftovers
 from manela.hosts.folder.config import FILE, describe_missing, read_config
-from manela.hosts.folder.edge_files import read_numbers
+from manela.hosts.folder.edges import read_numbers
 from manela.hosts.folder.home import STATUS, TRACE, only_one
 from manela.hosts.folder.identity import CERTIFICATE, KEY, check_key, read_certificate
 from manela.hosts.folder.store import HOST, NAME, SECRET, Store, name_backup

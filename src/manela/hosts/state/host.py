@@ -20,8 +20,7 @@ from manela.hosts.state.instructions import Compute, Instruction
 from manela.hosts.state.messages import Acceptance, Hello, Integers, Introduction, Step, Totals, VectorRows
 from manela.hosts.state.names import Node, number_of
 from manela.hosts.state.neighbourhood import Admitted, Neighbourhood
-from manela.hosts.state.peers import Peers
-from manela.hosts.state.sessions import Sessions
+from manela.hosts.state.peers import Peers, Sessions
 from manela.hosts.state.terms import Terms
 from manela.kernels.layout import allocate, find_strengths
 from manela.kernels.randomness import CONTEXTS, VECTORS, derive_key, draw_vectors

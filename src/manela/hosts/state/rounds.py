@@ -24,7 +24,7 @@ from manela.hosts.state.judging import Judge, pool_moments
 from manela.hosts.state.messages import ROUND, START, Integers, Pull, Shown, Step, Sums
 from manela.hosts.state.phases import SmoothingPhase, StartPhase
 from manela.hosts.state.publishing import Publications, Published
-from manela.hosts.state.trust import Bounded, Exact, Norms, Trust, measure_norms
+from manela.hosts.state.trust import Bounded, Norms, Trust, measure_norms
 from manela.kernels.cpu.half import to_half
 from manela.kernels.moments import Moments
 from manela.kernels.randomness import derive_key
@@ -57,7 +57,7 @@ class MessageHost(Host):
     def prepare(self) -> None:
         """Set up the state of a host that has neither received nor published anything."""
         terms, near, settings = self.terms, self.neighbourhood, self.terms.settings
-        self.trust: Trust = Exact()
+        self.trust: Trust = Trust()
         if not terms.lock_step:
             self.trust = Bounded(terms.peers.noise, terms.peers.clip, derive_key(settings.seed, NOISE))
         self.smoothed: npt.NDArray[np.float32] | None = None

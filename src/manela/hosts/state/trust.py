@@ -1,6 +1,6 @@
 """Trust: how a host limits the influence of what peers send, and what its own messages disclose.
 
-In lock-step, which is for verification, values are used and sent unchanged (`Exact`). Otherwise the harm that a peer
+In lock-step, which is for verification, values are used and sent unchanged (`Trust`). Otherwise the harm that a peer
 can do is bounded (`Bounded`): received vectors are clipped, a peer counts for at most its configured number of nodes,
 and values that summarise several nodes are sent with noise.
 """
@@ -8,7 +8,7 @@ and values that summarise several nodes are sent with noise.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -65,22 +65,22 @@ class Judgement(NamedTuple):
     alarms: list[str]
 
 
-class Trust(Protocol):
-    """How a host limits the influence of what peers send, and what its own messages disclose."""
+class Trust:
+    """How a host limits the influence of what peers send, and what its own messages disclose: here not at all."""
 
     def blur(self, rows: Floats, step: Step, version: int, share: float) -> Floats:
         """Return own rows, (rows, tables, levels, m), that are computed from neighbours' rows, as peers see them.
 
         `share` is a factor on the noise.
         """
-        ...
+        return rows
 
     def judge(self, rows: Floats, before: Floats, norms: Norms) -> Judgement:
         """Return a peer's rows, (rows, tables, levels, m), as they are used; they may be changed in place.
 
         `before`, (rows, m), holds the vectors that were known of the same nodes.
         """
-        ...
+        return Judgement(rows, 0.0, [])
 
     def believes(self, own: float, theirs: float, clipped: float, round: int, trusted: bool) -> bool:
         """Return whether a peer is believed in a round.
@@ -88,78 +88,38 @@ class Trust(Protocol):
         `own` is the mean cosine between neighbours here, `theirs` that between nodes here and the peer's, `clipped` the
         share of the peer's vectors that were too long, and `trusted` whether the peer was believed so far.
         """
-        ...
+        return True
 
     def bound_strengths(self, strengths: Doubles, known: Doubles, largest: Doubles) -> Doubles:
         """Return the strengths to use for a peer's nodes, given those that the peer states.
 
         `known` is the sum of our own edges with each node, and `largest` the largest of them.
         """
-        ...
-
-    def show_totals(self, nodes: int, hidden: int) -> bool:
-        """Return whether a host shows sums and moments of its nodes to a peer that cannot see `hidden` of them."""
-        ...
-
-    def measure(self, vectors: Floats) -> Moments:
-        """Return the moments of own vectors, (n, m)."""
-        ...
-
-    def check_moments(self, moments: Moments) -> None:
-        """Refuse moments that no set of vectors has."""
-        ...
-
-    def pool_moments(self, own: Moments, others: Mapping[str, Moments], sizes: Mapping[str, int]) -> Moments:
-        """Return the moments of own and peers' vectors together."""
-        ...
-
-    def pool_sums(self, own: Sums, others: Mapping[str, Sums], sizes: Mapping[str, int]) -> Sums:
-        """Return the sums of own and peers' rows of a sweep, which have norm 1."""
-        ...
-
-
-class Exact:
-    """Uses and sends everything unchanged."""
-
-    def blur(self, rows: Floats, step: Step, version: int, share: float) -> Floats:
-        """Return the rows unchanged."""
-        return rows
-
-    def judge(self, rows: Floats, before: Floats, norms: Norms) -> Judgement:
-        """Return the rows unchanged."""
-        return Judgement(rows, 0.0, [])
-
-    def believes(self, own: float, theirs: float, clipped: float, round: int, trusted: bool) -> bool:
-        """Return True."""
-        return True
-
-    def bound_strengths(self, strengths: Doubles, known: Doubles, largest: Doubles) -> Doubles:
-        """Return the strengths unchanged."""
         return strengths
 
     def show_totals(self, nodes: int, hidden: int) -> bool:
-        """Return True."""
+        """Return whether a host shows sums and moments of its nodes to a peer that cannot see `hidden` of them."""
         return True
 
     def measure(self, vectors: Floats) -> Moments:
-        """Return the exact moments, so that the order of additions does not matter."""
+        """Return the moments of own vectors, (n, m); exact, so that the order of additions does not matter."""
         return measure(vectors)
 
     def check_moments(self, moments: Moments) -> None:
-        """Accept all moments."""
+        """Refuse moments that no set of vectors has."""
 
     def pool_moments(self, own: Moments, others: Mapping[str, Moments], sizes: Mapping[str, int]) -> Moments:
-        """Return the exact sum."""
+        """Return the moments of own and peers' vectors together."""
         return add([own, *others.values()])
 
     def pool_sums(self, own: Sums, others: Mapping[str, Sums], sizes: Mapping[str, int]) -> Sums:
-        """Return the exact sum."""
+        """Return the sums of own and peers' rows of a sweep, which have norm 1."""
         parts = [own, *others.values()]
         total = np.sum([part.total for part in parts], axis=0)
         return Sums(sum(part.count for part in parts), total, sum(part.squares for part in parts))
 
 
-class Bounded:
+class Bounded(Trust):
     """Bounds the harm that a peer can do.
 
     Parameters

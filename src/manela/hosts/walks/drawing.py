@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,50 +20,6 @@ from manela.kernels.randomness import derive, derive_key
 
 if TYPE_CHECKING:
     from manela.hosts.walks.host import WalkHost
-
-
-class Drawing(Protocol):
-    """How a host draws random numbers, and what it asks of peers for that."""
-
-    def check_request(self, request: WalkRequest) -> None:
-        """Refuse a request that follows another policy."""
-        ...
-
-    def find_tables(self, request: WalkRequest) -> list[Table]:
-        """Return the tables from which a request is answered."""
-        ...
-
-    def find_keys(self, request: WalkRequest) -> tuple[Integers, Words]:
-        """Return the number of steps that each of a peer's walks has done, and its key."""
-        ...
-
-    def draw_rows(self, peer: str, request: WalkRequest) -> Integers:
-        """Return rows of own nodes to send to a peer as random ones; −1 beyond the peer's share."""
-        ...
-
-    def shuffle(self, amount: int) -> Integers:
-        """Return the order in which this many vectors of a reply are sent."""
-        ...
-
-    def keep(self) -> None:
-        """Prepare for a new round."""
-        ...
-
-    def describe_walks(self, firsts: Integers, keys: Words) -> dict[str, Any]:
-        """Return the fields of a request that describe walks, besides their edges and steps."""
-        ...
-
-    def ask_for_random(self, plan: WalkPlan, peer: str) -> dict[str, Any]:
-        """Return the fields of a request that ask for the random vectors of a round."""
-        ...
-
-    def prepare(self, plan: WalkPlan) -> None:
-        """Determine which random vectors a round needs, or how many from each host."""
-        ...
-
-    def settle(self, plan: WalkPlan) -> None:
-        """Fill `plan.lookup`, which maps the numbers drawn for negatives to rows."""
-        ...
 
 
 class SharedKeys:

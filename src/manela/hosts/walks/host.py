@@ -31,7 +31,7 @@ from manela.hosts.state.rounds import MessageHost
 from manela.hosts.state.terms import Terms
 from manela.hosts.walks import answering as walk_answering
 from manela.hosts.walks.answering import Pending
-from manela.hosts.walks.drawing import ActiveArcs, Drawing, OwnRandomness, SharedKeys, WalkPlan
+from manela.hosts.walks.drawing import ActiveArcs, OwnRandomness, SharedKeys, WalkPlan
 from manela.kernels.cpu import walks as kernels
 from manela.kernels.layout import allocate
 from manela.kernels.randomness import ROUNDS, derive, derive_key
@@ -44,7 +44,7 @@ class WalkHost(Host):
 
     Attributes
     ----------
-    drawing : Drawing
+    drawing : SharedKeys or OwnRandomness
         How random numbers are drawn.
     changed : array of int, shape (own,)
         The version in which each node last moved.
@@ -53,7 +53,7 @@ class WalkHost(Host):
     def prepare(self) -> None:
         """Set up the state of a host that has received nothing from peers."""
         terms, neighbourhood = self.terms, self.neighbourhood
-        self.drawing: Drawing = SharedKeys(self) if terms.lock_step else OwnRandomness(self)
+        self.drawing: SharedKeys | OwnRandomness = SharedKeys(self) if terms.lock_step else OwnRandomness(self)
         self.changed = np.ones(self.own, np.int64)
         self._present = np.zeros(self.known, bool)
         self._present[: self.own] = True
