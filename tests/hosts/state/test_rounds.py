@@ -101,14 +101,16 @@ def test_a_lie_about_strength_makes_no_mean_grow(claim):
 
 def pool(host):
     """The moments that a host's negatives are drawn with."""
-    return pool_moments(host.trust, host._own_moments, host.peers, host.find_sizes_of_peers(), host.tables[0].shape[1])
+    return pool_moments(
+        host.trust, host.publisher.moments, host.peers, host.find_sizes_of_peers(), host.tables[0].shape[1]
+    )
 
 
 def test_the_share_of_a_peer_in_the_moments_is_what_the_operator_wrote_down():
     host, other = pair()
     exchange(host, other)
     true = pool(host)[0]
-    lies = [Moments(2**31 - 1, of.total * 10**6, of.products * 10**6) for of in other._own_moments]
+    lies = [Moments(2**31 - 1, of.total * 10**6, of.products * 10**6) for of in other.publisher.moments]
     exchange(host, other, moments=lies)
     known = len(host.peers.links["h1"].neighbours)
     assert pool(host)[0].size == host.own + known == true.size
@@ -120,7 +122,7 @@ def test_moments_of_vectors_that_are_too_long_are_shrunk():
     host, other = pair()
     exchange(host, other, moments=[measure(np.full((75, 8), 7.9))])
     [pooled] = pool(host)
-    own = host._own_moments[0]
+    own = host.publisher.moments[0]
     mean_square = np.trace(pooled.products) / pooled.size
     assert mean_square <= 4.01 * np.trace(own.products) / own.size
 
@@ -147,7 +149,7 @@ def test_moments_whose_sums_overflow_are_refused_or_shrunk():
         lies = [Moments(size, np.full(8, total), np.full((8, 8), product))]
         exchange(host, other, moments=lies)
         [pooled] = pool(host)
-        own = host._own_moments[0]
+        own = host.publisher.moments[0]
         squares = [np.diag(of.products).astype(float).sum() / of.size for of in (pooled, own)]
         assert squares[0] <= 4.01 * squares[1]
 
@@ -339,7 +341,7 @@ def test_steps_come_in_order_and_are_published_before_they_are_asked_for(blocks)
         if isinstance(instruction, Compute):
             host.compute()
         elif isinstance(instruction, Ask):
-            assert host.step in host._published.steps
+            assert host.step in host.publisher._published.steps
             phases.append(host.step)
         else:
             assert isinstance(instruction, Commit)

@@ -49,16 +49,18 @@ class StartPhase:
         host, sweeps, settings = self._host, self.sweeps, self._host.terms.settings
         for number in range(SWEEPS):
             sweeps.show(slice(0, host.own))
-            host.trace_own(Step(START, number), read_rows(sweeps.shown, np.arange(host.own), settings.dimensions))
+            host.publisher.trace_own(
+                Step(START, number), read_rows(sweeps.shown, np.arange(host.own), settings.dimensions)
+            )
             edge_rows = read_rows(sweeps.shown, host.edge_rows, settings.dimensions)
-            host.publish_step(Step(START, number), edge_rows, self._find_noise() if number else 0.0)
+            host.publisher.publish_step(Step(START, number), edge_rows, self._find_noise() if number else 0.0)
             yield Ask(host.step, patient=True)
             host.update_neighbours()
             sweeps.neighbours = host.arcs.neighbours
             yield host.will_compute(host.step, "average", sweeps.average)
             sums = host.sum_own_rows()
             host.peers.clear_sums()
-            host.publish(Published(Step(START, number, 1), host.version, host.find_strengths(), sums=sums))
+            host.publisher.publish(Published(Step(START, number, 1), host.version, host.find_strengths(), sums=sums))
             yield Ask(host.step, patient=True)
             pooled = host.trust.pool_sums(sums, host.peers.sums, host.find_sizes_of_peers())
             total = np.zeros(host.tables[0].shape[1], np.int64)
@@ -138,8 +140,8 @@ class SmoothingPhase:
                 known = np.flatnonzero(host.arcs.seen[host.own :]) + host.own
                 source[known] = host.read_vectors(known, source.shape[1])
                 self._seen[known] = True
-            host.trace_own(Step(SMOOTH, number), source[: host.own, :dimensions])
-            host.publish_step(Step(SMOOTH, number), source[host.edge_rows, :dimensions], _SMOOTHING_NOISE)
+            host.publisher.trace_own(Step(SMOOTH, number), source[: host.own, :dimensions])
+            host.publisher.publish_step(Step(SMOOTH, number), source[host.edge_rows, :dimensions], _SMOOTHING_NOISE)
             norms = measure_norms(source[: host.own, None, None, :dimensions], None)
             self._norms = Norms(np.nan_to_num(norms.sizes), 0.0)
             yield Ask(host.step, patient=True)

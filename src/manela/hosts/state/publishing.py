@@ -1,17 +1,25 @@
-"""Publications: what a host shows its peers, kept ready so that answering never waits for computing."""
+"""Publisher: what a host shows its peers, kept ready so that answering never waits for computing."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from manela.engines.rounds.messages import MessageRounds
 from manela.errors import TermsError
+from manela.hosts.state.arcs import read_rows
 from manela.hosts.state.instructions import NotReadyError
-from manela.hosts.state.messages import ROUND, SMOOTH, START, Step, Sums
+from manela.hosts.state.messages import ROUND, SMOOTH, START, Integers, Pull, Shown, Step, Sums
+from manela.hosts.state.trust import Norms, measure_norms
+from manela.kernels.cpu.half import to_half
 from manela.kernels.moments import Moments
+
+if TYPE_CHECKING:
+    from manela.hosts.state.rounds import MessageHost
 
 _KEPT_STEPS = 3
 """Steps of a lock-step run kept for slower peers; more take memory, fewer would make these peers wait forever."""
@@ -84,3 +92,139 @@ class Publications:
         if step.phase != ROUND and step >= now and not rounds:
             raise NotReadyError
         return rounds[-1] if rounds else None
+
+
+class Publisher:
+    """Prepares what a host shows its peers, and answers them with it.
+
+    Attributes
+    ----------
+    norms : Norms
+        Of what the host's own nodes show, by which received rows are clipped.
+    moments : list of Moments
+        The moments of the host's own vectors, as peers see them, for each table.
+    """
+
+    def __init__(self, host: MessageHost, rounds: MessageRounds) -> None:
+        self._host, self._rounds = host, rounds
+        self._published = Publications(host.terms.lock_step)
+        self._edge_positions = np.full(host.own, -1, np.int64)
+        self._edge_positions[host.edge_rows] = np.arange(len(host.edge_rows))
+        self.norms = Norms(np.zeros((host.terms.tables, host.terms.hops)), 0.0)
+        self.moments: list[Moments] = []
+        self._shown_before: npt.NDArray[np.float32] | None = None
+        self._means: npt.NDArray[Any] | None = None
+        self._means_version = self._means_due = 0
+
+    def answer(self, peer: str, request: Pull) -> Shown:
+        """Answer a peer with the published rows of the nodes here that are neighbours of its nodes."""
+        host = self._host
+        positions = self._edge_positions[host.sessions.find(peer, request.session).neighbours]
+        smooths = host.terms.settings.smooths or not host.done
+        published = self._published.find(request.step, host.step, smooths)
+        tables, _, dimensions = host.count_rows(request)
+        rows: npt.NDArray[Any] = np.zeros((0, tables, 1, dimensions), np.float32)
+        if published is None:
+            return Shown(request.step, 0, positions[:0], rows, np.zeros(0))
+        if 0 < published.version <= request.since:
+            return Shown(published.step, published.version, positions[:0], rows, np.zeros(0))
+        if published.rows is None:
+            positions = positions[:0]
+        elif published.step.phase == request.step.phase:
+            rows = published.rows[positions]
+            if published.means is not None and published.means_version > request.since:
+                rows = np.concatenate((rows, published.means[positions]), axis=2)
+        else:
+            rows = published.rows[positions, :1]  # a peer that is behind gets the current vectors
+        shows_totals = host.trust.show_totals(host.own, host.own - host.sessions.count_neighbours(peer))
+        return Shown(
+            published.step, published.version, np.arange(len(positions)), rows, published.strengths[positions],
+            published.moments if shows_totals else [], published.sums if shows_totals else None,
+        )  # fmt: skip
+
+    def publish(self, published: Published) -> None:
+        """Show this to peers from now on."""
+        host = self._host
+        self._published.publish(published, host.round)
+        host.step = published.step
+
+    def publish_step(self, step: Step, rows: npt.NDArray[np.float32], noise: float) -> None:
+        """Publish rows of nodes that have remote neighbours, (nodes, m), at a step of the start or of smoothing.
+
+        `noise` is a factor on the configured noise.
+        """
+        host = self._host
+        shown = rows[:, None, None]
+        if step.number > 0:  # at step 0 a row holds nothing of the node's neighbours
+            shown = host.trust.blur(shown, step, host.version, noise)
+        # rows of the start have half precision anyway
+        halve = step.phase == START or (host.terms.peers.half and not host.terms.lock_step)
+        self.publish(Published(step, host.version, host.find_strengths(), to_half(shown) if halve else shown))
+
+    def publish_level(self, level: int) -> None:
+        """In lock-step, publish the rows of one hop."""
+        host = self._host
+        moments: list[Moments] = []
+        sums = None
+        if level == 0:
+            self._measure_moments()
+            moments, sums = self.moments, host.sum_own_rows()
+            host.peers.clear_sums()
+        rows = to_half(self._read_shown(host.edge_rows, [level]))
+        step = Step(ROUND, host.round, level)
+        self.publish(Published(step, host.version, host.find_strengths(), rows, moments=moments, sums=sums))
+
+    def show_locally(self) -> None:
+        """Update what the host's own nodes show to each other."""
+        self._rounds.show()
+        self._measure_moments()
+
+    def show(self) -> None:
+        """Update what the host's own nodes show to each other, and publish it for peers."""
+        host = self._host
+        self.show_locally()
+        own = self._read_shown(np.arange(host.own), [0])
+        self.trace_own(Step(ROUND, host.round), own[:, 0, 0])
+        norms = measure_norms(own, self._shown_before)
+        self._shown_before, sizes = own, self.norms.sizes.copy()
+        sizes[:, :1] = norms.sizes
+        if host.terms.hops > 1 and (self._means is None or host.round >= self._means_due):
+            # the first means are computed before peers' vectors have arrived, so they are replaced after one round
+            self._means_due = host.round + (1 if self._means is None else host.terms.peers.means)
+            means = self._read_shown(np.arange(host.own), range(1, host.terms.hops))
+            sizes[:, 1:] = measure_norms(means, None).sizes
+            self._means = to_half(host.trust.blur(means[host.edge_rows], Step(ROUND, 0), host.version, 1.0))
+            self._means_version = host.version
+        sizes = np.where(np.isfinite(sizes), sizes, sizes[:, :1])
+        self.norms = Norms(np.nan_to_num(sizes), norms.moves)
+        self.publish(
+            Published(
+                Step(ROUND, host.round), host.version, host.find_strengths(), to_half(own[host.edge_rows]),
+                self._means, self._means_version, self.moments,
+            )
+        )  # fmt: skip
+
+    def trace_own(self, step: Step, rows: npt.NDArray[np.float32]) -> None:
+        """Trace the host's own rows, which an attacker at this host would know as well."""
+        host = self._host
+        if host.on_disclosure:
+            host.on_disclosure(
+                kind="own", phase=step.phase, number=step.number, nodes=host.neighbourhood.nodes,
+                rows=rows.reshape(host.own, 1, -1, host.terms.settings.dimensions)[:, :, :1],
+            )  # fmt: skip
+
+    def _measure_moments(self) -> None:
+        """Measure the moments of the host's own vectors, as peers see them, for each table."""
+        host = self._host
+        own, dimensions = np.arange(host.own), host.terms.settings.dimensions
+        self.moments = [host.trust.measure(read_rows(shown, own, dimensions)) for shown in self._rounds.shown]
+
+    def _read_shown(self, rows: Integers, levels: Iterable[int]) -> npt.NDArray[np.float32]:
+        """Return what the given own nodes show, shape (nodes, tables, levels, m)."""
+        host = self._host
+        dimensions = host.terms.settings.dimensions
+        tables = [
+            [read_rows(shown, level * host.known + rows, dimensions) for level in levels]
+            for shown in self._rounds.shown
+        ]
+        return np.array(tables).transpose(2, 0, 1, 3).copy()

@@ -1,14 +1,13 @@
 """MessageHost: a host that learns from the vectors that direct neighbours show in messages.
 
 A driver follows the host's `script`: it asks peers for their vectors, passes the replies to `receive`, and runs the
-computations. `answer` only reads what `publish` has published before, so answering never waits for computing.
+computations. `answer` only reads what was published before, so answering never waits for computing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +22,8 @@ from manela.hosts.state.instructions import Ask, Commit, Instruction
 from manela.hosts.state.judging import Judge, pool_moments
 from manela.hosts.state.messages import ROUND, START, Integers, Pull, Shown, Step, Sums
 from manela.hosts.state.phases import SmoothingPhase, StartPhase
-from manela.hosts.state.publishing import Publications, Published
-from manela.hosts.state.trust import Bounded, Norms, Trust, measure_norms
-from manela.kernels.cpu.half import to_half
-from manela.kernels.moments import Moments
+from manela.hosts.state.publishing import Publisher
+from manela.hosts.state.trust import Bounded, Trust
 from manela.kernels.randomness import derive_key
 from manela.settings.budget import Sizes, resolve
 from manela.settings.schedule import GROWN, Schedule, plan, weigh
@@ -71,15 +68,8 @@ class MessageHost(Host):
             self.arcs.neighbours, settings, self._state, slice(0, self.own), np.arange(self.own), self.numbers
         )
         self.edge_rows = np.unique(near.sources[near.indices >= self.own])
-        self._edge_positions = np.full(self.own, -1, np.int64)
-        self._edge_positions[self.edge_rows] = np.arange(len(self.edge_rows))
         self._shown_strengths: npt.NDArray[np.float64] | None = None
-        self._published = Publications(terms.lock_step)
-        self._norms = Norms(np.zeros((terms.tables, terms.hops)), 0.0)
-        self._shown_before: npt.NDArray[np.float32] | None = None
-        self._means: npt.NDArray[Any] | None = None
-        self._means_version = self._means_due = 0
-        self._own_moments: list[Moments] = []
+        self.publisher = Publisher(self, self._rounds)
         self._phase: StartPhase | SmoothingPhase | None = None
         self._starting = settings.starts_by_neighbours
         self.can_be_saved = not self._starting
@@ -97,7 +87,7 @@ class MessageHost(Host):
             yield from self._round()
             yield Commit(self.round)
         if not self.terms.lock_step:
-            yield self.will_compute(Step(ROUND, self.round), "show", self._show)
+            yield self.will_compute(Step(ROUND, self.round), "show", self.publisher.show)
         if self.terms.settings.smooths:
             self._phase = phase = SmoothingPhase(self)
             yield from phase.script()
@@ -114,13 +104,13 @@ class MessageHost(Host):
             for level in range(self.terms.hops):
                 if level > 0:
                     self._rounds.show_means()
-                self._publish_level(level)
+                self.publisher.publish_level(level)
                 yield Ask(self.step, patient=True)
                 self.update_neighbours()
         else:
             exchanges = self.round % self.terms.peers.every == 0
             self._shown_strengths = self.find_strengths()
-            show = self._show if exchanges else self._show_locally
+            show = self.publisher.show if exchanges else self.publisher.show_locally
             yield self.will_compute(Step(ROUND, self.round), "show", show)
             if exchanges:
                 yield Ask(self.step)
@@ -132,7 +122,7 @@ class MessageHost(Host):
         schedule = self._find_schedule()
         schedule = replace(schedule, iterations=np.where(joined, schedule.iterations, 0.0))
         width = self.tables[0].shape[1]
-        pooled = pool_moments(self.trust, self._own_moments, self.peers, self.find_sizes_of_peers(), width)
+        pooled = pool_moments(self.trust, self.publisher.moments, self.peers, self.find_sizes_of_peers(), width)
         vectors_before, pairs = [table[: self.own].copy() for table in self.tables], [0]
 
         def advance() -> None:
@@ -157,6 +147,10 @@ class MessageHost(Host):
 
     # asking and answering
 
+    def answer(self, peer: str, request: Pull) -> Shown:
+        """Answer a peer with the published rows of the nodes here that are neighbours of its nodes."""
+        return self.publisher.answer(peer, request)
+
     def requests(self) -> dict[str, Pull]:
         """Return a request for each peer: for what it shows at the step that this host is at."""
         since = self.step.phase == ROUND and not self.terms.lock_step
@@ -176,31 +170,6 @@ class MessageHost(Host):
         tables = self.terms.tables if request.step.phase == ROUND else 1
         levels = self.terms.hops if request.step.phase == ROUND and not self.terms.lock_step else 1
         return tables, levels, self.terms.settings.dimensions
-
-    def answer(self, peer: str, request: Pull) -> Shown:
-        """Answer a peer with the published rows of the nodes here that are neighbours of its nodes."""
-        positions = self._edge_positions[self.sessions.find(peer, request.session).neighbours]
-        smooths = self.terms.settings.smooths or not self.done
-        published = self._published.find(request.step, self.step, smooths)
-        tables, _, dimensions = self.count_rows(request)
-        rows: npt.NDArray[Any] = np.zeros((0, tables, 1, dimensions), np.float32)
-        if published is None:
-            return Shown(request.step, 0, positions[:0], rows, np.zeros(0))
-        if 0 < published.version <= request.since:
-            return Shown(published.step, published.version, positions[:0], rows, np.zeros(0))
-        if published.rows is None:
-            positions = positions[:0]
-        elif published.step.phase == request.step.phase:
-            rows = published.rows[positions]
-            if published.means is not None and published.means_version > request.since:
-                rows = np.concatenate((rows, published.means[positions]), axis=2)
-        else:
-            rows = published.rows[positions, :1]  # a peer that is behind gets the current vectors
-        shows_totals = self.trust.show_totals(self.own, self.own - self.sessions.count_neighbours(peer))
-        return Shown(
-            published.step, published.version, np.arange(len(positions)), rows, published.strengths[positions],
-            published.moments if shows_totals else [], published.sums if shows_totals else None,
-        )  # fmt: skip
 
     def receive(self, peer: str, request: Pull, reply: Shown) -> list[RefusedError]:
         """Store what a peer shows, and return the refusals of what cannot be used."""
@@ -253,7 +222,7 @@ class MessageHost(Host):
             if reply.sums is not None:
                 self.peers[peer].sums = reply.sums
             levels = [asked.level] if self.terms.lock_step else list(range(vectors.shape[2]))
-            judged = self.trust.judge(vectors, self.read_vectors(rows, vectors.shape[3]), self._norms)
+            judged = self.trust.judge(vectors, self.read_vectors(rows, vectors.shape[3]), self.publisher.norms)
             self.peers[peer].clipped = judged.clipped
             self.peers[peer].alarms.update(judged.alarms)
             for table, shown in enumerate(self._rounds.shown):
@@ -265,89 +234,9 @@ class MessageHost(Host):
         elif self._phase is not None:
             self._phase.store(peer, asked, reply, rows, vectors)
 
-    def trace_own(self, step: Step, rows: npt.NDArray[np.float32]) -> None:
-        """Trace the host's own rows, which an attacker at this host would know as well."""
-        if self.on_disclosure:
-            self.on_disclosure(
-                kind="own", phase=step.phase, number=step.number, nodes=self.neighbourhood.nodes,
-                rows=rows.reshape(self.own, 1, -1, self.terms.settings.dimensions)[:, :, :1],
-            )  # fmt: skip
-
-    def publish(self, published: Published) -> None:
-        """Show this to peers from now on."""
-        self._published.publish(published, self.round)
-        self.step = published.step
-
-    def publish_step(self, step: Step, rows: npt.NDArray[np.float32], noise: float) -> None:
-        """Publish rows of nodes that have remote neighbours, (nodes, m), at a step of the start or of smoothing.
-
-        `noise` is a factor on the configured noise.
-        """
-        shown = rows[:, None, None]
-        if step.number > 0:  # at step 0 a row holds nothing of the node's neighbours
-            shown = self.trust.blur(shown, step, self.version, noise)
-        # rows of the start have half precision anyway
-        halve = step.phase == START or (self.terms.peers.half and not self.terms.lock_step)
-        self.publish(Published(step, self.version, self.find_strengths(), to_half(shown) if halve else shown))
-
-    def _publish_level(self, level: int) -> None:
-        """In lock-step, publish the rows of one hop."""
-        moments: list[Moments] = []
-        sums = None
-        if level == 0:
-            self._measure_moments()
-            moments, sums = self._own_moments, self.sum_own_rows()
-            self.peers.clear_sums()
-        rows = to_half(self._read_shown(self.edge_rows, [level]))
-        step = Step(ROUND, self.round, level)
-        self.publish(Published(step, self.version, self.find_strengths(), rows, moments=moments, sums=sums))
-
-    def _show_locally(self) -> None:
-        """Update what the host's own nodes show to each other."""
-        self._rounds.show()
-        self._measure_moments()
-
-    def _show(self) -> None:
-        """Update what the host's own nodes show to each other, and publish it for peers."""
-        self._show_locally()
-        own = self._read_shown(np.arange(self.own), [0])
-        self.trace_own(Step(ROUND, self.round), own[:, 0, 0])
-        norms = measure_norms(own, self._shown_before)
-        self._shown_before, sizes = own, self._norms.sizes.copy()
-        sizes[:, :1] = norms.sizes
-        if self.terms.hops > 1 and (self._means is None or self.round >= self._means_due):
-            # the first means are computed before peers' vectors have arrived, so they are replaced after one round
-            self._means_due = self.round + (1 if self._means is None else self.terms.peers.means)
-            means = self._read_shown(np.arange(self.own), range(1, self.terms.hops))
-            sizes[:, 1:] = measure_norms(means, None).sizes
-            self._means = to_half(self.trust.blur(means[self.edge_rows], Step(ROUND, 0), self.version, 1.0))
-            self._means_version = self.version
-        sizes = np.where(np.isfinite(sizes), sizes, sizes[:, :1])
-        self._norms = Norms(np.nan_to_num(sizes), norms.moves)
-        self.publish(
-            Published(
-                Step(ROUND, self.round), self.version, self.find_strengths(), to_half(own[self.edge_rows]),
-                self._means, self._means_version, self._own_moments,
-            )
-        )  # fmt: skip
-
-    def _measure_moments(self) -> None:
-        """Measure the moments of the host's own vectors, as peers see them, for each table."""
-        own, dimensions = np.arange(self.own), self.terms.settings.dimensions
-        self._own_moments = [self.trust.measure(read_rows(shown, own, dimensions)) for shown in self._rounds.shown]
-
     def read_vectors(self, rows: Integers, columns: int) -> npt.NDArray[np.float32]:
         """Return the first columns of the vectors that the given nodes show, also nodes of peers."""
         return read_rows(self._rounds.shown[0], rows, columns)
-
-    def _read_shown(self, rows: Integers, levels: Iterable[int]) -> npt.NDArray[np.float32]:
-        """Return what the given own nodes show, shape (nodes, tables, levels, m)."""
-        dimensions = self.terms.settings.dimensions
-        tables = [
-            [read_rows(shown, level * self.known + rows, dimensions) for level in levels]
-            for shown in self._rounds.shown
-        ]
-        return np.array(tables).transpose(2, 0, 1, 3).copy()
 
     # rounds
 
