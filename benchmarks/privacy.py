@@ -50,15 +50,15 @@ def main() -> None:
 
 
 def _try_messages(rows: Any, graph: Graph, labels: Any, where: list[str], noise: float) -> None:
-    facts: list[dict[str, Any]] = []
-    hosts, numbers, vectors = _learn(graph, where, {}, PeerOptions(noise=noise), facts)
+    disclosures: list[dict[str, Any]] = []
+    hosts, numbers, vectors = _learn(graph, where, {}, PeerOptions(noise=noise), disclosures)
     near = hosts["host1"].neighbourhood
     score = f"{classify(vectors, labels, jobs=2).micro.mean():.4f}"
     ids = np.array([numbers[node] for node in near.remotes])
     some = np.sort(np.random.default_rng(0).permutation(len(ids))[:MOST_SEEN])
     truth = _truth(graph, ids[some])
     best: dict[str, tuple[float, Any]] = {}
-    record = _choose(read_record(facts, near), some)
+    record = _choose(read_record(disclosures, near), some)
     upper = np.triu_indices(len(some), 1)
     common = count_common(near)[np.ix_(some, some)]
     for name, scores in {**attack(record, near), "own edges: common neighbours": common}.items():
@@ -163,7 +163,7 @@ def _learn(
     where: list[str],
     parameters: dict[str, Any],
     options: PeerOptions,
-    facts: list[dict[str, Any]] | None,
+    disclosures: list[dict[str, Any]] | None,
     prepare: Any = lambda *_: None,
 ) -> tuple[dict[str, Any], Any, np.ndarray]:
     """Hosts in one process that speak by the same bytes as daemons do; host1 is the curious one."""
@@ -174,8 +174,8 @@ def _learn(
         config = Config(name, "a:1", parameters, weighted=graph.is_weighted, peers=options)
         hosts[name] = make_host(config.terms(seed), Neighbourhood.build(name, edges), sizes=sizes)
         services[name] = Service(hosts[name], MemoryTransport(name, services))
-    if facts is not None:
-        hosts["host1"].on_disclosure = lambda **fact: facts.append(_copy(fact))
+    if disclosures is not None:
+        hosts["host1"].on_disclosure = lambda **disclosure: disclosures.append(_copy(disclosure))
     prepare(hosts, numbers)
 
     async def keep() -> None:
@@ -197,5 +197,5 @@ def _learn(
     return hosts, numbers, vectors
 
 
-def _copy(fact: dict[str, Any]) -> dict[str, Any]:
-    return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in fact.items()}
+def _copy(disclosure: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in disclosure.items()}

@@ -115,7 +115,7 @@ def test_an_edge_that_cannot_be_meant_is_refused(made, manela_here):
 @pytest.mark.parametrize("most", [500, 2])
 def test_the_table_of_exposure_has_two_columns_and_says_where_it_is_of_a_sample(made, manela_here, monkeypatch, most):
     from manela.hosts import exposure
-    from manela.hosts.folder.trace import write_fact
+    from manela.hosts.folder.trace import write_disclosure
 
     random, home = np.random.default_rng(0), made / "alpha"
     (made / "edges.csv").write_text("a,b\na,x@beta\nb,c\nc,d\nd,e\n")
@@ -124,9 +124,9 @@ def test_the_table_of_exposure_has_two_columns_and_says_where_it_is_of_a_sample(
         for phase in (START, SMOOTH):
             for number in range(3):
                 own = {"kind": "own", "phase": phase, "number": number, "nodes": list("abcde")}
-                file.write(write_fact({**own, "rows": random.normal(size=(5, 1, 1, 4))}) + "\n")
+                file.write(write_disclosure({**own, "rows": random.normal(size=(5, 1, 1, 4))}) + "\n")
                 shown = {"kind": "shown", "peer": "beta", "nodes": ["x"], "rows": random.normal(size=(1, 1, 1, 4))}
-                file.write(write_fact(shown) + "\n")
+                file.write(write_disclosure(shown) + "\n")
     monkeypatch.setattr(exposure, "_MOST_OTHERS", most)
     done = manela_here("agent", "exposure", "--home", home)
     assert done.returncode == 0, done.stderr

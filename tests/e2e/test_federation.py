@@ -18,7 +18,7 @@ from manela.formats.datasets import stochastic_block_model
 from manela.formats.embeddings import read_embedding
 from manela.hosts.federation import Federation, assign
 from manela.hosts.folder.home import is_running, read_status
-from manela.hosts.folder.trace import read_facts
+from manela.hosts.folder.trace import read_disclosures
 from manela.hosts.folder.vectors import VectorsFile
 from manela.reproduction.visualisation import measure_separation
 
@@ -101,7 +101,7 @@ def test_the_command_splits_learns_gathers_and_leaves_nothing(blocks, tmp_path, 
     for name in ("east", "west"):
         folder = tmp_path / "hosts" / name
         assert not is_running(folder)
-        assert {fact["kind"] for fact in read_facts(folder / "trace.jsonl")} == {"edge", "shown", "own"}
+        assert {fact["kind"] for fact in read_disclosures(folder / "trace.jsonl")} == {"edge", "shown", "own"}
         assert (folder / "key.pem").stat().st_mode & 0o777 == 0o600
     again = manela("federate", file, "-o", out, "--folder", tmp_path / "hosts")
     assert again.returncode == 2

@@ -215,12 +215,12 @@ def draw_ring(nodes, hosts):
     return graph, [f"h{row * hosts // nodes}" for row in rows]
 
 
-def infer(host, facts, numbers, known):
+def infer(host, disclosures, numbers, known):
     """Edges that a host was told by ids, and those told by a vector that is known to be some node's."""
     edges, by_vector = set(), set()
-    for fact in facts:
-        if fact["kind"] == "edge":
-            edges.add(frozenset((numbers[fact["own"], host], numbers[fact["other"], fact["peer"]])))
-        elif fact["kind"] == "walk" and fact["steps"] == 1 and fact["vector"] in known:
-            by_vector.add(frozenset((numbers[fact["through"], fact["peer"]], known[fact["vector"]])))
+    for disclosure in disclosures:
+        if disclosure["kind"] == "edge":
+            edges.add(frozenset((numbers[disclosure["own"], host], numbers[disclosure["other"], disclosure["peer"]])))
+        elif disclosure["kind"] == "walk" and disclosure["steps"] == 1 and disclosure["vector"] in known:
+            by_vector.add(frozenset((numbers[disclosure["through"], disclosure["peer"]], known[disclosure["vector"]])))
     return edges, {edge for edge in by_vector if len(edge) == 2}

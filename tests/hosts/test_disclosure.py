@@ -10,7 +10,7 @@ class Observer:
     """Keeps what is disclosed to a host, and the host's own vectors as they change."""
 
     def __init__(self, host, numbers):
-        self.host, self.numbers, self.facts = host, numbers, []
+        self.host, self.numbers, self.disclosures = host, numbers, []
         self.vectors = {}
         host.on_disclosure = self.take
         commit = host._commit
@@ -26,8 +26,8 @@ class Observer:
         for name, vector in zip(self.host.neighbourhood.nodes, self.host.vectors, strict=True):
             self.vectors[fingerprint(vector)] = self.numbers[name, self.host.name]
 
-    def take(self, **fact):
-        self.facts.append(fact)
+    def take(self, **disclosure):
+        self.disclosures.append(disclosure)
 
 
 @pytest.mark.parametrize("lock_step", [True, False])
@@ -48,12 +48,14 @@ def test_no_host_and_no_pair_of_hosts_can_infer_an_edge_outside_its_circles(rati
         known = {}
         for name in group:
             known |= observers[name].vectors
-            for fact in observers[name].facts:
-                if fact["kind"] == "neighbour":
-                    known[fact["vector"]] = numbers[fact["node"], fact["peer"]]
-                    assert any(numbers[fact["node"], fact["peer"]] in edge for edge in circles(graph, rows, 1))
+            for disclosure in observers[name].disclosures:
+                if disclosure["kind"] == "neighbour":
+                    known[disclosure["vector"]] = numbers[disclosure["node"], disclosure["peer"]]
+                    assert any(
+                        numbers[disclosure["node"], disclosure["peer"]] in edge for edge in circles(graph, rows, 1)
+                    )
         for name in group:
-            by_id, by_vector = infer(name, observers[name].facts, numbers, known)
+            by_id, by_vector = infer(name, observers[name].disclosures, numbers, known)
             incident = {edge for edge in everything if edge & set(rows)}
             assert by_id <= incident
             assert by_vector <= allowed
@@ -68,16 +70,16 @@ def test_by_messages_nothing_travels_but_what_neighbours_show():
     hosts, _ = split_over(graph, 3, make_terms(rounds=4, pairs=None))
     observers = {name: [] for name in hosts}
     for name, host in hosts.items():
-        host.on_disclosure = lambda name=name, **fact: observers[name].append(fact)
+        host.on_disclosure = lambda name=name, **disclosure: observers[name].append(disclosure)
     learn(hosts)
-    for name, facts in observers.items():
+    for name, disclosures in observers.items():
         near = hosts[name].neighbourhood
-        assert {fact["kind"] for fact in facts} == {"edge", "shown", "own"}
-        for fact in facts:
-            if fact["kind"] == "shown":
-                assert {(node, fact["peer"]) for node in fact["nodes"]} <= set(near.remotes)
-                assert len(fact["rows"]) == len(fact["nodes"])
-                assert set(fact) == {"kind", "peer", "phase", "number", "level", "nodes", "rows"}
+        assert {disclosure["kind"] for disclosure in disclosures} == {"edge", "shown", "own"}
+        for disclosure in disclosures:
+            if disclosure["kind"] == "shown":
+                assert {(node, disclosure["peer"]) for node in disclosure["nodes"]} <= set(near.remotes)
+                assert len(disclosure["rows"]) == len(disclosure["nodes"])
+                assert set(disclosure) == {"kind", "peer", "phase", "number", "level", "nodes", "rows"}
 
 
 def test_walks_and_random_nodes_come_without_ids():
@@ -88,9 +90,9 @@ def test_walks_and_random_nodes_come_without_ids():
     kinds = set()
     for name, observer in observers.items():
         strangers = {f"{node}@{host}" for node, host in hosts[name].neighbourhood.remotes}
-        for fact in observer.facts:
-            kinds.add(fact["kind"])
-            assert set(fact) <= {"kind", "peer", "own", "other", "node", "through", "steps", "vector"}
+        for disclosure in observer.disclosures:
+            kinds.add(disclosure["kind"])
+            assert set(disclosure) <= {"kind", "peer", "own", "other", "node", "through", "steps", "vector"}
             for key in ("other", "node", "through"):
-                assert key not in fact or f"{fact[key]}@{fact['peer']}" in strangers
+                assert key not in disclosure or f"{disclosure[key]}@{disclosure['peer']}" in strangers
     assert kinds == {"edge", "neighbour", "walk", "random"}

@@ -16,7 +16,7 @@ from manela.hosts.exposure import (
     take_sample,
     try_on_known_edges,
 )  # fmt: skip
-from manela.hosts.folder.trace import read_facts, write_fact
+from manela.hosts.folder.trace import read_disclosures, write_disclosure
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
 
 
@@ -26,12 +26,12 @@ def trace(tmp_path, noise):
     hosts, numbers = split_over(graph, 3, make_terms(dimensions=32, pairs=None, rounds=None, noise=noise))
     file = tmp_path / "trace.jsonl"
     with file.open("w") as lines:
-        hosts["h0"].on_disclosure = lambda **fact: lines.write(write_fact(fact) + "\n")
+        hosts["h0"].on_disclosure = lambda **disclosure: lines.write(write_disclosure(disclosure) + "\n")
         learn(hosts)
     near = hosts["h0"].neighbourhood
     rows = [numbers[node] for node in near.remotes]
     truth = graph.to_scipy()[rows][:, rows].toarray() > 0
-    return read_record(read_facts(file), near), near, truth
+    return read_record(read_disclosures(file), near), near, truth
 
 
 def find(scores, truth, words):
@@ -102,7 +102,7 @@ def test_a_sample_tells_about_what_all_nodes_tell(tmp_path, monkeypatch):
         monkeypatch.setattr(exposure, name, most)
     sample = take_sample(near)
     assert (len(sample.near.remotes), len(sample.near.nodes)) == (50, 25 + 5)
-    part = read_record(read_facts(tmp_path / "trace.jsonl"), sample.near)
+    part = read_record(read_disclosures(tmp_path / "trace.jsonl"), sample.near)
     found = [try_on_known_edges(scores, sample.near, sample.weights) for scores in attack(part, sample.near).values()]
     # the precision of the best attack, and of chance
     assert max(found)[0] == pytest.approx(max(whole)[0], abs=0.1)
@@ -120,12 +120,12 @@ def test_each_attack_is_there_before_the_next_begins(tmp_path, monkeypatch):
 
 def test_a_line_that_was_cut_off_is_left_out_and_other_damage_is_said(tmp_path):
     file = tmp_path / "trace.jsonl"
-    fact = {"kind": "shown", "rows": np.arange(6.0).reshape(3, 2)}
-    file.write_text(write_fact(fact) + "\n" + write_fact(fact)[:20])
-    [read] = read_facts(file)
-    np.testing.assert_array_equal(read["rows"], fact["rows"])
+    disclosure = {"kind": "shown", "rows": np.arange(6.0).reshape(3, 2)}
+    file.write_text(write_disclosure(disclosure) + "\n" + write_disclosure(disclosure)[:20])
+    [read] = read_disclosures(file)
+    np.testing.assert_array_equal(read["rows"], disclosure["rows"])
     file.write_text("nonsense\n")
     with pytest.raises(FormatError, match="is not a trace"):
-        list(read_facts(file))
+        list(read_disclosures(file))
     with pytest.raises(FormatError, match="cannot be read"):
-        list(read_facts(tmp_path / "nothing"))
+        list(read_disclosures(tmp_path / "nothing"))

@@ -205,7 +205,7 @@ def exposure(home: Home = HOME) -> None:
     from manela.hosts.folder.config import FILE, read_config
     from manela.hosts.folder.home import TRACE
     from manela.hosts.folder.store import Store
-    from manela.hosts.folder.trace import read_facts
+    from manela.hosts.folder.trace import read_disclosures
     from manela.hosts.state.neighbourhood import Neighbourhood
 
     config = read_config(home / FILE)
@@ -214,7 +214,7 @@ def exposure(home: Home = HOME) -> None:
     with Store(home) as store:
         near = Neighbourhood.build(config.name, store.edges())
     sample = take_sample(near)
-    record = read_record(read_facts(home / TRACE), sample.near)
+    record = read_record(read_disclosures(home / TRACE), sample.near)
     if not record.views:
         raise AgentError(f"{home / TRACE}: no messages of peers recorded yet")
     seen, own = len(near.remotes), len(near.nodes)

@@ -100,25 +100,25 @@ class Record:
     views: dict[tuple[int, int], npt.NDArray[np.float32]]
 
 
-def read_record(facts: Iterable[Mapping[str, Any]], near: Neighbourhood) -> Record:
-    """Collect the facts of a trace into a record."""
+def read_record(disclosures: Iterable[Mapping[str, Any]], near: Neighbourhood) -> Record:
+    """Collect the disclosures of a trace into a record."""
     nodes = [*near.remotes, *((name, near.host) for name in near.nodes)]
     rows = {node: row for row, node in enumerate(nodes)}
     views: dict[tuple[int, int], npt.NDArray[np.float32]] = {}
     at = (START, 0)
-    for fact in facts:
-        if fact["kind"] == "own":
-            at = (fact["phase"], fact["number"])
-        if fact["kind"] not in ("own", "shown") or fact["rows"].size == 0:
+    for disclosure in disclosures:
+        if disclosure["kind"] == "own":
+            at = (disclosure["phase"], disclosure["number"])
+        if disclosure["kind"] not in ("own", "shown") or disclosure["rows"].size == 0:
             continue
-        host = near.host if fact["kind"] == "own" else fact["peer"]
-        shown = fact["rows"][:, 0]
+        host = near.host if disclosure["kind"] == "own" else disclosure["peer"]
+        shown = disclosure["rows"][:, 0]
         view = views.get(at, np.zeros((len(nodes), 0, shown.shape[2]), np.float32))
         if view.shape[1] < shown.shape[1]:
             new_levels = np.full((len(nodes), shown.shape[1] - view.shape[1], shown.shape[2]), np.nan, np.float32)
             views[at] = view = np.concatenate((view, new_levels), axis=1)
         positions = [
-            (rows[name, host], position) for position, name in enumerate(fact["nodes"]) if (name, host) in rows
+            (rows[name, host], position) for position, name in enumerate(disclosure["nodes"]) if (name, host) in rows
         ]
         targets, sources = np.array(positions, np.int64).reshape(-1, 2).T
         view[targets, : shown.shape[1]] = shown[sources]

@@ -28,7 +28,7 @@ from manela.hosts.folder.config import Config
 from manela.hosts.folder.home import TRACE, export, init, read_status
 from manela.hosts.folder.identity import CERTIFICATE, read_certificate
 from manela.hosts.folder.store import Store
-from manela.hosts.folder.trace import read_facts
+from manela.hosts.folder.trace import read_disclosures
 from manela.hosts.state.names import Node, check_host_name
 from manela.hosts.state.neighbourhood import Edge
 from manela.hosts.state.terms import PeerOptions, read_table
@@ -214,7 +214,7 @@ class Federation:
 
     def traces(self) -> dict[str, list[dict[str, Any]]]:
         """Return what was disclosed to each member, if the federation was traced."""
-        return {member.name: list(read_facts(member.folder / TRACE)) for member in self.members}
+        return {member.name: list(read_disclosures(member.folder / TRACE)) for member in self.members}
 
     def _write_numbers(self, member: Member, edges: list[Edge]) -> None:
         """Write the numbers of a host's nodes and of their neighbours, and of no others."""

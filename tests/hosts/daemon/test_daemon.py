@@ -21,7 +21,7 @@ from manela.hosts.folder.config import Config
 from manela.hosts.folder.home import export, init, read_status
 from manela.hosts.folder.identity import CERTIFICATE, KEY
 from manela.hosts.folder.store import BACKUP, HOST, SECRET, Store
-from manela.hosts.folder.trace import read_facts
+from manela.hosts.folder.trace import read_disclosures
 from manela.hosts.folder.vectors import VectorsFile
 from manela.hosts.state.neighbourhood import Edge
 from manela.hosts.state.terms import PeerOptions
@@ -59,7 +59,7 @@ class Watcher(logging.Handler):
         self.work, self.events = list(work), []
 
     def emit(self, record):
-        self.events.append((record.getMessage(), record.facts))
+        self.events.append((record.getMessage(), record.fields))
         if record.getMessage() in ("done", "reloaded", "saved again"):
             self.work.pop(0)()
 
@@ -245,7 +245,7 @@ def test_what_others_tell_is_traced_only_where_it_is_asked_for(folder):
         daemon._host.on_disclosure(kind="edge", own="n0")
         run_until_done(daemon)
     assert read_status(folder)["traced"]
-    assert next(read_facts(folder / "trace.jsonl")) == {"kind": "edge", "own": "n0"}
+    assert next(read_disclosures(folder / "trace.jsonl")) == {"kind": "edge", "own": "n0"}
     assert (folder / "trace.jsonl").stat().st_mode & 0o077 == 0
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from manela.errors import OutputError
 from manela.hosts.daemon.logs import Tracer
-from manela.hosts.folder.trace import read_facts
+from manela.hosts.folder.trace import read_disclosures
 
 
 def test_facts_are_added_to_those_of_earlier_starts(tmp_path):
@@ -15,7 +15,7 @@ def test_facts_are_added_to_those_of_earlier_starts(tmp_path):
         tracer.close()
         assert not tracer.is_open
         tracer.add(kind="own", number=-1)
-    assert [fact["number"] for fact in read_facts(tmp_path / "trace.jsonl")] == [1, 2]
+    assert [disclosure["number"] for disclosure in read_disclosures(tmp_path / "trace.jsonl")] == [1, 2]
     assert (tmp_path / "trace.jsonl").stat().st_mode & 0o077 == 0
 
 

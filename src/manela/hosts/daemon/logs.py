@@ -14,20 +14,20 @@ from typing import Any
 
 from manela.errors import OutputError, RefusedError
 from manela.hosts.folder.store import Store
-from manela.hosts.folder.trace import write_fact
+from manela.hosts.folder.trace import write_disclosure
 from manela.system.files import open_private
 
 _LOGGER = logging.getLogger("manela.daemon")
 
 
 class JsonLines(logging.Formatter):
-    """Formats a record as a line of JSON with its time, its event and its facts."""
+    """Formats a record as a line of JSON with its time, its event and its fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created))
-        facts: dict[str, Any] = getattr(record, "facts", {})
-        return json.dumps({"time": now, "event": record.getMessage(), **facts}, ensure_ascii=False)
+        fields: dict[str, Any] = getattr(record, "fields", {})
+        return json.dumps({"time": now, "event": record.getMessage(), **fields}, ensure_ascii=False)
 
 
 class _Stderr(logging.Handler):
@@ -49,9 +49,9 @@ def begin_log() -> None:
         _LOGGER.propagate = False
 
 
-def log(event: str, **facts: Any) -> None:
-    """Log an event with its facts."""
-    _LOGGER.info(event, extra={"facts": facts})
+def log(event: str, **fields: Any) -> None:
+    """Log an event with its fields."""
+    _LOGGER.info(event, extra={"fields": fields})
 
 
 _MOST_UNWRITTEN_OF_ONE = 20
@@ -111,24 +111,24 @@ class Journal:
 
 
 class Tracer:
-    """Appends facts to a trace until it is closed, or until it cannot be written any more.
+    """Appends disclosures to a trace until it is closed, or until it cannot be written any more.
 
     Attributes
     ----------
     is_open : bool
-        Whether facts are still written.
+        Whether disclosures are still written.
     """
 
     def __init__(self, path: Path) -> None:
         self._file = open_private(path, "a")
         self.is_open = True
 
-    def add(self, **fact: Any) -> None:
-        """Write a fact; after an error the trace is given up, and the host goes on without one."""
+    def add(self, **disclosure: Any) -> None:
+        """Write a disclosure; after an error the trace is given up, and the host continues without one."""
         if not self.is_open:
             return
         try:
-            self._file.write(write_fact(fact) + "\n")
+            self._file.write(write_disclosure(disclosure) + "\n")
         except OSError as error:
             self._give_up(error)
 

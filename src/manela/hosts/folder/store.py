@@ -206,7 +206,7 @@ class Store(Closable):
             )
 
     def _find_digest(self) -> int:
-        """Return the digest over all edges, peers and facts, from the rows themselves."""
+        """Return the digest over all edges, peers and values, from the rows themselves."""
         total = 0
         for table, columns in _COLUMNS.items():
             rows = f"SELECT '{table}', {', '.join(columns)} FROM {table}" + f" WHERE {_FACTS}" * (table == "meta")
@@ -224,15 +224,15 @@ class Store(Closable):
         except _DAMAGE as error:
             raise OutputError(f"{path}: cannot be written: {error}") from error
 
-    # facts: named values in `meta`
+    # named values in `meta`
 
     def get(self, name: str) -> str | None:
-        """Return a fact, or None if it is not set."""
+        """Return a value, or None if it is not set."""
         rows = self._read("SELECT value FROM meta WHERE name = ?", name)
         return str(rows[0][0]) if rows else None
 
     def put(self, name: str, value: str) -> None:
-        """Set a fact."""
+        """Set a value."""
         with self._write() as database:
             database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 

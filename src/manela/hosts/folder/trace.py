@@ -12,25 +12,27 @@ import numpy as np
 
 from manela.errors import FormatError
 
-Fact = dict[str, Any]
+Disclosure = dict[str, Any]
 
 
-def write_fact(fact: Fact) -> str:
-    """Return a fact as a line of JSON."""
-    return json.dumps({name: _pack(value) if isinstance(value, np.ndarray) else value for name, value in fact.items()})
+def write_disclosure(disclosure: Disclosure) -> str:
+    """Return a disclosure as a line of JSON."""
+    return json.dumps(
+        {name: _pack(value) if isinstance(value, np.ndarray) else value for name, value in disclosure.items()}
+    )
 
 
-def read_facts(path: Path) -> Iterator[Fact]:
-    """Yield the facts of a file; skip a last line that a crash has cut off."""
+def read_disclosures(path: Path) -> Iterator[Disclosure]:
+    """Yield the disclosures of a file; skip a last line that a crash has cut off."""
     try:
         with path.open(encoding="utf-8") as lines:
             for line in lines:
                 if not line.endswith("\n"):
                     return
-                fact = json.loads(line)
-                if not isinstance(fact, dict):
+                disclosure = json.loads(line)
+                if not isinstance(disclosure, dict):
                     raise ValueError("a line is not an object")
-                yield {name: _unpack(value) if isinstance(value, dict) else value for name, value in fact.items()}
+                yield {name: _unpack(value) if isinstance(value, dict) else value for name, value in disclosure.items()}
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError) as error:

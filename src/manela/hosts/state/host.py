@@ -103,7 +103,7 @@ class Host:
     can_be_saved : bool
         Whether the vectors are initial ones or those after a whole round, and not in the middle of one.
     on_disclosure : callable, or None
-        Called with every fact that a peer discloses to this host, for tracing.
+        Called with everything that a peer discloses to this host, for tracing.
     """
 
     def __init__(
