@@ -1,4 +1,4 @@
-"""Doctor: checks a host's folder and its peers, and reports problems early."""
+"""Doctor: checks a host's home and its peers, and reports problems early."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ class Finding(NamedTuple):
     message: str
 
 
-def examine(folder: Path) -> Iterator[Finding]:
+def examine(home: Path) -> Iterator[Finding]:
     """Yield the findings of all checks, in order."""
     try:
-        config = read_config(folder / FILE)
+        config = read_config(home / FILE)
         config.terms(0)
     except ManelaError as error:
         yield Finding(BAD, "configuration", str(error))
         return
     yield Finding(GOOD, "configuration", f"{config.name} listens on {config.listen}")
-    yield from _examine_permissions(folder)
-    yield from _examine_certificate(folder)
+    yield from _examine_permissions(home)
+    yield from _examine_certificate(home)
     try:
-        with Store(folder) as store:
+        with Store(home) as store:
             store.check()
             near = Neighbourhood.build(config.name, store.edges())
             peers = store.peers()
@@ -68,38 +68,38 @@ def examine(folder: Path) -> Iterator[Finding]:
     if not near.nodes:
         yield Finding(BAD, "edges", "this host has no nodes yet: import edges first (manela agent edges import FILE)")
     try:
-        saved = VectorsFile(folder).load()
+        saved = VectorsFile(home).load()
         message = "none yet" if saved is None else f"{len(saved.names):,}, of round {saved.round:,}"
         yield Finding(GOOD, "vectors", message)
     except ManelaError as error:
         yield Finding(BAD, "vectors", str(error))
-    yield from _examine_disk(folder)
-    yield from _examine_port(folder, config)
-    yield from _examine_peers(folder, config, peers)
+    yield from _examine_disk(home)
+    yield from _examine_port(home, config)
+    yield from _examine_peers(home, config, peers)
 
 
-def _examine_permissions(folder: Path) -> Iterator[Finding]:
+def _examine_permissions(home: Path) -> Iterator[Finding]:
     """Find out whether other users can read secrets."""
     bad = False
-    secrets = [KEY, NAME, *(name for name in (BACKUP, f"next-{KEY}") if (folder / name).exists())]
+    secrets = [KEY, NAME, *(name for name in (BACKUP, f"next-{KEY}") if (home / name).exists())]
     for name in secrets:
         try:
-            check_private(folder / name)
+            check_private(home / name)
         except ManelaError as error:
             bad = True
             yield Finding(BAD, "permissions", str(error))
-    mode = stat.S_IMODE(folder.stat().st_mode)
+    mode = stat.S_IMODE(home.stat().st_mode)
     if mode & 0o077:
-        yield Finding(POOR, "permissions", f"{folder} is open to others (mode {mode:04o}); run `chmod 700 {folder}`")
+        yield Finding(POOR, "permissions", f"{home} is open to others (mode {mode:04o}); run `chmod 700 {home}`")
     elif not bad:
-        yield Finding(GOOD, "permissions", "only their owner can read the folder, the key and the store")
+        yield Finding(GOOD, "permissions", "only their owner can read the home, the key and the store")
 
 
-def _examine_certificate(folder: Path) -> Iterator[Finding]:
+def _examine_certificate(home: Path) -> Iterator[Finding]:
     """Find out whether the certificate belongs to the key and is valid now."""
     try:
-        certificate = read_certificate(folder / CERTIFICATE)
-        check_key(folder / KEY, certificate)
+        certificate = read_certificate(home / CERTIFICATE)
+        check_key(home / KEY, certificate)
     except ManelaError as error:
         yield Finding(BAD, "certificate", str(error))
         return
@@ -111,17 +111,17 @@ def _examine_certificate(folder: Path) -> Iterator[Finding]:
         yield Finding(POOR, "certificate", f"expires in {remaining.days} days; renew it with `manela agent renew`")
     else:
         yield Finding(GOOD, "certificate", f"matches the key; expires in {remaining.days} days")
-    created = (folder / CERTIFICATE).stat().st_mtime
+    created = (home / CERTIFICATE).stat().st_mtime
     if time.time() < created - 60:
         yield Finding(BAD, "clock", "is set to a time before the certificate was made; set it")
     else:
         yield Finding(GOOD, "clock", time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()))
 
 
-def _examine_disk(folder: Path) -> Iterator[Finding]:
+def _examine_disk(home: Path) -> Iterator[Finding]:
     """Find out whether the state can be saved: a new file is written before the old one is replaced."""
-    free = shutil.disk_usage(folder).free
-    vectors = folder / VECTORS
+    free = shutil.disk_usage(home).free
+    vectors = home / VECTORS
     needed = 2 * (vectors.stat().st_size if vectors.exists() else 0) + _LEAST_FREE
     message = f"{free / 1e6:,.0f} MB are free"
     if free < needed:
@@ -130,11 +130,11 @@ def _examine_disk(folder: Path) -> Iterator[Finding]:
         yield Finding(GOOD, "disk", message)
 
 
-def _examine_port(folder: Path, config: Config) -> Iterator[Finding]:
+def _examine_port(home: Path, config: Config) -> Iterator[Finding]:
     """Find out whether the daemon listens on its port, or could."""
     host, _, port = config.listen.rpartition(":")
-    if is_running(folder):
-        yield Finding(GOOD, "port", f"the daemon runs and listens on port {read_status(folder).get('port', port)}")
+    if is_running(home):
+        yield Finding(GOOD, "port", f"the daemon runs and listens on port {read_status(home).get('port', port)}")
         return
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -146,14 +146,14 @@ def _examine_port(folder: Path, config: Config) -> Iterator[Finding]:
         yield Finding(BAD, "port", f"cannot listen on {config.listen}: {error.strerror or error}")
 
 
-def _examine_peers(folder: Path, config: Config, peers: dict[str, Any]) -> Iterator[Finding]:
+def _examine_peers(home: Path, config: Config, peers: dict[str, Any]) -> Iterator[Finding]:
     """Find out whether peers can be reached, and whether they reach this host."""
     try:
-        errors = asyncio.run(_ping_all(folder, config, peers))
+        errors = asyncio.run(_ping_all(home, config, peers))
     except (ManelaError, OSError):
         yield Finding(BAD, "peers", "cannot be checked without a key and a certificate")
         return
-    status = read_status(folder) if is_running(folder) else {}
+    status = read_status(home) if is_running(home) else {}
     for name, error in errors.items():
         if error:
             yield Finding(BAD, f"to {name}", error)
@@ -172,11 +172,11 @@ def _examine_peers(folder: Path, config: Config, peers: dict[str, Any]) -> Itera
                 yield Finding(GOOD, f"from {name}", f"it asked this host {time.time() - asked:,.0f} s ago")
 
 
-async def _ping_all(folder: Path, config: Config, peers: dict[str, Any]) -> dict[str, str]:
+async def _ping_all(home: Path, config: Config, peers: dict[str, Any]) -> dict[str, str]:
     """Call all peers at once; return the error of each, empty if it answered."""
     from manela.hosts.transport.rpc import Endpoint, Keys, RpcTransport
 
-    keys = Keys((folder / KEY).read_bytes(), read_certificate(folder / CERTIFICATE).encode())
+    keys = Keys((home / KEY).read_bytes(), read_certificate(home / CERTIFICATE).encode())
     known = {name: Endpoint(name, *entry) for name, entry in peers.items()}
     transport = RpcTransport(keys, known, min(_PATIENCE, config.peers.deadline), lambda *_: None)
 

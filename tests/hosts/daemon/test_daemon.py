@@ -105,7 +105,7 @@ def test_a_key_that_others_can_read_is_refused(folder, process):
 def test_a_folder_of_a_host_of_another_name_is_refused(folder):
     with Store(folder) as store:
         store.put(HOST, "beta")
-        with pytest.raises(AgentError, match="the name must be 'beta', for which this folder was made, got 'alpha'"):
+        with pytest.raises(AgentError, match="the name must be 'beta', for which this home was made, got 'alpha'"):
             Daemon(folder, store)
 
 

@@ -1,4 +1,4 @@
-"""Daemon: runs one host as a process, from its folder."""
+"""Daemon: runs one host as a process, from its home."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ _LONGEST_STOP = 1.0
 """Seconds that a computation has to end when the daemon stops; larger values delay the stop."""
 
 
-def run(folder: Path, trace: bool = False, while_stdin: bool = False) -> None:
-    """Run the host in this folder until SIGTERM or Ctrl-C, or with `while_stdin` until stdin ends."""
+def run(home: Path, trace: bool = False, while_stdin: bool = False) -> None:
+    """Run the host in this home until SIGTERM or Ctrl-C, or with `while_stdin` until stdin ends."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the handler that reloads is installed
     keep_memory_small()
     begin_log()
-    if not (folder / FILE).exists():
-        raise AgentError(describe_missing(folder))
-    if not (folder / NAME).exists():
-        raise AgentError(f"{folder / NAME}: is missing; {name_backup(folder)}")
+    if not (home / FILE).exists():
+        raise AgentError(describe_missing(home))
+    if not (home / NAME).exists():
+        raise AgentError(f"{home / NAME}: is missing; {name_backup(home)}")
     for secret_file in (KEY, NAME):
-        check_private(folder / secret_file)
+        check_private(home / secret_file)
     allow_many_files()
-    with only_one(folder), Store(folder) as store:
-        daemon = Daemon(folder, store, trace)
+    with only_one(home), Store(home) as store:
+        daemon = Daemon(home, store, trace)
         asyncio.run(daemon.run(while_stdin))
 
 
@@ -65,19 +65,19 @@ class Daemon:
 
     _digest = ""
 
-    def __init__(self, folder: Path, store: Store, trace: bool = False) -> None:
-        self.folder, self.store = folder, store
-        self.config = read_config(folder / FILE)
+    def __init__(self, home: Path, store: Store, trace: bool = False) -> None:
+        self.home, self.store = home, store
+        self.config = read_config(home / FILE)
         store.check()
         if store.get(HOST) != self.config.name:
             raise AgentError(
-                f"{folder / FILE}: the name must be {store.get(HOST)!r}, for which this folder was made, got "
+                f"{home / FILE}: the name must be {store.get(HOST)!r}, for which this home was made, got "
                 f"{self.config.name!r}"
             )
-        remove_unfinished(folder)
-        remove_leftovers(folder)
+        remove_unfinished(home)
+        remove_leftovers(home)
         self._reserve = Reserve()
-        self._saver = Saver(folder, self._reserve, self.config.peers.longest_pause)
+        self._saver = Saver(home, self._reserve, self.config.peers.longest_pause)
         self._keep_backup()
         secret = store.get(SECRET)
         if secret is None:
@@ -86,7 +86,7 @@ class Daemon:
         past_starts = store.get("starts") or "0"
         if not past_starts.isdecimal():
             raise AgentError(
-                f"{store.file}: is damaged: it has been started {past_starts!r} times; {name_backup(folder)}"
+                f"{store.file}: is damaged: it has been started {past_starts!r} times; {name_backup(home)}"
             )
         starts = int(past_starts) + 1
         store.put("starts", str(starts))
@@ -103,11 +103,11 @@ class Daemon:
         warm_up(self._terms)
         drop_code()
         self.state, self._failure, self._status_trouble = "meeting", "", ""
-        self._tracer = Tracer(folder / TRACE) if trace else None
+        self._tracer = Tracer(home / TRACE) if trace else None
         if self._tracer is not None:
             host.on_disclosure = self._tracer.add
         self._reload = self._settled = False
-        self._audit = Store(folder)  # a second connection, so that reads need not wait for writes in a thread
+        self._audit = Store(home)  # a second connection, so that reads need not wait for writes in a thread
         self._journal = Journal(self._audit)
         self._reopening = Reopening(store, self._audit)
         self._known_peers: dict[str, Any] = {}
@@ -256,7 +256,7 @@ class Daemon:
     def _keep_backup(self) -> None:
         """Write the automatic backup; if that fails, the host runs without one."""
         try:
-            keep_backup(self.folder, self.store.digest)
+            keep_backup(self.home, self.store.digest)
         except (ManelaError, OSError) as error:
             log("no backup", message=str(error))
 
@@ -359,7 +359,7 @@ class Daemon:
         """Write the current status to its file."""
         self._speed.look(self.service.host.pairs)
         self._status = self._describe()
-        trouble = write_status(self.folder / STATUS, self._status)
+        trouble = write_status(self.home / STATUS, self._status)
         if trouble and not self._status_trouble:
             log("not saved", message=trouble)
         self._status_trouble = trouble
@@ -404,11 +404,11 @@ class Daemon:
         """Return what the page shows: the status, and the speed over the last day."""
         return {**self._status, "now": time.time(), "history": self._speed.history(self.service.host.pairs)}
 
-    # contents of the folder
+    # contents of the home
 
     def _build(self) -> Host:
         """Return a new host with the edges in the store."""
-        numbers = read_numbers(self.folder / self.config.numbers) if self._terms.lock_step else None
+        numbers = read_numbers(self.home / self.config.numbers) if self._terms.lock_step else None
         near = Neighbourhood.build(self.config.name, self.store.edges(), numbers)
         self._digest = near.digest
         return make_host(self._terms, near, numbers, self.store.sizes())
@@ -418,16 +418,14 @@ class Daemon:
         from manela.hosts.transport.rpc import Keys
 
         try:
-            key = (self.folder / KEY).read_bytes()
+            key = (self.home / KEY).read_bytes()
         except OSError as error:
-            raise AgentError(f"{self.folder / KEY}: cannot be read: {error.strerror or error}") from error
-        certificate = read_certificate(self.folder / CERTIFICATE)
+            raise AgentError(f"{self.home / KEY}: cannot be read: {error.strerror or error}") from error
+        certificate = read_certificate(self.home / CERTIFICATE)
         try:
-            check_key(self.folder / KEY, certificate)
+            check_key(self.home / KEY, certificate)
         except AgentError as error:
-            hint = (
-                "; finish the renewal with `manela agent renew --use`" * (self.folder / f"next-{CERTIFICATE}").exists()
-            )
+            hint = "; finish the renewal with `manela agent renew --use`" * (self.home / f"next-{CERTIFICATE}").exists()
             raise AgentError(f"{error}{hint}") from error
         self._expires = find_expiry([certificate])
         self._used_keys = Keys(key, certificate.encode())

@@ -13,14 +13,14 @@ _TRACE, _WHILE_STDIN = "--trace", "--while-stdin"
 
 
 def make_command(home: Path, *, trace: bool = False, while_stdin: bool = False) -> tuple[list[str], dict[str, str]]:
-    """Return the arguments and the environment of a process that runs the daemon of a folder.
+    """Return the arguments and the environment of a process that runs the daemon of a home.
 
     With `trace` it records what other hosts disclose to it, with `while_stdin` it stops when its standard input ends.
     """
     flags = [flag for flag, given in ((_TRACE, trace), (_WHILE_STDIN, while_stdin)) if given]
     # threads of a linear algebra library would compete with each other, and with those of other daemons
     environment = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", **os.environ}
-    # -P: files in the current folder must not be imported instead of a library
+    # -P: files in the current home must not be imported instead of a library
     return [sys.executable, "-P", "-m", "manela.hosts.daemon.process", str(home), *flags], environment
 
 
@@ -32,7 +32,7 @@ def exec_daemon(home: Path, *, trace: bool, while_stdin: bool) -> None:
 
 
 def main() -> None:
-    """Run the daemon of the folder in the first argument."""
+    """Run the daemon of the home in the first argument."""
     signal.signal(signal.SIGTERM, terminate)
 
     def command() -> None:

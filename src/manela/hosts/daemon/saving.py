@@ -23,11 +23,11 @@ _FIRST_PAUSE = 0.5
 
 
 class Saver:
-    """Saves the states of a host to its folder.
+    """Saves the states of a host to its home.
 
     Parameters
     ----------
-    folder : path
+    home : path
     reserve : Reserve
         Open files that are released while a state is saved.
     longest_pause : float
@@ -39,8 +39,8 @@ class Saver:
         Why the last save failed; empty if it did not.
     """
 
-    def __init__(self, folder: Path, reserve: Reserve, longest_pause: float) -> None:
-        self._vectors, self._reserve, self._longest_pause = VectorsFile(folder), reserve, longest_pause
+    def __init__(self, home: Path, reserve: Reserve, longest_pause: float) -> None:
+        self._vectors, self._reserve, self._longest_pause = VectorsFile(home), reserve, longest_pause
         self._saving: asyncio.Task[None] | None = None
         self._saved_at = 0.0
         self._next, self._pause = 0.0, _FIRST_PAUSE

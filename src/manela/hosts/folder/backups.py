@@ -35,18 +35,18 @@ _VERSION = 1
 _PIECE = 1 << 20
 
 
-def write_backup(folder: Path, path: Path, vectors: bool = True) -> None:
+def write_backup(home: Path, path: Path, vectors: bool = True) -> None:
     """Write a backup of a host, whose daemon may be running; only the owner can read it, as it holds the key."""
-    read_config(folder / FILE)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=_WORK[0]) as temporary, Store(folder) as store:
+    read_config(home / FILE)
+    with tempfile.TemporaryDirectory(dir=home, prefix=_WORK[0]) as temporary, Store(home) as store:
         store.check()
         copy = Path(temporary) / STORE
         store.copy_to(copy)
-        files = {name: folder / name for name in (*_NEEDED, *_OTHERS) if (folder / name).exists()}
+        files = {name: home / name for name in (*_NEEDED, *_OTHERS) if (home / name).exists()}
         files[STORE] = copy
         if not vectors:
             files.pop(VECTORS, None)
-        name = read_config(folder / FILE).name
+        name = read_config(home / FILE).name
         digests: dict[str, str] = {}
         with replace_file(path, private=True) as file, tarfile.open(fileobj=file, mode="w") as archive:
             for file_name, source in files.items():
@@ -74,48 +74,48 @@ def _open(source: Path) -> io.BufferedReader:
         raise AgentError(f"{source}: cannot be read: {error.strerror or error}") from error
 
 
-def keep_backup(folder: Path, digest: str) -> None:
+def keep_backup(home: Path, digest: str) -> None:
     """Write the automatic backup of a host, unless there is one of the same store content and the same other files."""
-    path = folder / BACKUP
+    path = home / BACKUP
     with suppress(AgentError, OSError):
-        if path.exists() and _is_current(_read_manifest(path), folder, digest):
+        if path.exists() and _is_current(_read_manifest(path), home, digest):
             return
     # in the middle of a renewal the two do not match, and a backup of them could not be restored
-    check_key(folder / KEY, read_certificate(folder / CERTIFICATE))
-    write_backup(folder, path, vectors=False)
+    check_key(home / KEY, read_certificate(home / CERTIFICATE))
+    write_backup(home, path, vectors=False)
 
 
-def _is_current(manifest: dict[str, Any], folder: Path, digest: str) -> bool:
-    """Return whether a backup has this store content, and the configuration, keys and certificates of the folder."""
-    names = [name for name in (*_NEEDED, *_OTHERS) if name not in (STORE, VECTORS) and (folder / name).exists()]
-    digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
+def _is_current(manifest: dict[str, Any], home: Path, digest: str) -> bool:
+    """Return whether a backup has this store content, and the configuration, keys and certificates of the home."""
+    names = [name for name in (*_NEEDED, *_OTHERS) if name not in (STORE, VECTORS) and (home / name).exists()]
+    digests = {name: hashlib.sha256((home / name).read_bytes()).hexdigest() for name in names}
     kept = {name: kept_digest for name, kept_digest in manifest["files"].items() if name != STORE}
     return bool(manifest["store"] == digest and kept == digests)
 
 
-def remove_leftovers(folder: Path) -> None:
+def remove_leftovers(home: Path) -> None:
     """Delete the temporary folders of backups and restores that were killed."""
     for prefix in _WORK:
-        for leftover in folder.glob(f"{prefix}*"):
+        for leftover in home.glob(f"{prefix}*"):
             with suppress(OSError):
                 if time.time() - leftover.lstat().st_mtime > _OLD:
                     shutil.rmtree(leftover)
 
 
-def restore_backup(path: Path, folder: Path) -> list[str]:
+def restore_backup(path: Path, home: Path) -> list[str]:
     """Restore a host's files after checking all of them; return their names.
 
-    The files that were there before are moved to a folder beside them.
+    The files that were there before are moved to a home beside them.
     """
-    if is_running(folder):
-        raise AgentError(f"{folder}: a daemon is running there; stop it first")
+    if is_running(home):
+        raise AgentError(f"{home}: a daemon is running there; stop it first")
     manifest = _read_manifest(path)
-    if (folder / FILE).exists() and (present := _name_of(folder)) not in ("", manifest["host"]):
+    if (home / FILE).exists() and (present := _name_of(home)) not in ("", manifest["host"]):
         raise AgentError(
-            f"{folder}: holds the host {present!r}, and {path} is a backup of {manifest['host']!r}; choose another home"
+            f"{home}: holds the host {present!r}, and {path} is a backup of {manifest['host']!r}; choose another home"
         )
-    make_private_folder(folder)
-    with only_one(folder), tempfile.TemporaryDirectory(dir=folder, prefix=_WORK[1]) as name:
+    make_private_folder(home)
+    with only_one(home), tempfile.TemporaryDirectory(dir=home, prefix=_WORK[1]) as name:
         temporary = Path(name)
         _unpack(path, manifest["files"], temporary)
         for needed in _NEEDED:
@@ -126,24 +126,24 @@ def restore_backup(path: Path, folder: Path) -> list[str]:
         with Store(temporary) as store:
             store.check()
         VectorsFile(temporary).load()
-        before = folder / time.strftime("before-restore-%Y%m%d-%H%M%S", time.gmtime())
+        before = home / time.strftime("before-restore-%Y%m%d-%H%M%S", time.gmtime())
         try:
             make_private_folder(before)
             for old in (*_NEEDED, *_OTHERS, f"{STORE}-wal", f"{STORE}-shm"):
-                if (folder / old).exists() and (old != VECTORS or VECTORS in manifest["files"]):
-                    (folder / old).replace(before / old)
-            # the configuration comes last: its presence means that the folder is complete
+                if (home / old).exists() and (old != VECTORS or VECTORS in manifest["files"]):
+                    (home / old).replace(before / old)
+            # the configuration comes last: its presence means that the home is complete
             for restored in sorted(manifest["files"], key=lambda file_name: file_name == FILE):
-                (temporary / restored).replace(folder / restored)
+                (temporary / restored).replace(home / restored)
         except OSError as error:
-            raise OutputError(f"{folder}: cannot be written: {error.strerror or error}") from error
+            raise OutputError(f"{home}: cannot be written: {error.strerror or error}") from error
     return list(manifest["files"])
 
 
-def _name_of(folder: Path) -> str:
-    """Return the name of the host in a folder, empty if its configuration is damaged."""
+def _name_of(home: Path) -> str:
+    """Return the name of the host in a home, empty if its configuration is damaged."""
     try:
-        return read_config(folder / FILE).name
+        return read_config(home / FILE).name
     except AgentError:
         return ""
 
@@ -164,8 +164,8 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         raise AgentError(f"{path}: is not a backup written by `manela agent backup`: {error}") from error
 
 
-def _unpack(path: Path, digests: dict[str, str], folder: Path) -> None:
-    """Extract the files listed in a backup's manifest to a folder, and check the digest of each."""
+def _unpack(path: Path, digests: dict[str, str], home: Path) -> None:
+    """Extract the files listed in a backup's manifest to a home, and check the digest of each."""
     try:
         with tarfile.open(path, "r:") as archive:
             for name, digest in digests.items():
@@ -174,7 +174,7 @@ def _unpack(path: Path, digests: dict[str, str], folder: Path) -> None:
                 if content is None:
                     raise AgentError(f"{path}: its entry {name} is not a file")
                 sha = hashlib.sha256()
-                with replace_file(folder / name, private=True) as file:
+                with replace_file(home / name, private=True) as file:
                     while piece := content.read(_PIECE):
                         sha.update(piece)
                         file.write(piece)

@@ -94,17 +94,17 @@ class Config:
         return write_line(name, shown, purpose, given)
 
 
-def is_half_restored(folder: Path) -> bool:
-    """Return whether a restore was interrupted in a folder: the configuration, which comes last, is missing."""
-    is_begun = any(folder.glob("before-restore-*")) or any(folder.glob(".restore.*"))
-    return is_begun and not (folder / FILE).exists()
+def is_half_restored(home: Path) -> bool:
+    """Return whether a restore was interrupted in a home: the configuration, which comes last, is missing."""
+    is_begun = any(home.glob("before-restore-*")) or any(home.glob(".restore.*"))
+    return is_begun and not (home / FILE).exists()
 
 
-def describe_missing(folder: Path) -> str:
-    """Return what to say of a folder without a configuration."""
-    if is_half_restored(folder):
-        return f"{folder}: a restore was interrupted there; run `manela agent restore FILE` again"
-    return f"{folder}: does not hold a host; make one with `manela agent init`"
+def describe_missing(home: Path) -> str:
+    """Return what to say of a home without a configuration."""
+    if is_half_restored(home):
+        return f"{home}: a restore was interrupted there; run `manela agent restore FILE` again"
+    return f"{home}: does not hold a host; make one with `manela agent init`"
 
 
 def read_config(path: Path) -> Config:

@@ -145,7 +145,7 @@ def write_edges(edges: Iterable[Edge], host: str, file: TextIO) -> int:
 
 
 FOLDER = "imports"
-"""Folder in a host's folder that holds the import state of each source."""
+"""Folder in a host's home that holds the import state of each source."""
 _BY_HAND = "by hand"
 """Key in an import state: edges of the source that an operator had added before."""
 
@@ -237,10 +237,10 @@ def _sum_up(batches: Iterable[Edges], host: str, own_hosts: set[str]) -> tuple[d
     return weights, odd
 
 
-def _read_others(folder: Path, file: Path, host: str, own_hosts: set[str]) -> dict[Pair, float]:
+def _read_others(home: Path, file: Path, host: str, own_hosts: set[str]) -> dict[Pair, float]:
     """Return the summed edge weights of all sources imported before, except the one with this file."""
     weights: dict[Pair, float] = {}
-    for path in sorted(folder.glob("*.db")):
+    for path in sorted(home.glob("*.db")):
         if path != file:
             with ImportState(path, None) as state:
                 for ends, weight in _sum_up(state.read_edges(), host, own_hosts)[0].items():

@@ -1,4 +1,4 @@
-"""A host's home, the folder with its files: made, locked while in use, read, and its vectors exported."""
+"""A host's home, the home with its files: made, locked while in use, read, and its vectors exported."""
 
 from __future__ import annotations
 
@@ -27,60 +27,60 @@ from manela.system.files import make_private_folder, replace_file
 STATUS, TRACE = "status.json", "trace.jsonl"
 
 
-def init(folder: Path, config: Config) -> None:
-    """Create a host's folder with a configuration, key, certificate and empty store."""
-    if (folder / FILE).exists():
-        raise AgentError(f"{folder}: already holds a host")
-    if is_half_restored(folder):
-        raise AgentError(describe_missing(folder))
+def init(home: Path, config: Config) -> None:
+    """Create a host's home with a configuration, key, certificate and empty store."""
+    if (home / FILE).exists():
+        raise AgentError(f"{home}: already holds a host")
+    if is_half_restored(home):
+        raise AgentError(describe_missing(home))
     check_host_name(config.name)  # before the store is made, which would keep it
-    make_private_folder(folder)
-    with Store(folder, create=config.name) as store:
+    make_private_folder(home)
+    with Store(home, create=config.name) as store:
         if store.get(SECRET) is None:
             store.put(SECRET, str(secrets.randbits(63)))
     for leftover in (KEY, CERTIFICATE):  # from an attempt that failed
-        (folder / leftover).unlink(missing_ok=True)
-    make_identity(config.name, folder / KEY, folder / CERTIFICATE)
-    # the configuration comes last: its presence means that the folder is complete
-    with replace_file(folder / FILE, private=True) as file:
+        (home / leftover).unlink(missing_ok=True)
+    make_identity(config.name, home / KEY, home / CERTIFICATE)
+    # the configuration comes last: its presence means that the home is complete
+    with replace_file(home / FILE, private=True) as file:
         file.write(config.write().encode())
 
 
-def read_status(folder: Path) -> dict[str, Any]:
-    """Return the last status that the daemon of this folder has written, and whether it is running."""
+def read_status(home: Path) -> dict[str, Any]:
+    """Return the last status that the daemon of this home has written, and whether it is running."""
     try:
-        status: Any = json.loads((folder / STATUS).read_text(encoding="utf-8"))
+        status: Any = json.loads((home / STATUS).read_text(encoding="utf-8"))
         if not isinstance(status, dict):
             raise ValueError("is not an object")
     except FileNotFoundError:
         status = {}
     except (OSError, ValueError) as error:
-        raise AgentError(f"{folder / STATUS}: cannot be read: {error}") from error
-    return {**status, "running": is_running(folder)}
+        raise AgentError(f"{home / STATUS}: cannot be read: {error}") from error
+    return {**status, "running": is_running(home)}
 
 
-def remove_node(folder: Path, name: str) -> int:
+def remove_node(home: Path, name: str) -> int:
     """Remove a node with its edges and its vector; return how many edges there were.
 
     A running daemon drops the vector itself, after its current round.
     """
-    with Store(folder) as store:
+    with Store(home) as store:
         edges = store.remove_node(name)
-    if not is_running(folder):
-        with only_one(folder):
-            file = VectorsFile(folder)
+    if not is_running(home):
+        with only_one(home):
+            file = VectorsFile(home)
             saved = file.load()
             if saved is not None and name in saved.names:
                 file.save(saved.keep({*saved.names} - {name}))
     return edges
 
 
-def export(folder: Path) -> Embedding:
+def export(home: Path) -> Embedding:
     """Return the vectors of a host's own nodes."""
-    saved = VectorsFile(folder).load()
+    saved = VectorsFile(home).load()
     if saved is None:
-        raise AgentError(f"{folder}: there are no vectors yet")
-    with suppress(AgentError), Store(folder) as store:  # vectors can be exported without a store
+        raise AgentError(f"{home}: there are no vectors yet")
+    with suppress(AgentError), Store(home) as store:  # vectors can be exported without a store
         saved = saved.keep(store.nodes())  # without those that were removed since the last save
     nodes = np.empty(len(saved.names), dtype=object)
     nodes[:] = saved.names
@@ -102,10 +102,10 @@ LOCK = "lock"
 _ATTEMPTS = 20
 
 
-def is_running(folder: Path) -> bool:
-    """Return whether a daemon runs in this folder."""
+def is_running(home: Path) -> bool:
+    """Return whether a daemon runs in this home."""
     try:
-        with (folder / LOCK).open("rb") as file:
+        with (home / LOCK).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             return False
     except BlockingIOError:
@@ -115,14 +115,14 @@ def is_running(folder: Path) -> bool:
 
 
 @contextlib.contextmanager
-def only_one(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder within this block, or raise if a daemon holds it."""
+def only_one(home: Path) -> Iterator[None]:
+    """Hold the lock of a home within this block, or raise if a daemon holds it."""
     try:
-        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        handle = os.open(home / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        if (folder / LOCK).is_symlink():
-            raise AgentError(f"{folder / LOCK}: is a symbolic link, which is not followed; remove it") from error
-        raise OutputError(f"{folder}: cannot be written: {error.strerror or error}") from error
+        if (home / LOCK).is_symlink():
+            raise AgentError(f"{home / LOCK}: is a symbolic link, which is not followed; remove it") from error
+        raise OutputError(f"{home}: cannot be written: {error.strerror or error}") from error
     try:
         for attempt in range(_ATTEMPTS):
             try:
@@ -131,7 +131,7 @@ def only_one(folder: Path) -> Iterator[None]:
             except OSError:
                 # retry, as `is_running` takes the lock for a moment
                 if attempt == _ATTEMPTS - 1:
-                    raise AgentError(f"{folder}: a daemon is already running there") from None
+                    raise AgentError(f"{home}: a daemon is already running there") from None
                 time.sleep(0.05)
         yield
     finally:

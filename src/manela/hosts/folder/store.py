@@ -73,19 +73,19 @@ _FACTS = f"name IN ('{HOST}', '{SECRET}')"
 
 
 class Store(Closable):
-    """A host's store in a folder; close it with `close`, or use it in a `with` block.
+    """A host's store in a home; close it with `close`, or use it in a `with` block.
 
     Another process may write to the store at the same time; `changes` shows that. Threads that share a Store wait for
     each other, so a thread that must not wait needs a Store of its own. With `create`, the name of a host, a missing
     store is created.
     """
 
-    def __init__(self, folder: Path, create: str | None = None) -> None:
-        self.folder, self.file = folder, folder / NAME
+    def __init__(self, home: Path, create: str | None = None) -> None:
+        self.home, self.file = home, home / NAME
         if create is None and not self.file.exists():
-            if (folder / FILE).exists():
-                raise AgentError(f"{self.file}: is missing; {name_backup(folder)}")
-            raise AgentError(describe_missing(folder))
+            if (home / FILE).exists():
+                raise AgentError(f"{self.file}: is missing; {name_backup(home)}")
+            raise AgentError(describe_missing(home))
         create_private(self.file)
         if create is not None:
             self.file.chmod(0o600)
@@ -98,7 +98,7 @@ class Store(Closable):
                 self._database.close()
                 raise
         except _DAMAGE as error:
-            raise AgentError(f"{self.file}: cannot be used: {error}; {name_backup(folder)}") from error
+            raise AgentError(f"{self.file}: cannot be used: {error}; {name_backup(home)}") from error
 
     def _open(self, create: str | None) -> None:
         """Prepare the database, and create or upgrade its tables if necessary."""
@@ -118,10 +118,10 @@ class Store(Closable):
         if version > VERSION:
             raise AgentError(
                 f"{self.file}: has version {version}, but this program reads versions up to {VERSION}; update "
-                f"manela or, if the file is damaged, {name_backup(self.folder)}"
+                f"manela or, if the file is damaged, {name_backup(self.home)}"
             )
         if version != VERSION:
-            raise AgentError(f"{self.file}: is damaged: it is empty or not a store; {name_backup(self.folder)}")
+            raise AgentError(f"{self.file}: is damaged: it is empty or not a store; {name_backup(self.home)}")
         self._watch_rows()
         if create is not None and self.get(HOST) is None:
             self.put(HOST, create)
@@ -156,10 +156,10 @@ class Store(Closable):
         if "nodes" in tables or ("nodes" in columns) != (version > 1):
             raise AgentError(
                 f"{self.file}: is damaged: it claims version {version}, but has the tables of another; "
-                f"{name_backup(self.folder)}"
+                f"{name_backup(self.home)}"
             )
-        host = read_config(self.folder / FILE).name
-        path = self.folder / f"store-{version}.db"
+        host = read_config(self.home / FILE).name
+        path = self.home / f"store-{version}.db"
         create_private(path)
         with closing(sqlite3.connect(path)) as copy:
             self._database.backup(copy)
@@ -196,13 +196,13 @@ class Store(Closable):
                 finally:
                     self._database.execute("ROLLBACK")
         except (*_DAMAGE, AgentError) as error:
-            raise AgentError(f"{self.file}: is damaged: {error}; {name_backup(self.folder)}") from error
+            raise AgentError(f"{self.file}: is damaged: {error}; {name_backup(self.home)}") from error
         if problems != ["ok"]:
-            raise AgentError(f"{self.file}: is damaged: {problems[0]}; {name_backup(self.folder)}")
+            raise AgentError(f"{self.file}: is damaged: {problems[0]}; {name_backup(self.home)}")
         if not digest_matches:
             raise AgentError(
                 f"{self.file}: is damaged, or was changed by another program: its nodes, edges or peers do not match "
-                f"its digest; {name_backup(self.folder)}"
+                f"its digest; {name_backup(self.home)}"
             )
 
     def _find_digest(self) -> int:
@@ -365,7 +365,7 @@ class Store(Closable):
                 for own, other, host, weight in self._database.execute(statement, values):
                     yield Edge(own, (other, host) if host else None, weight)
         except _DAMAGE as error:
-            raise AgentError(f"{self.file}: cannot be read: {error}; {name_backup(self.folder)}") from error
+            raise AgentError(f"{self.file}: cannot be read: {error}; {name_backup(self.home)}") from error
 
     # refusals
 
@@ -399,7 +399,7 @@ class Store(Closable):
             with self._lock:
                 return self._database.execute(statement, values).fetchall()
         except _DAMAGE as error:
-            raise AgentError(f"{self.file}: cannot be read: {error}; {name_backup(self.folder)}") from error
+            raise AgentError(f"{self.file}: cannot be read: {error}; {name_backup(self.home)}") from error
 
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
@@ -426,11 +426,11 @@ class Store(Closable):
             raise OutputError(f"{self.file}: cannot be written: {error}") from error
 
 
-def name_backup(folder: Path) -> str:
+def name_backup(home: Path) -> str:
     """Return the advice to give for a damaged store."""
-    if (folder / BACKUP).exists():
-        return f"restore the last good one with `manela agent restore {folder / BACKUP} --home {folder}`"
-    return f"restore a backup with `manela agent restore FILE --home {folder}`"
+    if (home / BACKUP).exists():
+        return f"restore the last good one with `manela agent restore {home / BACKUP} --home {home}`"
+    return f"restore a backup with `manela agent restore FILE --home {home}`"
 
 
 def _hash(row: tuple[Any, ...]) -> int:

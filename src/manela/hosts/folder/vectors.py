@@ -19,10 +19,10 @@ _READABLE = (1, 2, 3)
 
 
 class VectorsFile:
-    """Writes and reads a host's vectors in a folder."""
+    """Writes and reads a host's vectors in a home."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / NAME
+    def __init__(self, home: Path) -> None:
+        self.path = home / NAME
         self._names: list[str] | None = None
         self._lines = np.zeros(0, np.uint8)
 
