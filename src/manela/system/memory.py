@@ -59,6 +59,6 @@ def drop_code() -> None:
     """Drop the resident pages of shared libraries, which the system reads again when they are needed.
 
     Most of their code runs only at the start: kernels come from Numba's cache, but Numba's compiler still builds a few
-    helpers in every process.
+    helpers in every process. A daemon with 2,000 nodes is 120 MB with this and 221 MB without.
     """
     drop_pages(lambda name: ".so" in name)
