@@ -35,18 +35,10 @@ _NAMES = {START: "sweeps of the start", ROUND: "means in rounds", SMOOTH: "steps
 
 @dataclass(frozen=True)
 class Sample:
-    """The part of a neighbourhood that is attacked.
+    """The part of a neighbourhood that is attacked."""
 
-    Attributes
-    ----------
-    near : Neighbourhood
-        The nodes of the sample, with the edges between them.
-    weights : array of float64, shape (own nodes,)
-        How many own nodes each own node of the sample stands for.
-    """
-
-    near: Neighbourhood
-    weights: npt.NDArray[np.float64]
+    near: Neighbourhood  # the nodes of the sample, with the edges between them
+    weights: npt.NDArray[np.float64]  # shape (own nodes,): how many own nodes each own node of the sample stands for
 
 
 def take_sample(near: Neighbourhood) -> Sample:
@@ -83,20 +75,11 @@ def take_sample(near: Neighbourhood) -> Sample:
 
 @dataclass(frozen=True)
 class Record:
-    """What a host has seen, in order.
+    """What a host has seen, in order."""
 
-    Attributes
-    ----------
-    nodes : list of Node
-        The nodes that it has seen, its own nodes last.
-    seen : int
-        How many of them belong to other hosts.
-    views : dict of arrays, shape (nodes, levels, m)
-        What was shown, by phase and number; nan where nothing was shown.
-    """
-
-    nodes: list[Node]
-    seen: int
+    nodes: list[Node]  # the nodes that it has seen, its own nodes last
+    seen: int  # how many of them belong to other hosts
+    # shape (nodes, levels, m): what was shown, by phase and number; nan where nothing was shown
     views: dict[tuple[int, int], npt.NDArray[np.float32]]
 
 
@@ -183,9 +166,7 @@ def try_on_known_edges(
 
 
 def average_precision(
-    truth: npt.NDArray[np.bool_],
-    scores: npt.NDArray[np.floating],
-    weights: npt.NDArray[np.float64] | None = None,
+    truth: npt.NDArray[np.bool_], scores: npt.NDArray[np.floating], weights: npt.NDArray[np.float64] | None = None
 ) -> float:
     """Return the average precision: the mean, over all true pairs, of the precision at the rank of their score.
 
@@ -263,5 +244,4 @@ def _find_pairs(record: Record) -> dict[str, list[tuple[View, View]]]:
 
 
 def _find_changes(pairs: list[tuple[View, View]]) -> list[tuple[View, View]]:
-    """Return the differences between consecutive pairs of views."""
     return [(later[0] - earlier[0], later[1] - earlier[1]) for earlier, later in pairwise(pairs)]

@@ -105,7 +105,7 @@ class Federation:
         self.config = Config(
             name="host", listen="127.0.0.1:0", parameters=parameters, weighted=graph.is_weighted,
             seed=seed if lock_step else None,
-            peers=read_table(PeerOptions, {"start": _LONGEST_START, **options}, "peers"),
+            peers=read_table(PeerOptions, {"start": _LONGEST_START, **options}, "peers")
         )  # fmt: skip
         sizes = Counter(hosts)
         warm_up(self.config.terms(0))
@@ -224,7 +224,6 @@ class Federation:
             file.write(("\n".join(lines) + "\n").encode())
 
     def _read_last_line(self, member: Member) -> str:
-        """Return the last line that a daemon has logged."""
         lines = (member.folder / "log.jsonl").read_text(encoding="utf-8", errors="replace").splitlines()
         return lines[-1][:300] if lines else "it logged nothing"
 

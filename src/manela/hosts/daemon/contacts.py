@@ -17,60 +17,30 @@ FIRST_PAUSE = 0.2
 
 @dataclass(eq=False)
 class Contact:
-    """The calls of a peer and to it.
+    """The calls of a peer and to it."""
 
-    Attributes
-    ----------
-    buckets : TokenBuckets
-        What the peer may still ask for.
-    slots : asyncio.Semaphore
-        The requests of the peer that are answered at a time.
-    waiting : int
-        The requests of the peer that are being answered, or wait for it.
-    asked : float, or None
-        When the peer last asked for something, in seconds since 1970.
-    refusals : Counter
-        How often something from the peer was refused, by reason.
-    listed : tuple, or None
-        A neighbourhood, and the size of the peer's edges in it as `Neighbourhood.count_bytes` returns it.
-    sent, received : int
-        Bytes of messages to and from the peer.
-    call, request : task and request, or None
-        The call to the peer that is open.
-    meeting : task, or None
-        The greeting that is open.
-    pause, again : float
-        Seconds until the next retry after a failure, and when it is due.
-    trouble : str
-        Why the peer is away, empty if it is not.
-    patience : float, or None
-        Seconds for which rounds still wait for it; None before the first call.
-    answered : float
-        When it last answered, or else when `patience` was set.
-    seen : float, or None
-        When it last answered, in seconds since 1970.
-    late : bool
-        Whether it did not answer in time in the start or in smoothing.
-    """
-
-    buckets: TokenBuckets
-    slots: asyncio.Semaphore
-    waiting: int = 0
-    asked: float | None = None
-    refusals: Counter[str] = field(default_factory=Counter)
+    buckets: TokenBuckets  # what the peer may still ask for
+    slots: asyncio.Semaphore  # the requests of the peer that are answered at a time
+    waiting: int = 0  # the requests of the peer that are being answered, or wait for it
+    asked: float | None = None  # when the peer last asked for something, in seconds since 1970
+    refusals: Counter[str] = field(default_factory=Counter)  # how often something from the peer was refused, by reason
+    # A neighbourhood, and the size of the peer's edges in it as `Neighbourhood.count_bytes` returns it
     listed: tuple[Neighbourhood, tuple[int, int]] | None = None
+    # bytes of messages to and from the peer
     sent: int = 0
     received: int = 0
+    # the call to the peer that is open
     call: asyncio.Task[Any] | None = None
     request: Any = None
-    meeting: asyncio.Task[bool] | None = None
+    meeting: asyncio.Task[bool] | None = None  # the greeting that is open
+    # seconds until the next retry after a failure, and when it is due
     pause: float = FIRST_PAUSE
     again: float = 0.0
-    trouble: str = ""
-    patience: float | None = None
-    answered: float = 0.0
-    seen: float | None = None
-    late: bool = False
+    trouble: str = ""  # why the peer is away, empty if it is not
+    patience: float | None = None  # seconds for which rounds still wait for it; None before the first call
+    answered: float = 0.0  # when it last answered, or else when `patience` was set
+    seen: float | None = None  # when it last answered, in seconds since 1970
+    late: bool = False  # whether it did not answer in time in the start or in smoothing
 
     def end(self) -> None:
         """Cancel the open calls to the peer."""

@@ -129,12 +129,12 @@ class Daemon:
         self.service = Service(self._host, transport, contacts, self._journal.add, options.deadline * 0.8)
         server = RpcServer(
             self.config.listen, keys, peers, self.service.serve, self.service.bound_request, self.service.refuse,
-            options.deadline, contacts.count,
+            options.deadline, contacts.count
         )  # fmt: skip
         self._server = server
         self.learner = Learner(
             self.service, list(peers), self._save_round, self._tell, options.grace, options.wait, options.finish,
-            options.longest_pause,
+            options.longest_pause
         )  # fmt: skip
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -356,7 +356,6 @@ class Daemon:
         log("peers", message=message)
 
     def _write_status(self) -> None:
-        """Write the current status to its file."""
         self._speed.look(self.service.host.pairs)
         self._status = self._describe()
         trouble = write_status(self.home / STATUS, self._status)
@@ -366,7 +365,6 @@ class Daemon:
         self._status["trouble"] = self._status["trouble"] or trouble  # for the page and the metrics
 
     def _describe(self) -> dict[str, Any]:
-        """Return the current status."""
         host, contacts = self.service.host, self.service.contacts.values()
         certificates = {name: self._find_used(peer) for name, peer in self._known_peers.items()}
         return {
@@ -407,7 +405,6 @@ class Daemon:
     # contents of the home
 
     def _build(self) -> Host:
-        """Return a new host with the edges in the store."""
         numbers = read_numbers(self.home / self.config.numbers) if self._terms.lock_step else None
         near = Neighbourhood.build(self.config.name, self.store.edges(), numbers)
         self._digest = near.digest
@@ -432,7 +429,6 @@ class Daemon:
         return self._used_keys
 
     def _peers(self) -> dict[str, Any]:
-        """Read the peers from the store."""
         from manela.hosts.transport.rpc import Endpoint
 
         self._known_peers = {name: Endpoint(name, *entry) for name, entry in self.store.peers().items()}

@@ -25,39 +25,20 @@ _REFRESH = 2.0
 
 @dataclass
 class Learner:
-    """Follows a host's script.
+    """Follows a host's script."""
 
-    Attributes
-    ----------
-    service : Service
-        The service whose host learns.
-    peers : list of str
-        The peers to learn with.
-    on_commit : callable
-        Awaited after each round, to save what was learned; in lock-step before peers see it.
-    tell : callable
-        Called with a message for each change of a peer's state.
-    grace : float
-        Seconds that a free-running round waits for replies.
-    wait : float
-        Seconds for which rounds pause while a peer is away; a peer that comes and goes uses this time up.
-    finish : float
-        Seconds that a step of the start or of smoothing waits for peers.
-    longest_pause : float
-        Longest pause in seconds between two retries of a peer that is away.
-    run_beside : callable
-        Awaited with the work of a `Compute`; by default it runs in a thread.
-    """
-
-    service: Service
-    peers: list[str]
+    service: Service  # the service whose host learns
+    peers: list[str]  # the peers to learn with
+    # awaited after each round, to save what was learned; in lock-step before peers see it
     on_commit: Callable[[], Awaitable[None]]
-    tell: Callable[[str], None] = lambda _: None
-    grace: float = 1.0
+    tell: Callable[[str], None] = lambda _: None  # called with a message for each change of a peer's state
+    grace: float = 1.0  # seconds that a free-running round waits for replies
+    # seconds for which rounds pause while a peer is away; a peer that comes and goes uses this time up
     wait: float = 60.0
-    finish: float = 60.0
-    longest_pause: float = 30.0
+    finish: float = 60.0  # seconds that a step of the start or of smoothing waits for peers
+    longest_pause: float = 30.0  # longest pause in seconds between two retries of a peer that is away
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    # awaited with the work of a `Compute`; by default it runs in a thread
     run_beside: Callable[[Callable[[], None]], Awaitable[None]] = asyncio.to_thread
 
     def end(self) -> None:

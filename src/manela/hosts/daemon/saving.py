@@ -80,7 +80,6 @@ class Saver:
 
     @property
     def _is_idle(self) -> bool:
-        """Whether no save is running."""
         return self._saving is None or self._saving.done()
 
     async def _save(self, saved: Saved) -> None:

@@ -42,7 +42,6 @@ class StatusServer(LocalServer):
             raise AgentError(f"watch: {error}") from error
 
     def _find(self, path: str, query: Query) -> Reply:
-        """Return the reply to a path."""
         if path == "/":
             return Reply("text/html", files("manela.hosts.daemon").joinpath("status.html").read_text(encoding="utf-8"))
         if path == "/status.json":

@@ -67,7 +67,6 @@ def write_backup(home: Path, path: Path, vectors: bool = True) -> None:
 
 
 def _open(source: Path) -> io.BufferedReader:
-    """Open a file of the host for reading."""
     try:
         return source.open("rb")
     except OSError as error:

@@ -20,7 +20,7 @@ FILE = "agent.toml"
 AGREED = ("exchange", "dimensions", "ratios", "context")
 """Parameters that must be the same at all hosts; of `ratios`, only their number."""
 PARAMETERS_OF_HOSTS = (
-    *AGREED, "window", "negatives", "learning_rate", "frequency", "start", "smooth", "pairs", "rounds", "patience",
+    *AGREED, "window", "negatives", "learning_rate", "frequency", "start", "smooth", "pairs", "rounds", "patience"
 )  # fmt: skip
 """Parameters of learning that a host may set."""
 _RENAMED, _GONE = {"patience": "away"}, ("largest_norm",)
@@ -139,7 +139,6 @@ def check_watch(address: str) -> str:
 
 
 def _check(tables: dict[str, Any]) -> Config:
-    """Return the tables of a file as a validated configuration."""
     learning, peers, limits = (_table(tables, name) for name in ("learning", "peers", "limits"))
     peers = {_RENAMED.get(name, name): value for name, value in peers.items() if name not in _GONE}
     lock_step = _table(tables, "lock_step")
@@ -172,7 +171,6 @@ def _check(tables: dict[str, Any]) -> Config:
 
 
 def _table(tables: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return a table of a file, empty if it is missing."""
     table = tables.get(name, {})
     if not isinstance(table, dict):
         raise AgentError(f"{name} must be a table, for example [{name}]")
@@ -180,14 +178,12 @@ def _table(tables: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _check_names(table: dict[str, Any], known: tuple[str, ...], prefix: str) -> None:
-    """Refuse a table that has unknown names."""
     for name in table:
         if name not in known:
             raise AgentError(f"{prefix}{name} is unknown; known are {', '.join(prefix + other for other in known)}")
 
 
 def _text(table: dict[str, Any], name: str) -> str:
-    """Return a required text of a table."""
     if not isinstance(table.get(name), str):
         raise AgentError(f"{name} must be given, as text in quotes")
     return str(table[name])

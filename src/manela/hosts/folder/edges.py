@@ -249,7 +249,6 @@ def _read_others(home: Path, file: Path, host: str, own_hosts: set[str]) -> dict
 
 
 def _as_ends(own: str, other: str, host: str, own_hosts: set[str]) -> Pair | None:
-    """Return the ends of an edge of the host, an own node first, or None if it is no edge of the host."""
     first, second = _as_node(own, host, own_hosts), _as_node(other, host, own_hosts)
     if first is None or second is None or first == second:
         return None

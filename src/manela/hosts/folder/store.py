@@ -352,7 +352,7 @@ class Store(Closable):
         if peer is None:
             yield from self._stream(
                 "SELECT name, '', '', 1.0 FROM nodes WHERE NOT EXISTS (SELECT 1 FROM edges WHERE own = name) "
-                "AND NOT EXISTS (SELECT 1 FROM edges WHERE other = name AND host = ?)", self.get(HOST),
+                "AND NOT EXISTS (SELECT 1 FROM edges WHERE other = name AND host = ?)", self.get(HOST)
             )  # fmt: skip
         yield from self._stream(
             "SELECT own, other, host, weight FROM edges WHERE ?1 IS NULL OR host = ?1 ORDER BY own, host, other", peer
@@ -394,7 +394,6 @@ class Store(Closable):
         return self._read("SELECT time, peer, reason, detail FROM audit ORDER BY id DESC LIMIT ?", most)
 
     def _read(self, statement: str, *values: Any) -> list[Any]:
-        """Return the rows that a statement selects."""
         try:
             with self._lock:
                 return self._database.execute(statement, values).fetchall()

@@ -40,13 +40,11 @@ def read_disclosures(path: Path) -> Iterator[Disclosure]:
 
 
 def _pack(array: np.ndarray) -> dict[str, Any]:
-    """Return an array as JSON can hold it."""
     with np.errstate(over="ignore"):
         halves = array.astype("<f2")
     return {"shape": list(array.shape), "float16": base64.b64encode(halves.tobytes()).decode()}
 
 
 def _unpack(packed: dict[str, Any]) -> np.ndarray:
-    """Return the array that `_pack` has packed."""
     numbers = np.frombuffer(base64.b64decode(packed["float16"]), "<f2")
     return numbers.reshape(packed["shape"]).astype(np.float32)

@@ -65,7 +65,7 @@ class VectorsFile:
                 names, vectors, int(notes["round"]), int(notes["version"]), int(notes["pairs"]),
                 notes.get("exchange", "walks" if notes["format"] == 1 else "messages"),
                 notes.get("falls_at"), notes.get("more"), {**notes.get("taught", {})}, notes.get("edges", ""),
-                smoothed, None if whole is None else whole.astype(bool),
+                smoothed, None if whole is None else whole.astype(bool)
             )  # fmt: skip
         except FormatError as error:
             raise AgentError(f"{error}; restore it from a backup, or remove it to start over") from error

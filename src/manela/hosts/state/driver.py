@@ -208,7 +208,6 @@ class Driver:
         return True
 
     def _reach(self, name: str, peer: str) -> None:
-        """Raise PeerError if a call does not reach a peer."""
         if peer in self.away:
             raise PeerError(f"{peer} cannot be reached")
         if (name, peer) in self.broken:
@@ -242,7 +241,6 @@ class Driver:
                 self._take(player, peer, request, reply)
 
     def _take(self, player: _Player, peer: str, request: Any, reply: Any) -> None:
-        """Give a host a peer's reply."""
         try:
             refusals = player.host.receive(peer, request, reply)
         except RefusedError as error:

@@ -33,42 +33,22 @@ SESSIONS, ANSWERS, POOLS, NOISE, SAMPLES = range(101, 106)
 
 @dataclass(frozen=True)
 class Saved:
-    """The saved state of a host, its checkpoint.
-
-    Attributes
-    ----------
-    names : list of str
-    vectors : array of float32, shape (n, tables, m)
-        The learned vectors, before smoothing.
-    round, version, pairs : int
-    exchange : str
-        How they were learned: "messages" or "walks".
-    falls_at : int, or None
-        The round from which the learning rate falls, if that is known.
-    more : int, or None
-        Rounds that were added when learning was reopened.
-    taught : dict of int
-        The number of edges with each peer that have been learned from.
-    edges : str
-        Digest of the nodes and edges that the host had when its last phase of learning began.
-    smoothed : array of float32, shape (n, m), or None
-        The vectors to export instead, if they were smoothed at the end.
-    whole : array of bool, shape (n,), or None
-        Which nodes were smoothed with all their neighbours.
-    """
+    """The saved state of a host, its checkpoint."""
 
     names: list[str]
-    vectors: VectorRows
+    vectors: VectorRows  # shape (n, tables, m): the learned vectors, before smoothing
     round: int
     version: int
     pairs: int
-    exchange: str = "messages"
-    falls_at: int | None = None
-    more: int | None = None
+    exchange: str = "messages"  # how they were learned: "messages" or "walks"
+    falls_at: int | None = None  # the round from which the learning rate falls, if that is known
+    more: int | None = None  # rounds that were added when learning was reopened
+    # the number of edges with each peer that have been learned from
     taught: dict[str, int] = field(default_factory=dict)
-    edges: str = ""
+    edges: str = ""  # digest of the nodes and edges that the host had when its last phase of learning began
+    # shape (n, m): the vectors to export instead, if they were smoothed at the end
     smoothed: npt.NDArray[np.float32] | None = None
-    whole: npt.NDArray[np.bool_] | None = None
+    whole: npt.NDArray[np.bool_] | None = None  # shape (n,): which nodes were smoothed with all their neighbours
 
     def keep(self, names: Collection[str]) -> Saved:
         """Return the same state of these nodes only."""
@@ -151,7 +131,7 @@ class Host:
             context=terms.settings.context, lock_step=terms.lock_step, half=terms.peers.half,
             nodes=self.own, run=terms.run,
             numbers=self.numbers if terms.lock_step else np.zeros(0, np.int64),
-            totals=self._total() if terms.lock_step else Totals(), program=__version__,
+            totals=self._total() if terms.lock_step else Totals(), program=__version__
         )  # fmt: skip
 
     def greet(self, peer: str, hello: Hello) -> Hello:
@@ -326,7 +306,7 @@ class Host:
         return Saved(
             self.neighbourhood.nodes, self.vectors, self.round, self.version, self.pairs, self.terms.settings.exchange,
             more=self._extra_rounds, taught={name: peer.taught for name, peer in self.peers.items() if peer.taught},
-            edges=self._learned_edges,
+            edges=self._learned_edges
         )  # fmt: skip
 
     def restore(self, saved: Saved) -> None:
@@ -367,7 +347,6 @@ class Host:
         return tuple(np.array(pairs, dtype=np.int64).reshape(-1, 2).T)  # type: ignore[return-value]
 
     def _total(self) -> Totals:
-        """Return the totals over own nodes."""
         degrees = np.diff(self.neighbourhood.indptr)
         return Totals(
             joined=int(np.count_nonzero(degrees)),
@@ -386,7 +365,7 @@ class Host:
 
         return Totals(
             sum(part.joined for part in parts), sum(part.arcs for part in parts),
-            add("strengths"), add("frequencies"), add("sizes"),
+            add("strengths"), add("frequencies"), add("sizes")
         )  # fmt: skip
 
 

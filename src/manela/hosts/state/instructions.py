@@ -58,12 +58,6 @@ Instruction = Ask | Compute | Commit
 
 @dataclass(frozen=True, eq=False)
 class Relay:
-    """An answer for which other peers must be asked first; pass their replies to `host.resume`.
+    """An answer for which other peers must be asked first; pass their replies to `host.resume`."""
 
-    Attributes
-    ----------
-    requests : dict
-        The request for each of these peers.
-    """
-
-    requests: Mapping[str, Any]
+    requests: Mapping[str, Any]  # the request for each of these peers

@@ -32,18 +32,12 @@ def no_integers() -> Integers:
 
 @dataclass(frozen=True)
 class Totals:
-    """Totals of one host, which all hosts of a lock-step run add up.
+    """Totals of one host, which all hosts of a lock-step run add up."""
 
-    Attributes
-    ----------
-    joined, arcs : int
-        The number of nodes that have neighbours, and of arcs.
-    strengths, frequencies, sizes : tuple of float
-        Floats whose exact sum is that of strength, of strength^frequency, and of the norms after smoothing.
-    """
-
+    # the number of nodes that have neighbours, and of arcs
     joined: int = 0
     arcs: int = 0
+    # floats whose exact sum is that of strength, of strength^frequency, and of the norms after smoothing
     strengths: tuple[float, ...] = ()
     frequencies: tuple[float, ...] = ()
     sizes: tuple[float, ...] = ()
@@ -130,32 +124,17 @@ class Sums:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a host shows to the asker's nodes.
+    """What a host shows to the asker's nodes."""
 
-    Attributes
-    ----------
-    step : Step
-        The step that is shown: that of the request, or outside lock-step a later one.
-    version : int
-        The version of the answerer's vectors.
-    changed : array
-        The numbers of the asker's neighbours to which the rows belong, in order.
-    rows : array of float32 or float16, shape (changed, tables, levels, m)
-    strengths : array of float64, shape (changed,)
-        S_w, the sum of the weights of neighbour w, over which its own means are taken.
-    moments : list of Moments
-        Moments of all vectors of the answerer, one for each table; empty if it has too few nodes or was not asked.
-    sums : Sums, or None
-        Sums over all vectors of the answerer.
-    """
-
-    step: Step
-    version: int
-    changed: Integers
-    rows: npt.NDArray[Any]
+    step: Step  # the step that is shown: that of the request, or outside lock-step a later one
+    version: int  # the version of the answerer's vectors
+    changed: Integers  # the numbers of the asker's neighbours to which the rows belong, in order
+    rows: npt.NDArray[Any]  # shape (changed, tables, levels, m)
+    # shape (changed,): S_w, the sum of the weights of neighbour w, over which its own means are taken
     strengths: npt.NDArray[np.float64]
+    # moments of all vectors of the answerer, one for each table; empty if it has too few nodes or was not asked
     moments: list[Moments] = field(default_factory=list)
-    sums: Sums | None = None
+    sums: Sums | None = None  # sums over all vectors of the answerer
 
 
 # by walks

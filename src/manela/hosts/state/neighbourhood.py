@@ -48,25 +48,15 @@ class Neighbourhood:
     """The nodes of a host with their edges, and nothing else of the network.
 
     Rows 0 … n − 1 are the host's own nodes, rows from n on are their neighbours at other hosts.
-
-    Attributes
-    ----------
-    host : str
-    nodes : list of str
-        Names of the host's own nodes.
-    remotes : list of Node
-        Their neighbours at other hosts.
-    indptr, indices : arrays
-        Rows of the neighbours of each own node, in CSR form; each entry is an arc.
-    weights : array of float64, shape (arcs,)
     """
 
     host: str
-    nodes: list[str]
-    remotes: list[Node]
+    nodes: list[str]  # names of the host's own nodes
+    remotes: list[Node]  # their neighbours at other hosts
+    # rows of the neighbours of each own node, in CSR form; each entry is an arc
     indptr: Integers
     indices: Integers
-    weights: npt.NDArray[np.float64]
+    weights: npt.NDArray[np.float64]  # shape (arcs,)
 
     @classmethod
     def build(cls, host: str, edges: Iterable[Edge], numbers: Mapping[Node, int] | None = None) -> Neighbourhood:
@@ -131,7 +121,6 @@ class Neighbourhood:
 
     @cached_property
     def _remote_rows(self) -> dict[Node, int]:
-        """The row of each remote node."""
         return {node: len(self.nodes) + row for row, node in enumerate(self.remotes)}
 
     @cached_property
@@ -147,7 +136,6 @@ class Neighbourhood:
 
     @cached_property
     def _arcs_by_peer(self) -> dict[str, Integers]:
-        """The arcs from own nodes to those of each peer."""
         positions = {host: position for position, host in enumerate(self.peers)}
         peer_of = np.array([-1] * len(self.nodes) + [positions[host] for _, host in self.remotes], np.int64)
         peer_of_arc = peer_of[self.indices] if len(self.indices) else _NONE
@@ -231,25 +219,14 @@ class Neighbourhood:
 
 @dataclass(frozen=True, eq=False)
 class Admitted:
-    """The admitted edges of a peer, numbered from 0.
+    """The admitted edges of a peer, numbered from 0."""
 
-    Attributes
-    ----------
-    accepted : array of bool
-        Which of the edges that the peer introduced are admitted.
-    arcs, rows : arrays
-        The arc of each admitted edge, and the row of its node here.
-    neighbours : array
-        The distinct rows in order of first appearance: the peer's neighbours here, by number.
-    edge_of_arc : array
-        The edge number of each arc of this host, −1 for arcs that are not among these edges.
-    """
-
-    accepted: npt.NDArray[np.bool_]
+    accepted: npt.NDArray[np.bool_]  # which of the edges that the peer introduced are admitted
+    # the arc of each admitted edge, and the row of its node here
     arcs: Integers
     rows: Integers
-    neighbours: Integers
-    edge_of_arc: Integers
+    neighbours: Integers  # the distinct rows in order of first appearance: the peer's neighbours here, by number
+    edge_of_arc: Integers  # the edge number of each arc of this host, −1 for arcs that are not among these edges
 
     def find_rows(self, edges: Integers) -> Integers:
         """Return the rows of the nodes here that belong to these edge numbers; refuse unknown numbers."""
@@ -271,7 +248,6 @@ def check_steps(steps: Integers, hops: int) -> None:
 
 
 def _order(numbers: Mapping[Node, int] | None) -> Callable[[Node], Any]:
-    """Return the sort key for nodes."""
     if numbers is None:
         return lambda node: node
 

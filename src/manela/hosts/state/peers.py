@@ -38,47 +38,21 @@ class Link:
 
 @dataclass(eq=False)
 class Peer:
-    """Everything that a host knows of a peer.
-
-    Attributes
-    ----------
-    name : str
-    size : int, or None
-        The number of its nodes, as the operator wrote it down.
-    greeting : Hello, or None
-        Its last greeting.
-    session : Session, or None
-        The edges that it has introduced, while its vectors can be asked for here.
-    link : Link, or None
-        The edges that it has accepted, while we can ask for its vectors.
-    heard : int, or None
-        The round of this host in which it answered last; None if its vectors are not used.
-    taught : int
-        The number of edges with it that have been learned from.
-    alarms : Counter
-        How often its vectors were suspicious, by kind.
-    distrust : int
-        The number of times that its vectors were not believed since they last were; 0 while they are.
-    clipped : float
-        The share of its vectors that were too long in its last reply.
-    moments : list of Moments
-        The moments of its vectors, one for each table; empty if it has shown none.
-    sums : Sums, or None
-        The sums over its vectors that it has shown at the current step.
-    """
+    """Everything that a host knows of a peer."""
 
     name: str
-    size: int | None = None
-    greeting: Hello | None = None
-    session: Session | None = None
-    link: Link | None = None
-    heard: int | None = None
-    taught: int = 0
-    alarms: Counter[str] = field(default_factory=Counter)
-    distrust: int = 0
-    clipped: float = 0.0
+    size: int | None = None  # the number of its nodes, as the operator wrote it down
+    greeting: Hello | None = None  # its last greeting
+    session: Session | None = None  # the edges that it has introduced, while its vectors can be asked for here
+    link: Link | None = None  # the edges that it has accepted, while we can ask for its vectors
+    heard: int | None = None  # the round of this host in which it answered last; None if its vectors are not used
+    taught: int = 0  # the number of edges with it that have been learned from
+    alarms: Counter[str] = field(default_factory=Counter)  # how often its vectors were suspicious, by kind
+    distrust: int = 0  # the number of times that its vectors were not believed since they last were; 0 while they are
+    clipped: float = 0.0  # the share of its vectors that were too long in its last reply
+    # the moments of its vectors, one for each table; empty if it has shown none
     moments: list[Moments] = field(default_factory=list)
-    sums: Sums | None = None
+    sums: Sums | None = None  # the sums over its vectors that it has shown at the current step
 
     def renew(self) -> Peer:
         """Return what remains true of the peer after a change of this host's edges."""

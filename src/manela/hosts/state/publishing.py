@@ -29,24 +29,16 @@ _LATE_ROUNDS = 3
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """What is shown at one step of the nodes that have remote neighbours; in float16 if it is sent as such.
-
-    Attributes
-    ----------
-    rows : array, shape (nodes, tables, 1, m), or None
-        The rows at this step.
-    means : array, shape (nodes, tables, hops − 1, m), or None
-        Means over neighbours with noise, as of version `means_version`.
-    moments, sums :
-        Totals over all own nodes.
-    """
+    """What is shown at one step of the nodes that have remote neighbours; in float16 if it is sent as such."""
 
     step: Step
     version: int
     strengths: npt.NDArray[np.float64]
-    rows: npt.NDArray[Any] | None = None
+    rows: npt.NDArray[Any] | None = None  # shape (nodes, tables, 1, m): the rows at this step
+    # shape (nodes, tables, hops − 1, m): means over neighbours with noise, as of version `means_version`
     means: npt.NDArray[Any] | None = None
     means_version: int = 0
+    # totals over all own nodes
     moments: list[Moments] = field(default_factory=list)
     sums: Sums | None = None
 
@@ -139,7 +131,7 @@ class Publisher:
         shows_totals = host.trust.show_totals(host.own, host.own - host.sessions.count_neighbours(peer))
         return Shown(
             published.step, published.version, np.arange(len(positions)), rows, published.strengths[positions],
-            published.moments if shows_totals else [], published.sums if shows_totals else None,
+            published.moments if shows_totals else [], published.sums if shows_totals else None
         )  # fmt: skip
 
     def publish(self, published: Published) -> None:
@@ -200,7 +192,7 @@ class Publisher:
         self.publish(
             Published(
                 Step(ROUND, host.round), host.version, host.find_strengths(), to_half(own[host.edge_rows]),
-                self._means, self._means_version, self.moments,
+                self._means, self._means_version, self.moments
             )
         )  # fmt: skip
 
@@ -210,7 +202,7 @@ class Publisher:
         if host.on_disclosure:
             host.on_disclosure(
                 kind="own", phase=step.phase, number=step.number, nodes=host.neighbourhood.nodes,
-                rows=rows.reshape(host.own, 1, -1, host.terms.settings.dimensions)[:, :, :1],
+                rows=rows.reshape(host.own, 1, -1, host.terms.settings.dimensions)[:, :, :1]
             )  # fmt: skip
 
     def _measure_moments(self) -> None:

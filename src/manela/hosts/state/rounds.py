@@ -216,7 +216,7 @@ class MessageHost(Host):
             names = [self.neighbourhood.remotes[row - self.own][0] for row in rows.tolist()]
             self.on_disclosure(
                 kind="shown", peer=peer, phase=reply.step.phase, number=reply.step.number, level=asked.level,
-                nodes=names, rows=vectors,
+                nodes=names, rows=vectors
             )  # fmt: skip
         if asked.phase == ROUND:
             if reply.sums is not None:

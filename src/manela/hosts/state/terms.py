@@ -96,24 +96,14 @@ def _check(entry: Any, value: Any, section: str) -> Any:
 
 @dataclass(frozen=True)
 class Terms:
-    """How a host learns; exchange, dimensions, hops, context vectors and lock-step must be the same at its peers.
+    """How a host learns; exchange, dimensions, hops, context vectors and lock-step must be the same at its peers."""
 
-    Attributes
-    ----------
-    settings : Settings
-        Dimensions, window, ratios and so on; `seed` is the run's in lock-step, and a secret of this host otherwise.
-    lock_step : bool
-        Whether all hosts do each round together, with a result bit for bit that of the CPU engine.
-    weighted : bool
-        Whether steps and frequencies are proportional to edge weights.
-    peers : PeerOptions
-        How the host deals with its peers.
-    """
-
+    # dimensions, window, ratios and so on; `seed` is the run's in lock-step, and a secret of this host otherwise
     settings: Settings
+    # whether all hosts do each round together, with a result bit for bit that of the CPU engine
     lock_step: bool = False
-    weighted: bool = False
-    peers: PeerOptions = field(default_factory=PeerOptions)
+    weighted: bool = False  # whether steps and frequencies are proportional to edge weights
+    peers: PeerOptions = field(default_factory=PeerOptions)  # how the host deals with its peers
 
     @property
     def hops(self) -> int:

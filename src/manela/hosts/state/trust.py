@@ -49,19 +49,10 @@ class Norms(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """A peer's rows as they are used, and what is suspicious about them.
+    """A peer's rows as they are used, and what is suspicious about them."""
 
-    Attributes
-    ----------
-    rows : array
-        The rows, clipped.
-    clipped : float
-        The share of vectors that had to be clipped.
-    alarms : list of str
-    """
-
-    rows: Floats
-    clipped: float
+    rows: Floats  # the rows, clipped
+    clipped: float  # the share of vectors that had to be clipped
     alarms: list[str]
 
 

@@ -347,7 +347,6 @@ class RpcServer:
             raise self._report(peer, TooSlowError("the answer was not read in time")) from None
 
     def _report(self, peer: str, refusal: RefusedError) -> RefusedError:
-        """Report a refusal, and return it to be raised."""
         self._refuse(peer, refusal)
         return refusal
 
@@ -395,7 +394,6 @@ _CODES: dict[type[RefusedError], Any] = {
 
 
 def _as_word(kind: type[RefusedError]) -> str:
-    """Return the word that stands for a type of refusal in metadata."""
     return kind.reason.replace(" ", "-").replace("'", "")
 
 

@@ -22,27 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Pending(Relay):
-    """A reply that lacks the ends of walks that other hosts must be asked for.
+    """A reply that lacks the ends of walks that other hosts must be asked for."""
 
-    Attributes
-    ----------
-    request : WalkRequest
-        The request to answer.
-    index : array
-        The part of the reply's index that is known: rows of this host, or negative entries.
-    changed : array
-        The numbers of the asker's neighbours that have changed; `neighbours` holds their vectors.
-    tables : list of arrays
-        The tables that vectors are read from.
-    links, walkers : dicts
-        The link to each host that must be asked, and the positions of its walks.
-    """
-
-    request: WalkRequest
-    index: Integers
-    changed: Integers
+    request: WalkRequest  # the request to answer
+    index: Integers  # the part of the reply's index that is known: rows of this host, or negative entries
+    changed: Integers  # the numbers of the asker's neighbours that have changed; `neighbours` holds their vectors
     neighbours: VectorRows
-    tables: list[Table]
+    tables: list[Table]  # the tables that vectors are read from
+    # the link to each host that must be asked, and the positions of its walks
     links: dict[str, Link]
     walkers: dict[str, Integers]
 
@@ -76,7 +63,7 @@ def answer(host: WalkHost, peer: str, request: WalkRequest) -> WalkReply | Pendi
     pending = Pending(
         request=request, index=np.concatenate((index, random)), changed=changed, neighbours=neighbours, tables=tables,
         requests=requests, links={other: link for other, link in host.peers.links.items() if other in requests},
-        walkers={other: away[positions] for other, positions in chosen.items()},
+        walkers={other: away[positions] for other, positions in chosen.items()}
     )  # fmt: skip
     return pending if requests else resume(host, pending, {})[0]
 

@@ -98,7 +98,6 @@ class SharedKeys:
             raise PeerError(f"a peer has not sent all the vectors it was asked for in round {plan.round}")
 
     def _count_nodes(self) -> int:
-        """Return the number of nodes of all hosts."""
         host = self._host
         return host.own + sum(hello.nodes for hello in host.peers.greetings.values())
 
@@ -176,32 +175,13 @@ class OwnRandomness:
         return 1 + host.terms.peers.pool * host.own // (host.own + sum(host.find_sizes().values()))
 
     def _draw(self, purpose: int) -> np.random.Generator:
-        """Return a generator for one answer, which no other answer shares."""
         self._answered += 1
         return np.random.default_rng(int(derive(derive(self._answers, purpose), self._answered)))
 
 
 @dataclass
 class WalkPlan:
-    """One round: how many iterations each node does, and over which rows.
-
-    Attributes
-    ----------
-    targets : array, shape (iterations, 2w)
-        Rows of the host's tables; −1 if there is none, or none yet.
-    lookup : array
-        Maps a number drawn for a negative to a row.
-    marks : array
-        In lock-step, which node numbers are drawn.
-    walkers : dict of arrays
-        For each peer, the positions in the flattened `targets` whose walks it was asked to finish.
-    pools : dict of int
-        How many random vectors each host, including this one, contributes.
-    remote_vectors : list of arrays
-        Vectors that peers have sent for this round; they are stored after the rows of known nodes.
-    random : dict of arrays
-        The rows of the random vectors of each peer.
-    """
+    """One round: how many iterations each node does, and over which rows."""
 
     round: int
     rate: float
@@ -210,14 +190,18 @@ class WalkPlan:
     nodes: Integers
     numbers: Integers
     counts: Integers
-    targets: Integers
-    lookup: Integers = field(default_factory=no_integers)
+    targets: Integers  # shape (iterations, 2w): rows of the host's tables; −1 if there is none, or none yet
+    lookup: Integers = field(default_factory=no_integers)  # maps a number drawn for a negative to a row
+    # in lock-step, which node numbers are drawn
     marks: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
     requests: dict[str, WalkRequest] = field(default_factory=dict)
+    # for each peer, the positions in the flattened `targets` whose walks it was asked to finish
     walkers: dict[str, Integers] = field(default_factory=dict)
+    # how many random vectors each host, including this one, contributes
     pools: dict[str, int] = field(default_factory=dict)
+    # vectors that peers have sent for this round; they are stored after the rows of known nodes
     remote_vectors: list[VectorRows] = field(default_factory=list)
-    random: dict[str, Integers] = field(default_factory=dict)
+    random: dict[str, Integers] = field(default_factory=dict)  # the rows of the random vectors of each peer
     tables: list[Table] = field(default_factory=list)
     moved: list[Table] = field(default_factory=list)
     made: int = 0
@@ -231,7 +215,7 @@ class WalkPlan:
             kernels.absorb(
                 self.nodes, self.numbers, self.counts, self.key, self.tables[own],
                 self.tables[len(self.moved) - 1 - own], room, made, self.targets, self.lookup, self.negatives,
-                np.float32(self.rate), self.stop,
+                np.float32(self.rate), self.stop
             )  # fmt: skip
         self.made = int(made.sum())
 

@@ -97,7 +97,7 @@ class WalkHost(Host):
         return {
             peer: WalkRequest(
                 link.session, self.round, True, link.seen, nothing, nothing,
-                **self.drawing.describe_walks(nothing, nothing.astype(np.uint64)),
+                **self.drawing.describe_walks(nothing, nothing.astype(np.uint64))
             )
             for peer, link in self.peers.links.items()
         }  # fmt: skip
@@ -128,13 +128,13 @@ class WalkHost(Host):
         plan = WalkPlan(
             round, schedule.rate(round), np.uint64(derive(derive_key(settings.seed, ROUNDS), round)),
             settings.negatives, nodes, self.numbers[nodes], counts[nodes],
-            np.empty((int(counts.sum()), len(self._targets)), np.int64),
+            np.empty((int(counts.sum()), len(self._targets)), np.int64)
         )  # fmt: skip
         room = np.empty((4, len(plan.targets) * int(np.count_nonzero(self._targets > 1))), np.int64)
         active = self.find_arcs()
         leaving = kernels.begin_walks(
             plan.nodes, plan.numbers, plan.counts, plan.key, self._targets, settings.negatives, active.arcs,
-            plan.targets, room,
+            plan.targets, room
         )  # fmt: skip
         positions, last_arcs, steps_left, keys = room[:, :leaving]
         firsts = self._targets[positions % len(self._targets)] - steps_left
@@ -150,7 +150,7 @@ class WalkHost(Host):
             plan.requests[peer] = WalkRequest(
                 session=link.session, round=round, neighbours=not self.terms.lock_step, since=link.seen,
                 edges=nothing if walks is None else walks.edges, steps=nothing if walks is None else walks.steps,
-                **{**fields, **self.drawing.ask_for_random(plan, peer)},
+                **{**fields, **self.drawing.ask_for_random(plan, peer)}
             )  # fmt: skip
         return plan
 
@@ -165,7 +165,7 @@ class WalkHost(Host):
             if len(chosen):
                 requests[peer] = WalkRequest(
                     link.session, round, False, 0, self._edge_of_arc[arcs[chosen]], left[chosen],
-                    **self.drawing.describe_walks(firsts[chosen], keys[chosen]),
+                    **self.drawing.describe_walks(firsts[chosen], keys[chosen])
                 )  # fmt: skip
                 walkers[peer] = chosen
         return requests, walkers
@@ -226,7 +226,6 @@ class WalkHost(Host):
                 self.on_disclosure(kind="neighbour", peer=peer, node=name, vector=fingerprint(vector))
 
     def _judge(self, vectors: VectorRows, refusals: list[RefusedError]) -> tuple[npt.NDArray[np.bool_], VectorRows]:
-        """Return which vectors are finite, and the vectors, clipped."""
         good = np.asarray(np.isfinite(vectors).all(axis=(1, 2)))
         if not good.all():
             bad = int(np.count_nonzero(~good))

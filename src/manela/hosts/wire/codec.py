@@ -59,7 +59,6 @@ def encode(message: Message, half: bool = False) -> bytes:
 
 
 def _encode_hello(message: Hello) -> Any:
-    """Return the wire form of a greeting."""
     totals = message.totals
     return wire.Hello(
         protocol=message.protocol, host=message.host, exchange=message.exchange, dimensions=message.dimensions,
@@ -67,18 +66,16 @@ def _encode_hello(message: Hello) -> Any:
         nodes=message.nodes, run=message.run, numbers=_pack(message.numbers, "<u4"), program=message.program,
         totals=None if totals == Totals() else wire.Totals(
             joined=totals.joined, arcs=totals.arcs, strengths=totals.strengths, frequencies=totals.frequencies,
-            sizes=totals.sizes,
+            sizes=totals.sizes
         ),
     )  # fmt: skip
 
 
 def _encode_introduction(message: Introduction) -> Any:
-    """Return the wire form of an introduction."""
     return wire.Introduction(askers=message.askers, others=message.others)
 
 
 def _encode_acceptance(message: Acceptance) -> Any:
-    """Return the wire form of an acceptance."""
     return wire.Acceptance(session=message.session, accepted=_pack(message.accepted, "u1"))
 
 
@@ -100,22 +97,21 @@ def _encode_shown(message: Shown) -> Any:
         moments=[
             wire.Moments(
                 size=moments.size, total=_pack(moments.total, "<i8"),
-                products=_pack(moments.products[np.tril_indices(len(moments.total))], "<i8"),
+                products=_pack(moments.products[np.tril_indices(len(moments.total))], "<i8")
             )
             for moments in message.moments
         ],
         sums=None if sums is None else wire.Sums(
             count=sums.count, total=_pack(sums.total, "<i8"), squares=sums.squares.to_bytes(16, "little")
-        ),
+        )
     )  # fmt: skip
 
 
 def _encode_walk_request(message: WalkRequest) -> Any:
-    """Return the wire form of a request for walks."""
     return wire.WalkRequest(
         session=message.session, round=message.round, neighbours=message.neighbours, since=message.since,
         edges=_pack(message.edges, "<u4"), steps=_pack(message.steps, "u1"), random=message.random,
-        firsts=_pack(message.firsts, "u1"), keys=_pack(message.keys, "<u8"), numbers=_pack(message.numbers, "<u4"),
+        firsts=_pack(message.firsts, "u1"), keys=_pack(message.keys, "<u8"), numbers=_pack(message.numbers, "<u4")
     )  # fmt: skip
 
 
@@ -124,7 +120,7 @@ def _encode_walk_reply(message: WalkReply, half: bool) -> Any:
     return wire.WalkReply(
         version=message.version, half=half, changed=_pack(message.changed, "<u4"),
         neighbours=_pack_rows(message.neighbours, half), index=_pack(message.index, "<i4"),
-        vectors=_pack_rows(message.vectors, half),
+        vectors=_pack_rows(message.vectors, half)
     )  # fmt: skip
 
 
@@ -155,7 +151,7 @@ def decode_hello(content: bytes, lock_step: bool = True) -> Hello:
         numbers=numbers, protocol=parsed.protocol, program=_read_program(parsed.program),
         totals=Totals(
             min(totals.joined, _LAST), min(totals.arcs, _LAST), _unpack_sum(totals.strengths),
-            _unpack_sum(totals.frequencies), _unpack_sum(totals.sizes),
+            _unpack_sum(totals.frequencies), _unpack_sum(totals.sizes)
         ),
     )  # fmt: skip
 
@@ -234,7 +230,7 @@ def decode_walk_request(content: bytes, lock_step: bool) -> WalkRequest:
         session=parsed.session, round=parsed.round, neighbours=parsed.neighbours, since=min(parsed.since, _LAST),
         edges=edges, steps=steps, random=parsed.random,
         firsts=firsts if lock_step else None, keys=keys if lock_step else None,
-        numbers=_unpack(parsed.numbers, "<u4") if lock_step else None,
+        numbers=_unpack(parsed.numbers, "<u4") if lock_step else None
     )  # fmt: skip
 
 
@@ -258,7 +254,6 @@ def decode_walk_reply(content: bytes, request: WalkRequest, tables: int, dimensi
 
 
 def _parse(kind: Any, content: bytes) -> Any:
-    """Parse a message, or refuse it as malformed."""
     parsed = kind()
     try:
         parsed.ParseFromString(content)
@@ -268,12 +263,10 @@ def _parse(kind: Any, content: bytes) -> Any:
 
 
 def _pack(array: npt.NDArray[Any] | None, kind: str) -> bytes:
-    """Return an array as bytes of the given type; None is empty."""
     return b"" if array is None else np.ascontiguousarray(array, dtype=kind).tobytes()
 
 
 def _pack_rows(rows: npt.NDArray[np.float32], half: bool) -> bytes:
-    """Return vectors as bytes, in half precision if `half`."""
     return to_half(rows).astype("<f2", copy=False).tobytes() if half else _pack(rows, "<f4")
 
 
@@ -290,7 +283,6 @@ def _unpack(content: bytes, kind: str) -> Integers:
 
 
 def _unpack_step(parsed: Any) -> Step:
-    """Return the step of a message, or refuse one that does not exist."""
     if not 0 <= parsed.phase <= SMOOTH:
         raise MalformedError(f"there is no phase {parsed.phase}")
     if parsed.phase != ROUND and parsed.number > 2**16:
@@ -308,7 +300,6 @@ def _unpack_sum(parts: Any) -> tuple[float, ...]:
 
 
 def _unpack_rows(content: bytes, half: bool, shape: tuple[int, ...]) -> VectorRows:
-    """Return bytes as vectors of the given shape, one for each node."""
     kind = "<f2" if half else "<f4"
     numbers = np.frombuffer(_whole(content, int(np.prod(shape)) * np.dtype(kind).itemsize), kind)
     rows: VectorRows = from_half(numbers) if half else numbers.astype(np.float32)
