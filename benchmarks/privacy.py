@@ -1,27 +1,26 @@
 """What hosts could find out of other hosts' edges: attacks on what one host of four sees, by exchange and noise."""
 
-import asyncio
 import warnings
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import roc_auc_score
-from tests.hosts.harness import MemoryTransport
 
 from benchmarks.table import table
 from manela import Graph, ManelaWarning
 from manela.analysis.classification import classify
 from manela.formats.datasets import stochastic_block_model
 from manela.formats.loading import load_graph, load_labels
-from manela.hosts.daemon.learner import Learner
-from manela.hosts.daemon.service import Service
 from manela.hosts.exposure import Record, attack, average_precision, count_common, read_record
 from manela.hosts.federation import assign, split_graph
 from manela.hosts.folder.config import Config
+from manela.hosts.state.driver import drive
+from manela.hosts.state.host import Host
 from manela.hosts.state.neighbourhood import Neighbourhood
 from manela.hosts.state.terms import PeerOptions
 from manela.hosts.walks.host import make_host
+from manela.hosts.wire.calls import decode_reply, encode_reply
 
 NOISES = (0.0, PeerOptions().noise, 3.0)
 MOST_SEEN = 2000
@@ -158,6 +157,11 @@ def _truth(graph: Graph, ids: np.ndarray) -> np.ndarray:
     return np.asarray(joined[np.triu_indices(len(ids), 1)])
 
 
+def _carry(asker: Host, answerer: Host, request: Any, reply: Any) -> Any:
+    """A reply as it comes out of the bytes that daemons send."""
+    return decode_reply(asker, answerer.name, request, encode_reply(answerer, asker.name, reply))
+
+
 def _learn(
     graph: Graph,
     where: list[str],
@@ -166,29 +170,18 @@ def _learn(
     disclosures: list[dict[str, Any]] | None,
     prepare: Any = lambda *_: None,
 ) -> tuple[dict[str, Any], Any, np.ndarray]:
-    """Hosts in one process that speak by the same bytes as daemons do; host1 is the curious one."""
+    """Hosts that move by turns and speak by the same bytes as daemons do; host1 is the curious one."""
     pieces, numbers = split_graph(graph, where)
     sizes = {name: where.count(name) for name in pieces}
-    hosts, services = {}, dict[str, Service]()
+    hosts = {}
     for seed, (name, edges) in enumerate(pieces.items()):
         config = Config(name, "a:1", parameters, weighted=graph.is_weighted, peers=options)
         hosts[name] = make_host(config.terms(seed), Neighbourhood.build(name, edges), sizes=sizes)
-        services[name] = Service(hosts[name], MemoryTransport(name, services))
     if disclosures is not None:
         hosts["host1"].on_disclosure = lambda **disclosure: disclosures.append(_copy(disclosure))
     prepare(hosts, numbers)
 
-    async def keep() -> None:
-        pass
-
-    async def run() -> None:
-        learners = [
-            Learner(service, [name for name in hosts if name != own], keep) for own, service in services.items()
-        ]
-        await asyncio.gather(*(learner.meet_all(10.0) for learner in learners))
-        await asyncio.gather(*(learner.run() for learner in learners))
-
-    asyncio.run(run())
+    drive(hosts, carry=_carry)
     vectors = np.zeros((graph.number_of_nodes, hosts["host1"].terms.settings.dimensions), np.float32)
     for name, host in hosts.items():
         saved = host.save()
