@@ -12,7 +12,7 @@ ROWS, NODES = 10_000_000, 1_000_000
 CHILD = """
 import json, sys, time, warnings
 import psycopg, sqlalchemy.dialects.postgresql.psycopg
-import manela.kernels.tables.csr, manela.kernels.tables.numbers
+import manela.kernels.tables.rows, manela.kernels.tables.text
 from manela.sources.gathering import gather_graph
 from manela.sources.sql import SqlSource
 warnings.simplefilter("ignore")

@@ -15,7 +15,7 @@ _READ = """
 import resource, sys, time
 from pathlib import Path
 from manela.sources.mail import MailSource
-from manela.sources.writing import import_to_file
+from manela.sources.source import import_to_file
 begun = time.perf_counter()
 source = MailSource([Path(sys.argv[1])], ["example.org"])
 edges = import_to_file(source, Path(sys.argv[2]), Path(sys.argv[3]) if len(sys.argv) > 3 else None)

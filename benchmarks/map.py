@@ -13,8 +13,8 @@ from manela import Manela
 from manela.analysis.groups import find_groups
 from manela.data.embedding import Embedding
 from manela.formats.datasets import planted_partition
-from manela.maps.layout import NEIGHBOURS, lay_out
 from manela.maps.page import find_all_neighbours, write_map
+from manela.maps.points import NEIGHBOURS, lay_out
 
 NODES, COMMUNITIES = 100_000, 60
 _RUNS = 5

@@ -9,11 +9,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from manela import DeepWalk, Embedding, Graph, Manela, NetMF, Node2Vec, ProNE, read_graph
+from manela.analysis.classification import measure_separation
 from manela.errors import FormatError, ParameterError, UnknownNodeError
 from manela.estimators.baselines.skip_gram import SkipGram
 from manela.formats.datasets import stochastic_block_model
 from manela.formats.embeddings import read_embedding
-from manela.reproduction.visualisation import measure_separation
 
 EMBEDDERS = {
     "manela": Manela(dimensions=20, pairs=200_000, n_jobs=1),

@@ -9,8 +9,8 @@ from source_cases import SOURCES
 
 from manela.errors import SourceError
 from manela.sources.gathering import gather_graph
+from manela.sources.source import import_to_file
 from manela.sources.state import ImportState
-from manela.sources.writing import import_to_file
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*waiting")
 

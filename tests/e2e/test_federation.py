@@ -14,13 +14,13 @@ import pytest
 from harness import circles, draw_ring, infer
 
 from manela import Manela
+from manela.analysis.classification import measure_separation
 from manela.formats.datasets import stochastic_block_model
 from manela.formats.embeddings import read_embedding
 from manela.hosts.federation import Federation, assign
 from manela.hosts.folder.home import is_running, read_status
 from manela.hosts.folder.trace import read_disclosures
 from manela.hosts.folder.vectors import VectorsFile
-from manela.reproduction.visualisation import measure_separation
 
 LONGEST = 90.0
 

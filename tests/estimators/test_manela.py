@@ -9,13 +9,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from manela import Graph, Manela
-from manela.analysis.classification import classify
+from manela.analysis.classification import classify, measure_separation
 from manela.errors import FormatError, ManelaWarning, ParameterError, UnknownNodeError
 from manela.estimators.newcomers import start_from_neighbours
 from manela.formats.datasets import stochastic_block_model
 from manela.formats.loading import load_graph
 from manela.kernels.reference import POWER
-from manela.reproduction.visualisation import measure_separation
 from manela.settings.parameters import PAPER, PARAMETERS
 from manela.system.arrays import read_arrays, write_arrays
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from manela.data.edge_table import choose_columns, find_header, names_columns, stands_alone
 from manela.errors import FormatError
-from manela.formats.columns import choose_columns, find_header, names_columns, stands_alone
 
 
 def lines(*texts):

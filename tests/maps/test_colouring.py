@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from manela import Embedding
 from manela.errors import FormatError, ParameterError
 from manela.formats.labels import Labels
-from manela.maps import colouring as module
-from manela.maps.colouring import colour_nodes
+from manela.maps import points as module
+from manela.maps.points import colour_nodes
 
 
 def embed(nodes, vectors=None):

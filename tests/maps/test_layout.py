@@ -5,10 +5,10 @@ import pytest
 
 from manela.data.nearest import find_nearest
 from manela.errors import ManelaWarning, MissingExtraError, ParameterError
-from manela.maps import layout
 from manela.maps import page as neighbours
-from manela.maps.layout import choose_method, lay_out
+from manela.maps import points as layout
 from manela.maps.page import find_all_neighbours
+from manela.maps.points import choose_method, lay_out
 
 
 def plant(groups=3, each=40, dimensions=16):

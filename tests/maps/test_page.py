@@ -12,8 +12,8 @@ import pytest
 from manela.data.embedding import Embedding
 from manela.errors import GraphError, ManelaWarning, OutputError, ParameterError
 from manela.formats.labels import read_labels
-from manela.maps.colouring import colour_nodes
 from manela.maps.page import choose_links, write_map
+from manela.maps.points import colour_nodes
 
 HOSTILE = ["<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", "{{facts}}", "\ud800 \0 \u202e"]
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from manela import Graph
-from manela.reproduction.laboratory import BIASES, FIRST_RATIO, Laboratory, Ledger, fit, split_ratio
-from manela.reproduction.plan import FULL, QUICK
+from manela.reproduction.laboratory import BIASES, FIRST_RATIO, FULL, QUICK, Laboratory, Ledger, fit, split_ratio
 from manela.settings.parameters import PAPER
 
 

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from manela.reproduction.plan import FULL, QUICK
+from manela.reproduction.laboratory import FULL, QUICK
 
 
 def test_a_method_is_compared_only_with_all_of_the_papers_work():

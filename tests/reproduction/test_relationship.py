@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from manela.reproduction.relationship import explain, fit_power_law
+from manela.reproduction.pictures import explain, fit_power_law
 
 
 def test_an_exponent_is_found_again():

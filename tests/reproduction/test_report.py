@@ -17,7 +17,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--
 SMALL = """
 import sys
 from dataclasses import replace
-from manela.reproduction import plan
+from manela.reproduction import laboratory as plan
 plan.QUICK = replace(
     plan.QUICK, networks=("ppi",), train_ratios=(0.5,), shuffles=1, pairs_per_node=200, search_pairs_per_node=200,
     sweep=(0.0, 1.0), tuned_seeds=2,

@@ -1,6 +1,6 @@
 import numpy as np
 
-from manela.reproduction.visualisation import measure_separation
+from manela.analysis.classification import measure_separation
 
 
 def test_clear_communities_score_high_and_mixed_ones_low():

@@ -6,8 +6,8 @@ import pytest
 from mastodon_server import TOKEN, Mastodon, serve_mastodon
 
 from manela.errors import ManelaWarning, SourceError
-from manela.sources import http_pages
-from manela.sources.http_pages import Pages
+from manela.sources import mastodon_api as http_pages
+from manela.sources.mastodon_api import Pages
 
 NOW = 1_800_000_000.0
 pytestmark = pytest.mark.filterwarnings("ignore:.*waiting")

@@ -9,8 +9,8 @@ import pytest
 
 from manela.errors import ParameterError, SourceError
 from manela.sources.mail import MailSource
+from manela.sources.source import import_to_file
 from manela.sources.state import ImportState
-from manela.sources.writing import import_to_file
 
 TODAY = 20_773  # 2026-11-16
 
@@ -231,7 +231,7 @@ def test_memory_does_not_grow_with_bodies(tmp_path):
             file.write(letter("anna@example.org", f"p{number}@x.net", number) + "body\n" * 500_000 + "\n")
     code = (
         "import resource, sys; from pathlib import Path; from manela.sources.mail import MailSource;"
-        "from manela.sources.state import ImportState; import manela.sources.writing\n"
+        "from manela.sources.state import ImportState; import manela.sources.source\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "source = MailSource([Path(sys.argv[1])], ['example.org'])\n"
         "with ImportState(None, source.key) as state: print(sum(len(t.own) for t in source.read(state)))\n"

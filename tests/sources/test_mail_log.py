@@ -5,8 +5,8 @@ import pytest
 
 from manela.errors import SourceError
 from manela.sources.mail_log import MailLogSource
+from manela.sources.source import import_to_file
 from manela.sources.state import ImportState
-from manela.sources.writing import import_to_file
 
 TODAY = 20_773  # 2026-11-16
 AT = "Nov 16 10:00:01 mx postfix/smtp[18]: 4Abc12"

@@ -9,8 +9,8 @@ from mastodon_server import TOKEN, Mastodon, serve_mastodon
 
 from manela.errors import SourceError
 from manela.sources.mastodon_api import MastodonApiSource
+from manela.sources.source import import_to_file
 from manela.sources.state import ImportState
-from manela.sources.writing import import_to_file
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*waiting")
 
@@ -32,7 +32,7 @@ CHILD = """
 import sys
 from pathlib import Path
 from manela.sources.mastodon_api import MastodonApiSource
-from manela.sources.writing import import_to_file
+from manela.sources.source import import_to_file
 import_to_file(MastodonApiSource(sys.argv[1], sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4]))
 """
 

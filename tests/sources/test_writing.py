@@ -5,7 +5,7 @@ import pytest
 
 from manela.formats.graphs import read_graph
 from manela.sources.edges import Edges
-from manela.sources.writing import write_edges
+from manela.sources.source import write_edges
 
 
 def test_names_with_commas_and_quotes_are_read_as_they_were(tmp_path):

@@ -247,7 +247,7 @@ class Questions:
     def find(self, path: str, query: Query) -> Reply | None:
         """Return the reply to a request, or None for an unknown path."""
         if path == PAGE:
-            return Reply("text/html", files("manela.analysis").joinpath("answers.html").read_text(encoding="utf-8"))
+            return Reply("text/html", files(__package__).joinpath("answers.html").read_text(encoding="utf-8"))
         if path == "/openapi.json":
             return Reply("application/json", json.dumps(describe_api()))
         answer = self._paths.get(path)

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from manela.cli import options as o
-from manela.cli.agent_edges import edges, node
-from manela.cli.agent_peers import peer
+from manela.cli.agent_store import edges, node, peer
 from manela.cli.options import HOME, Home
 from manela.cli.panels import Commands
 from manela.errors import AgentError

@@ -85,7 +85,7 @@ def write_file(
     """Write the edges of a source to a file."""
     import sys
 
-    from manela.sources.writing import STDOUT, import_to_file
+    from manela.sources.source import STDOUT, import_to_file
     from manela.system.files import check_writable
 
     if output != STDOUT:

@@ -55,8 +55,7 @@ def reproduce(
 
     for module in ("matplotlib", "jinja2"):
         import_extra(module, "report", "the report")
-    from manela.reproduction import plan as plans
-    from manela.reproduction.laboratory import Laboratory
+    from manela.reproduction.laboratory import FULL, QUICK, Laboratory
     from manela.reproduction.report import EXPERIMENTS, run_experiment, write_report
 
     started = time.perf_counter()
@@ -64,7 +63,7 @@ def reproduce(
     def tell(text: str) -> None:
         print(f"{format_seconds(time.perf_counter() - started):>6}  {text}", file=sys.stderr, flush=True)
 
-    plan = plans.QUICK if quick else plans.FULL
+    plan = QUICK if quick else FULL
     lab = Laboratory(plan, ledger, count_jobs(jobs), tell)
     try:
         results = {part: run_experiment(part, lab) for part in parts}

@@ -38,7 +38,7 @@ def build_rows(
     Repeated edges become one. With `adds` their weights are added (1 each if there are no weights), and otherwise the
     first weight is kept. An undirected edge is listed in the rows of both its ends.
     """
-    from manela.kernels.tables import csr as kernels
+    from manela.kernels.tables import rows as kernels
 
     kind: Any = np.int32 if size < 2**31 else np.int64
     sources, targets = np.ascontiguousarray(sources, dtype=kind), np.ascontiguousarray(targets, dtype=kind)

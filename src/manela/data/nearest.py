@@ -81,7 +81,7 @@ def find_nearest(
     rows, cosines : arrays, shape (q, k)
         A row of −1 and a cosine of −∞ where there are fewer candidates.
     """
-    from manela.kernels.tables import nearest as kernels
+    from manela.kernels.tables import rows as kernels
 
     rows = np.full((len(queries), k), -1, dtype=np.int64)
     cosines = np.full((len(queries), k), -np.inf, dtype=np.float32)

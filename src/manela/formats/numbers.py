@@ -30,7 +30,7 @@ class Pairs(NamedTuple):
 
 def read_pairs(data: Bytes, separator: int) -> Pairs | None:
     """Parse a file whose lines are all two integers, comments or empty; return None if any is not."""
-    from manela.kernels.tables import numbers as kernels
+    from manela.kernels.tables import text as kernels
 
     if not len(data):
         return None
@@ -105,7 +105,7 @@ def _compact(values: Integers, starts: Integers, counts: Integers) -> Integers:
 
 def _number(ends: list[Integers], threads: Threads) -> Pairs:
     """Map ids to positions: with a table if they are dense, and otherwise with a hash."""
-    from manela.kernels.tables import numbers as kernels
+    from manela.kernels.tables import text as kernels
 
     least, largest = (int(bound([bound(values) for values in ends])) for bound in (np.min, np.max))
     coded = [np.empty(len(values), dtype=np.int32) for values in ends]

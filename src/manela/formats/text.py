@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.data.csr import LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RULE
+from manela.data.edge_table import Columns, choose_columns, find_header, names_columns, stands_alone
 from manela.data.graph import Graph
 from manela.errors import FormatError, ManelaWarning, Option
-from manela.formats.columns import Columns, choose_columns, find_header, names_columns, stands_alone
 from manela.formats.input_file import Bytes, InputFile
 from manela.formats.numbers import read_pairs
 

@@ -25,8 +25,7 @@ from manela.data.nearest import VectorIndex, find_nearest
 from manela.errors import GraphError, ManelaWarning, ParameterError, import_extra
 from manela.kernels.layout import RowNumbers, Vectors
 from manela.kernels.randomness import seed_of
-from manela.maps.colouring import Colouring, colour_nodes
-from manela.maps.layout import NEIGHBOURS, choose_method, lay_out
+from manela.maps.points import NEIGHBOURS, Colouring, choose_method, colour_nodes, lay_out
 from manela.system.files import check_writable, replace_file
 
 _SHOWN_NEIGHBOURS = 5
@@ -156,7 +155,7 @@ def build_page(content: MapContent) -> str:
 
     Data is zlib-compressed and base64-encoded, so it cannot be read as HTML; title, summary and legend are escaped.
     """
-    template = files("manela.maps").joinpath("map.html").read_text(encoding="utf-8")
+    template = files(__package__).joinpath("map.html").read_text(encoding="utf-8")
     colouring = content.colouring
     links = f", {len(content.links):,} of {content.edges:,} links drawn" if len(content.links) < content.edges else ""
     summary = f"{len(content.names):,} nodes by {_WORDS[content.method]}, {colouring.words}{links}."

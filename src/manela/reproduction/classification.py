@@ -16,9 +16,8 @@ from manela.data.graph import Graph
 from manela.estimators.relational_neighbors import RelationalNeighbors
 from manela.formats.loading import load_graph
 from manela.reproduction.drawing import add_legend, draw_band, open_panels, save, tidy
-from manela.reproduction.laboratory import BIASES, FIRST_RATIO, Laboratory, Results, fit, load_plain
+from manela.reproduction.laboratory import BIASES, FIRST_RATIO, Laboratory, Plan, Results, fit, load_plain
 from manela.reproduction.paper import MICRO_F1, Reasons
-from manela.reproduction.plan import Plan
 from manela.reproduction.sections import (
     NAMES,
     Comparison,

@@ -11,9 +11,8 @@ from typing import Any
 from manela.analysis.links import HEURISTICS, Split, hide_edges, rank_links, sample_nodes, score_vectors
 from manela.analysis.methods import make_scorer
 from manela.reproduction.drawing import plot_precision
-from manela.reproduction.laboratory import Laboratory, Results, fit, load_plain
+from manela.reproduction.laboratory import LINK_RUNS, Laboratory, Plan, Results, fit, load_plain
 from manela.reproduction.paper import MEAN_AVERAGE_PRECISION, Reasons
-from manela.reproduction.plan import LINK_RUNS, Plan
 from manela.reproduction.sections import NAMES, Comparison, Section, Table, compare, count, draw, format_scores
 
 _RATIO, _BIASES = 0.4, (4.0, 4.0)

@@ -3,39 +3,33 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from manela import __version__
 from manela.errors import ManelaWarning, import_extra
-from manela.reproduction import classification, links, relationship, sweep, tuned, visualisation
-from manela.reproduction.laboratory import Laboratory, Results
-from manela.reproduction.plan import Plan
+from manela.reproduction import classification, links, pictures, search
+from manela.reproduction.laboratory import Laboratory, Plan, Results
 from manela.reproduction.sections import Section, summarise_sections
 from manela.system.files import replace_file
 
 
-class Experiment(Protocol):
-    """The interface of a module that defines an experiment."""
+class Experiment(NamedTuple):
+    """Computes what the ledger does not have yet; draws the figures to a folder, and describes the results."""
 
-    def run(self, lab: Laboratory) -> Results:
-        """Compute what the ledger does not have yet, and return all results."""
-        ...
-
-    def describe(self, results: Mapping[str, Any], folder: Path, plan: Plan) -> Section:
-        """Draw the figures to a folder, and return the section of the report."""
-        ...
+    run: Callable[[Laboratory], Results]
+    describe: Callable[[Mapping[str, Any], Path, Plan], Section]
 
 
-EXPERIMENTS: dict[str, Experiment] = {
-    "classification": classification,
-    "links": links,
-    "visualisation": visualisation,
-    "relationship": relationship,
-    "sweep": sweep,
-    "tuned": tuned,
+EXPERIMENTS = {
+    "classification": Experiment(classification.run, classification.describe),
+    "links": Experiment(links.run, links.describe),
+    "visualisation": Experiment(pictures.run_visualisation, pictures.describe_visualisation),
+    "relationship": Experiment(pictures.run_relationship, pictures.describe_relationship),
+    "sweep": Experiment(search.run_sweep, search.describe_sweep),
+    "tuned": Experiment(search.run_tuned, search.describe_tuned),
 }
 
 
@@ -54,7 +48,7 @@ def write_report(results: Mapping[str, Any], folder: Path, machine: str, plan: P
     jinja2: Any = import_extra("jinja2", "report", "the report")
     sections = [EXPERIMENTS[name].describe(result, folder, plan) for name, result in results.items()]
     comparisons = [comparison for section in sections for comparison in section.comparisons]
-    template = files("manela.reproduction").joinpath("report.html.j2").read_text(encoding="utf-8")
+    template = files(__package__).joinpath("report.html.j2").read_text(encoding="utf-8")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined)
     page = environment.from_string(template).render(
         sections=sections,

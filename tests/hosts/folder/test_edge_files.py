@@ -7,7 +7,7 @@ import pytest
 from manela.errors import AgentError, FormatError
 from manela.hosts.folder.edges import parse_edge, read_edges, read_numbers, write_edges
 from manela.hosts.state.neighbourhood import Edge
-from manela.sources import writing
+from manela.sources import source as writing
 from manela.sources.edges import Edges
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from harness import carry, connect, draw_graph, gather, learn, make_terms, split_over
 
+from manela.analysis.classification import measure_separation
 from manela.errors import (
     AgentError,
     DivergenceError,
@@ -22,7 +23,6 @@ from manela.hosts.state.host import Saved, exact_sum
 from manela.hosts.state.instructions import Ask, Commit, Compute
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
 from manela.hosts.walks.host import make_host
-from manela.reproduction.visualisation import measure_separation
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from harness import carry, gather, learn, make_terms, meet_all, split_over
 
+from manela.analysis.classification import measure_separation
 from manela.errors import BadVectorError, MalformedError
 from manela.formats.datasets import stochastic_block_model
 from manela.hosts.state.driver import Driver
@@ -15,7 +16,6 @@ from manela.hosts.state.messages import ROUND, SMOOTH, START, Pull, Shown, Step
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
 from manela.hosts.walks.host import make_host
 from manela.kernels.moments import Moments, measure
-from manela.reproduction.visualisation import measure_separation
 
 
 @pytest.fixture(scope="module")

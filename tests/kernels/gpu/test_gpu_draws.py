@@ -9,7 +9,7 @@ triton = pytest.importorskip("triton")
 import triton.language as tl  # noqa: E402
 
 from manela.kernels.cpu.walks import build_aliases  # noqa: E402
-from manela.kernels.gpu import rows as draws  # noqa: E402
+from manela.kernels.gpu import neighbours as draws  # noqa: E402
 from manela.kernels.layout import Arcs  # noqa: E402
 from manela.kernels.randomness import derive  # noqa: E402
 from manela.kernels.reference import choose  # noqa: E402

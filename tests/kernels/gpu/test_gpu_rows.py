@@ -7,7 +7,7 @@ triton = pytest.importorskip("triton")
 
 import triton.language as tl  # noqa: E402
 
-from manela.kernels.gpu import rows  # noqa: E402
+from manela.kernels.gpu import neighbours as rows  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 WIDTHS = pytest.mark.parametrize("columns", [16, 11])

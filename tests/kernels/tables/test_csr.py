@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manela.kernels.tables import csr as kernels
+from manela.kernels.tables import rows as kernels
 
 NODES = 12
 

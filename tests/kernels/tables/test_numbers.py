@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manela.kernels.tables import numbers as kernels
+from manela.kernels.tables import text as kernels
 
 
 def as_data(text):

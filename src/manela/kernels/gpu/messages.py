@@ -14,7 +14,7 @@ Arguments that vary between calls must not be specialised: the engine compiles o
 import triton
 import triton.language as tl
 
-from manela.kernels.gpu.rows import choose, derive, fetch_rows
+from manela.kernels.gpu.neighbours import choose, derive, fetch_rows
 from manela.kernels.reference import MOST_OWN
 
 _MOST_OWN = tl.constexpr(MOST_OWN)

@@ -1,4 +1,4 @@
-"""The experiment on degrees: how often a node is visited in walks, and how often an agent moves."""
+"""The experiments of which the paper shows pictures alone: updates against degrees, and SYN-SBM on a plane."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.manifold import TSNE
 
+from manela.analysis.classification import measure_separation
+from manela.formats.datasets import stochastic_block_model
+from manela.kernels.layout import normalise_rows
 from manela.reproduction.drawing import GREY, colour, open_panels, save, tidy
-from manela.reproduction.laboratory import FIRST_RATIO, Laboratory, Results, fit, load_plain
-from manela.reproduction.plan import Plan
+from manela.reproduction.laboratory import FIRST_RATIO, Laboratory, Plan, Results, fit, load_plain
+from manela.reproduction.paper import SYN_SBM_EDGES
 from manela.reproduction.sections import NAMES, Section, Table, draw
 
 
-def run(lab: Laboratory) -> Results:
+def run_relationship(lab: Laboratory) -> Results:
     """Return results by method: the updates of each node's vector, with its degree."""
     network = lab.plan.related
     graph, _ = load_plain(network)
@@ -38,7 +42,7 @@ def run(lab: Laboratory) -> Results:
     return results
 
 
-def describe(results: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  # noqa: ARG001
+def describe_relationship(results: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  # noqa: ARG001
     """Return the section of the report."""
     methods = {NAMES[method]: result for method, result in results["methods"].items()}
     rows = [
@@ -54,12 +58,13 @@ def describe(results: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  
          "fits the many updates best, and how well a node's degree explains its updates."],
         [Table("Updates of a node", header, rows)],
         [draw("relationship", "Above: how many nodes have so many updates, with the fitted law. Below: degree against "
-              "updates, a dot for each node.", folder, lambda path: plot(methods, results["degrees"], path))],
+              "updates, a dot for each node.", folder,
+              lambda path: plot_relationship(methods, results["degrees"], path))],
         remark=f"the paper shows pictures alone; r² of updates and degree is {explained}",
     )  # fmt: skip
 
 
-def plot(methods: Mapping[str, Any], degrees: list[int], path: Path) -> None:
+def plot_relationship(methods: Mapping[str, Any], degrees: list[int], path: Path) -> None:
     """Draw histograms of updates, and degrees against updates, for each method."""
     figure, axes = open_panels(2, len(methods), (4.5 * len(methods), 7))
     for column, (method, result) in enumerate(methods.items()):
@@ -131,3 +136,65 @@ def _fit_from(values: npt.NDArray[np.float64], smallest: float) -> tuple[float, 
 def explain(x: npt.NDArray[np.number], y: npt.NDArray[np.number]) -> float:
     """Return r², the share of the variance of y explained by a linear function of x."""
     return float(np.corrcoef(np.asarray(x, np.float64), np.asarray(y, np.float64))[0, 1] ** 2)
+
+
+def run_visualisation(lab: Laboratory) -> Results:
+    """Return results by r₁: points on the plane, communities, and how well they are separated."""
+    graph, communities = stochastic_block_model()
+    results: Results = {}
+    for r1 in (1.0, 0.75, 0.5):
+        parameters = lab.choose_parameters("manela", graph.number_of_nodes, r1)
+
+        def compute(parameters: Any = parameters) -> Any:
+            vectors = fit("manela", parameters, graph, lab.jobs).embedding_
+            directions = normalise_rows(vectors)
+            points = TSNE(init="pca", perplexity=30, random_state=0).fit_transform(directions)
+            return {
+                "points": np.round(points, 2).tolist(),
+                "communities": communities.tolist(),
+                "vectors": asdict(measure_separation(vectors, communities)),
+                "plane": asdict(measure_separation(points, communities, "euclidean")),
+            }
+
+        result = lab.get("visualisation", compute, network="sbm", parameters=parameters)
+        results[str(r1)] = {**result, "edges": graph.number_of_edges}
+    return results
+
+
+def describe_visualisation(results: Mapping[str, Any], folder: Path, plan: Plan) -> Section:  # noqa: ARG001
+    """Return the section of the report."""
+    rows = [
+        [r1, *(f"{result[where][what]:.3f}" for where in ("vectors", "plane") for what in ("silhouette", "accuracy"))]
+        for r1, result in results.items()
+    ]
+    header = ["r₁", "silhouette, 128-D", "nearest centre, 128-D", "silhouette, plane", "nearest centre, plane"]
+    edges = next(iter(results.values()))["edges"]
+    clearest = max(results, key=lambda r1: results[r1]["vectors"]["silhouette"])
+    return Section(
+        "visualisation", "Visualisation",
+        ["SYN-SBM: 1,024 nodes in three communities, learned without knowing them and laid out by t-SNE. The smaller "
+         "r₁, the more a node looks two hops away.",
+         f"The network has {edges:,} edges, as the paper's probabilities of 0.1 within and 0.01 between communities "
+         f"give; the paper prints {SYN_SBM_EDGES:,}, which they cannot."],
+        [Table("How clear the boundaries are", header, rows)],
+        [draw("visualisation", "SYN-SBM on a plane, a colour for each community.", folder,
+              lambda path: plot_visualisation(results, path))],
+        remark=f"the paper shows pictures alone; communities are clearest with r₁ = {float(clearest):g}; "
+        f"SYN-SBM has {edges:,} edges, the paper prints {SYN_SBM_EDGES:,}",
+    )  # fmt: skip
+
+
+def plot_visualisation(results: Mapping[str, Any], path: Path) -> None:
+    """Draw vectors on a plane, one panel per r₁, with how well communities are separated."""
+    figure, axes = open_panels(1, len(results), (4 * len(results), 4.2))
+    for panel, (r1, result) in zip(axes[0], results.items(), strict=True):
+        points, communities = np.array(result["points"]), np.array(result["communities"])
+        for place, community in enumerate(np.unique(communities)):
+            panel.scatter(*points[communities == community].T, s=6, color=colour(place), linewidths=0, alpha=0.8)
+        scores = result["vectors"]
+        panel.set(
+            title=f"r₁ = {float(r1):g}\nsilhouette {scores['silhouette']:.3f}, nearest centre {scores['accuracy']:.1%}",
+            xticks=[], yticks=[],
+        )  # fmt: skip
+        panel.spines[:].set_visible(False)
+    save(figure, path)
