@@ -154,13 +154,11 @@ class AnswerBook:
         return (starting + containing)[:count]
 
     def _find_neighbours(self, row: int) -> Integers:
-        """Return the rows of a node's neighbours, none if edges are not known."""
         if self.indptr is None or self.indices is None:
             return np.empty(0, dtype=np.int64)
         return self.indices[self.indptr[row] : self.indptr[row + 1]]
 
     def _take_best(self, scores: Vectors, directions: Vectors, row: int, excluded: Integers, count: int) -> list[Near]:
-        """Return the nodes with the best scores, with their cosines."""
         scores[excluded[excluded < len(scores)]] = -np.inf
         if len(scores) > self.own:
             scores[self._unseen] = -np.inf
@@ -173,17 +171,14 @@ class AnswerBook:
 
     @cached_property
     def _rows(self) -> dict[str, int]:
-        """The row of each name."""
         return {name: row for row, name in enumerate(self.names)}
 
     @cached_property
     def _directions(self) -> Vectors:
-        """The vectors with norm 1."""
         return normalise_rows(self.vectors)
 
     @cached_property
     def _own_directions(self) -> Vectors:
-        """The vectors of own nodes with norm 1."""
         return self._directions[: self.own] if self.own_vectors is None else normalise_rows(self.own_vectors)
 
     @cached_property
@@ -210,7 +205,6 @@ class AnswerBook:
 
 
 def _check_count(count: int) -> int:
-    """Return the count if it is within its limits."""
     if not 1 <= count <= MOST:
         raise ParameterError(f"count must be 1 to {MOST:,}, got {count}")
     return count
@@ -268,26 +262,21 @@ class Questions:
             return _fail(str(error), HTTPStatus.BAD_REQUEST)
 
     def _names(self, book: AnswerBook, query: Query) -> dict[str, Any]:
-        """Answer which names begin with a text."""
         return {"of": self._title, "nodes": book.own, "names": book.find_names(query.get("start", ""), _count(query))}
 
     def _near(self, book: AnswerBook, query: Query) -> dict[str, Any]:
-        """Answer who is near a node."""
         nodes = book.find_near(query["node"], _count(query))
         return {"node": query["node"], "near": [near._asdict() for near in nodes]}
 
     def _recommend(self, book: AnswerBook, query: Query) -> dict[str, Any]:
-        """Answer whom a node might be joined to."""
         nodes = book.recommend(query["node"], _count(query))
         return {"node": query["node"], "recommended": [near._asdict() for near in nodes]}
 
     def _edge(self, book: AnswerBook, query: Query) -> dict[str, Any]:
-        """Answer how odd an edge is."""
         oddness = book.judge_edge(query["node"], query["other"])
         return {"node": query["node"], "other": query["other"], **oddness._asdict()}
 
     def _odd(self, book: AnswerBook, query: Query) -> dict[str, Any]:
-        """Answer which edges are the oddest."""
         edges = book.find_odd_edges(_count(query))
         return {"odd": [{"node": node, "other": other, "similarity": cosine} for node, other, cosine in edges]}
 
@@ -331,7 +320,6 @@ class _Groups:
         return cached[1] if cached is not None and cached[0].names == book.names else None
 
     def _work(self) -> None:
-        """Find the groups of the waiting book, in a thread of its own."""
         from manela.analysis.groups import find_groups
 
         book = self._book
@@ -350,7 +338,6 @@ class _Groups:
 
 
 def _count(query: Query) -> int:
-    """Return the count in a query, 10 by default."""
     text = query.get("count", "10")
     if not text.isdecimal() or len(text) > len(str(MOST)) or not 1 <= int(text) <= MOST:
         raise ParameterError(f"count must be 1 to {MOST:,}, got {text[:50]!r}")
@@ -358,7 +345,6 @@ def _count(query: Query) -> int:
 
 
 def _fail(message: str, status: HTTPStatus) -> Reply:
-    """Return an error as a reply."""
     return Reply("application/json", json.dumps({"error": message}), status)
 
 
@@ -404,18 +390,15 @@ def describe_api() -> dict[str, Any]:
 
 
 def _object(**properties: Any) -> dict[str, Any]:
-    """Return the schema of an object with these properties."""
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
 def _field(name: str, description: str, required: bool, schema: Any = None) -> dict[str, Any]:
-    """Return the description of a field of a query."""
     return {"name": name, "in": "query", "description": description, "required": required,
             "schema": schema or {"type": "string"}}  # fmt: skip
 
 
 def _path(summary: str, fields: list[dict[str, Any]], schema: Any) -> dict[str, Any]:
-    """Return the description of a path."""
     error = {"description": "What is wrong.",
              "content": {"application/json": {"schema": _object(error={"type": "string"})}}}  # fmt: skip
     answer = {"description": "The answer.", "content": {"application/json": {"schema": schema}}}

@@ -122,7 +122,6 @@ def _score(
 
 
 def _f1(truth: Labels, predicted: Labels) -> tuple[float, float]:
-    """Return micro- and macro-F1."""
     micro, macro = (f1_score(truth, predicted, average=average, zero_division=0) for average in ("micro", "macro"))
     return float(micro), float(macro)
 

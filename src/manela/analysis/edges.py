@@ -118,7 +118,6 @@ def find_odd_edges(
 
 
 def _symmetric(graph: Graph) -> sp.csr_array:
-    """Return the adjacency matrix with each edge in both directions."""
     matrix = graph.to_scipy()
     return sp.csr_array(matrix.maximum(matrix.T)) if graph.directed else matrix
 
@@ -182,7 +181,6 @@ def measure_recall(graph: Graph, learn: Learn, count: int, random_state: Any = 0
 
 
 def _count_found(split: Split, scorer: Scorer, rows: RowNumbers, count: int) -> int:
-    """Return how often the other end of a hidden edge is recommended to a node."""
     hits = 0
     for row, (places, _) in zip(rows, recommend(split.graph, scorer, rows, count), strict=True):
         hits += int(split.hidden[[int(row)]][:, places].nnz)

@@ -140,8 +140,6 @@ def compare_with_labels(groups: Groups, truth: npt.NDArray[np.bool_]) -> tuple[f
 
 
 class _Grouping(Protocol):
-    """Assigns nodes to groups."""
-
     def assign(self, directions: Vectors) -> RowNumbers:
         """Return the group of each node, −1 for none."""
 
@@ -195,7 +193,6 @@ def _find_directions(vectors: npt.ArrayLike) -> tuple[Vectors, RowNumbers, int]:
 
 
 def _check_count(count: Any, method: str, directions: Vectors) -> None:
-    """Raise unless this many groups can be made."""
     if count is None:
         return
     if method != "kmeans":
@@ -212,7 +209,6 @@ def _check_count(count: Any, method: str, directions: Vectors) -> None:
 
 
 def _count_distinct(directions: Vectors) -> int:
-    """Return the number of different vectors."""
     return len({direction.tobytes() for direction in directions})
 
 

@@ -230,5 +230,4 @@ HEURISTICS = {
 
 
 def _adjacency(graph: Graph) -> sp.csr_array:
-    """Return the adjacency matrix with ones for weights."""
     return sp.csr_array((graph.to_scipy() != 0).astype(np.float64))

@@ -112,7 +112,6 @@ def tune(
 
 
 def _try(score: Callable[[Candidate, float], float], candidate: Candidate, share: float) -> Trial:
-    """Score a candidate, and measure the time."""
     started = time.perf_counter()
     value = score(candidate, share)
     return Trial(candidate, share, value, time.perf_counter() - started)
@@ -127,8 +126,6 @@ def _expect(trials: list[Trial], candidate: Candidate, share: float) -> float:
 
 @dataclass(frozen=True)
 class _Fit:
-    """Fits a candidate with common parameters and a share of the budget."""
-
     parameters: dict[str, Any]
     pairs_per_node: int | None
 
@@ -145,8 +142,6 @@ class _Fit:
 def _score_labels(
     graph: Graph, labels: npt.NDArray[np.bool_], fit: _Fit, random_state: int, n_jobs: int | None
 ) -> Callable[[Candidate, float], float]:
-    """Return a function that scores candidates by how well labels are predicted."""
-
     def score(candidate: Candidate, share: float) -> float:
         vectors = fit(graph, candidate, share)
         scores = classify(vectors, labels, shuffles=3, random_state=random_state + 1, jobs=count_jobs(n_jobs))
@@ -156,7 +151,6 @@ def _score_labels(
 
 
 def _score_links(graph: Graph, fit: _Fit, random_state: int) -> Callable[[Candidate, float], float]:
-    """Return a function that scores candidates by how well hidden edges are found."""
     split = hide_edges(graph, random_state=random_state)
     nodes = sample_nodes(split, _NODES, random_state)
 

@@ -168,7 +168,6 @@ def links(
 
 
 def _mean(values: list[float]) -> str:
-    """Return mean and deviation as text; a single value has no deviation."""
     from manela.analysis.classification import summarise
 
     if len(values) < 2:
@@ -177,7 +176,6 @@ def _mean(values: list[float]) -> str:
 
 
 def _print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    """Print a table with the first column to the left and others to the right."""
     widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
     for row in (header, *rows):
         first, *cells = row
@@ -199,7 +197,6 @@ def _check_outputs(json: Path | None, plot: Path | None) -> None:
 
 
 def _write_json(path: Path | None, content: dict[str, Any]) -> None:
-    """Write scores to a file, if there is one."""
     import json
 
     from manela.system.files import replace_file

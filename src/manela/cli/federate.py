@@ -123,7 +123,6 @@ class _Table:
 
     @staticmethod
     def _draw(statuses: list[dict[str, Any]]) -> Any:
-        """Return the table of what all daemons do."""
         from rich.table import Table
 
         table = Table(box=None, pad_edge=False)

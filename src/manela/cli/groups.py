@@ -78,7 +78,6 @@ def groups(
 
 
 def _describe(result: Groups) -> list[str]:
-    """Return lines with the number of groups, their sizes, and the scores."""
     sizes = ", ".join(f"{size:,}" for size in result.sizes[:_MOST_SIZES].tolist())
     ellipsis = ", …" if result.count > _MOST_SIZES else ""
     lines = [f"{result.count:,} {'group' if result.count == 1 else 'groups'} of {sizes or 'nothing'}{ellipsis} nodes"]

@@ -63,7 +63,6 @@ def _check_paths(inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
 
 
 def _arguments(function: Callable[..., Any]) -> dict[str, Argument]:
-    """Return the arguments of a function, with their annotations resolved."""
     hints = get_type_hints(function, {**function.__globals__, "Source": Any}, include_extras=True)
     return {name: argument.replace(annotation=hints[name]) for name, argument in signature(function).parameters.items()}
 
@@ -243,7 +242,6 @@ def rdf(
 
 
 def _read_secret(path: Path | None) -> str | None:
-    """Return the password from a file or from the environment."""
     from manela.sources.secret import SECRET_VARIABLE, read_secret
 
     return read_secret(path, os.environ.get(SECRET_VARIABLE))
@@ -315,7 +313,6 @@ def mail_log(
 
 
 def _read_key(path: Path | None) -> bytes | None:
-    """Read the key of the hashes, which is created if the file is missing."""
     from manela.sources.secret import read_or_make_key
 
     return None if path is None else read_or_make_key(path)

@@ -94,7 +94,6 @@ def run(arguments: list[str]) -> int:
 
 
 def _one_line(error: Any) -> str:
-    """Return a usage error as one line that names the help to read."""
     message = " ".join(error.format_message().split())
     cause = error.__cause__
     if hasattr(cause, "errors"):
@@ -104,7 +103,6 @@ def _one_line(error: Any) -> str:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
-    """Print a warning of this library as a note, and others as usual."""
     if isinstance(message, ManelaWarning):
         print(f"note: {write_message(message, as_flag)}", file=sys.stderr)
     else:

@@ -137,7 +137,6 @@ def recommend(
 
 
 def _learn(dimensions: int, random_state: int, jobs: int | None) -> Any:
-    """Return a function that learns the vectors of a network."""
     from manela.estimators.manela import Manela
 
     def learn(graph: Graph) -> Any:
@@ -153,7 +152,6 @@ def _learn(dimensions: int, random_state: int, jobs: int | None) -> Any:
 
 
 def _read_vectors(path: Path, graph: Graph) -> Any:
-    """Read the vectors of a network's nodes, in the order of the network."""
     from manela.formats.embeddings import read_embedding
 
     embedding = read_embedding(path)

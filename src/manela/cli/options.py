@@ -144,7 +144,6 @@ def as_flag(option: Option) -> str:
 
 
 def _as_argument(name: str) -> Argument:
-    """Return the argument of a command for a parameter's flag."""
     parameter = PARAMETERS[name]
     kind: Any = str if parameter.kind is tuple else parameter.kind
     hint: Any = kind | None if parameter.default is None else kind
@@ -169,7 +168,6 @@ def default(name: str) -> Any:
 
 
 def _parse(name: str, value: Any) -> Any:
-    """Return the value of a parameter, where a list of numbers is given as text."""
     return parse_numbers(name, value) if PARAMETERS[name].kind is tuple and value is not None else value
 
 

@@ -87,7 +87,6 @@ def reproduce(
 
 
 def _parts(only: str | None) -> list[str]:
-    """Return the parts that `--only` names, or all, in their usual order."""
     from manela.reproduction.report import EXPERIMENTS
 
     if only is None:

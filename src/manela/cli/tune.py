@@ -76,6 +76,5 @@ if TYPE_CHECKING:
 
 
 def _write_flags(candidate: Candidate) -> str:
-    """Return the flags of `manela embed` for a candidate."""
     ratios = ",".join(f"{ratio:g}" for ratio in candidate.ratios)
     return f"--ratios {ratios}{' --context' if candidate.context else ''}"

@@ -96,7 +96,6 @@ def _from_array(array: npt.NDArray[Any], *, directed: bool, duplicates: str) -> 
 
 
 def _from_tuples(edges: Sequence[Any], *, directed: bool, duplicates: str) -> Graph:
-    """Build a network from a list of pairs, or of triples with a weight."""
     sizes = {len(edge) for edge in edges}
     if sizes not in ({2}, {3}):
         raise GraphError("a list of edges must hold pairs, or triples with a weight, and not both")
@@ -244,7 +243,6 @@ def _from_library(
     directed: bool,
     duplicates: str,
 ) -> Graph:
-    """Return the network of edges between rows, as graph libraries give them."""
     if is_directed and not directed:
         say_directed()
     ends = np.array([edge[:2] for edge in edges], dtype=np.int64).reshape(-1, 2)
@@ -324,7 +322,6 @@ def _holds_columns(data: Mapping[Any, Any]) -> bool:
 
 
 def _merge_entries(matrix: Any, duplicates: str) -> Any:
-    """Return a sparse matrix without duplicate entries, merged by the rule `duplicates`."""
     if matrix.format != "coo" or duplicates == "sum":
         return matrix
     places = matrix.coords[0].astype(np.int64) * matrix.shape[1] + matrix.coords[1]
@@ -338,7 +335,6 @@ def _merge_entries(matrix: Any, duplicates: str) -> Any:
 
 
 def _note_array(array: npt.NDArray[Any], what: str, otherwise: str) -> None:
-    """Warn that an array could also have been read in another way."""
     warnings.warn(f"an array of shape {array.shape} was read as {what}; {otherwise}", ManelaWarning, stacklevel=5)
 
 
@@ -354,12 +350,10 @@ def _counts_up(values: npt.NDArray[Any]) -> bool:
 
 
 def _is_number(values: npt.NDArray[Any]) -> bool:
-    """Return whether values are numbers."""
     return bool(np.issubdtype(values.dtype, np.number))
 
 
 def _has_gaps(values: npt.NDArray[Any]) -> bool:
-    """Return whether a value is missing."""
     if np.issubdtype(values.dtype, np.integer):
         return False
     return any(value is None or type(value).__name__ in ("NAType", "NaTType") or value != value for value in values)

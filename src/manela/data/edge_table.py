@@ -57,7 +57,6 @@ def find_pair(header: Sequence[str]) -> tuple[int, int] | None:
 
 
 def _find_common(header: Sequence[str]) -> tuple[int, int] | None:
-    """Return the positions of a pair of common names."""
     names = [name.strip().lower() for name in header]
     for source, target in COLUMN_NAMES:
         if source in names and target in names:
@@ -122,7 +121,6 @@ def _is_no_end(name: str) -> bool:
 
 
 def _split(name: str) -> list[str]:
-    """Return the words of a name, in lower case."""
     return [word.lower() for word in _WORD.findall(name)]
 
 
@@ -260,7 +258,6 @@ def names_columns(first: Sequence[str], wanted: Sequence[str] | None) -> bool:
 
 
 def _choose_wanted(header: Sequence[str] | None, wanted: Sequence[str], unweighted: bool) -> Columns:
-    """Return the columns that the caller names, by name or by number from 1."""
     if not 2 <= len(wanted) <= 3:
         raise FormatError(Option("columns"), f" must be two, or three with a weight, got {', '.join(wanted)}")
     places = []
@@ -296,12 +293,10 @@ def _is_name(cell: str, place: int) -> bool:
 
 
 def _has_kind(lines: Sequence[Sequence[str]], place: int, kinds: Sequence[str]) -> bool:
-    """Whether all lines have a value of one of these kinds in a column."""
     return bool(lines) and all(len(line) > place and _kind_of(line[place]) in kinds for line in lines)
 
 
 def _counts_up(lines: Sequence[Sequence[str]]) -> bool:
-    """Whether the first column numbers the rows."""
     cells = [line[0] for line in lines[:_SAMPLED_LINES] if line]
     if not all(cell.isdecimal() for cell in cells):
         return False

@@ -52,7 +52,6 @@ class Embedding:
         return f"Embedding({self.vectors.shape[0]:,} nodes, {self.vectors.shape[1]} dimensions)"
 
     def _repr_html_(self) -> str:
-        """Return the HTML that a notebook shows."""
         facts = {
             "nodes": f"{len(self):,}",
             "dimensions": f"{self.vectors.shape[1]:,}",
@@ -225,7 +224,6 @@ class Embedding:
         return int(rows)
 
     def _find_query(self, node: Any, positive: Any, negative: Any) -> _Query:
-        """Return the query for a node or vector, or for positive and negative ones."""
         if (node is None) == (positive is None and negative is None):
             raise ParameterError("most_similar needs either a node, or positive and negative nodes")
         if node is not None:
@@ -306,12 +304,10 @@ class Embedding:
 
     @property
     def _columns(self) -> list[str]:
-        """The names of the dimensions."""
         return [f"d{place}" for place in range(self.vectors.shape[1])]
 
     @cached_property
     def _positions(self) -> dict[Hashable, int]:
-        """The row of each node."""
         return {node: row for row, node in enumerate(self.nodes.tolist())}
 
 
@@ -360,7 +356,6 @@ _OPERATORS: dict[str, Callable[[Vectors, Vectors], Vectors]] = {
 
 
 def _check_k(k: Any) -> int:
-    """Return the number of neighbours if it is one."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise ParameterError(f"k must be at least 1, got {k!r}")
     return int(k)
@@ -376,5 +371,4 @@ def is_list_of_ids(data: Any) -> bool:
 
 
 def _is_vector(data: Any) -> bool:
-    """Return whether data is a vector rather than nodes."""
     return isinstance(data, np.ndarray) and data.ndim == 1 and np.issubdtype(data.dtype, np.floating)

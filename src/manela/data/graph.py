@@ -97,7 +97,6 @@ class Graph:
         return f"Graph({', '.join([sizes, *words])})"
 
     def _repr_html_(self) -> str:
-        """Return the HTML that a notebook shows."""
         degrees = self.degrees
         facts = {
             "nodes": f"{self.number_of_nodes:,}",
@@ -426,14 +425,12 @@ class Graph:
 
 
 def _drop_if_equal(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
-    """Return weights, or None if all are the same."""
     return None if len(weights) == 0 or bool(np.all(weights == weights[0])) else weights
 
 
 def _name_repeated(
     rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer], nodes: npt.NDArray[Any], directed: bool
 ) -> str:
-    """Return the ids of an edge that is given more than once."""
     is_edge = rows != columns
     rows, columns = rows[is_edge], columns[is_edge]
     if not directed:

@@ -135,7 +135,6 @@ def find_nearest(
 
 
 def _exclude(scores: Vectors, exclude: RowNumbers, first: int, last: int, among: RowNumbers | None) -> None:
-    """Set the scores of excluded candidates to −∞."""
     places = exclude
     if among is not None:
         position = np.minimum(np.searchsorted(among, exclude), len(among) - 1)
@@ -202,7 +201,6 @@ class VectorIndex:
 
 
 def _make(dimensions: int) -> Any:
-    """Return an empty index."""
     library = import_extra("usearch.index", "index", "an approximate index")
     return library.Index(
         ndim=dimensions, metric="cos", dtype="f16", connectivity=_CONNECTIVITY, expansion_add=_EFFORT_OF_BUILDING,
@@ -211,5 +209,4 @@ def _make(dimensions: int) -> Any:
 
 
 def _digest(vectors: Vectors) -> str:
-    """Return the SHA-256 of the vectors, by which an index and its vectors are matched."""
     return hashlib.sha256(np.ascontiguousarray(vectors).data).hexdigest()

@@ -100,7 +100,6 @@ def plot_vectors(vectors: Points, labels: Any = None, method: str = "tsne", axes
 
 
 def _flatten(vectors: Points) -> Points:
-    """Return the first two principal components of the directions of the vectors."""
     directions = normalise_rows(vectors)
     centred = directions - directions.mean(axis=0)
     _, _, components = np.linalg.svd(centred, full_matrices=False)
@@ -109,12 +108,10 @@ def _flatten(vectors: Points) -> Points:
 
 
 def _name(label: Any) -> str:
-    """Return a label as text."""
     return "no label" if label is None else str(label)
 
 
 def _spread(vectors: Points) -> Points:
-    """Return positions by t-SNE."""
     from sklearn.manifold import TSNE
 
     perplexity = min(30.0, max(1.0, (len(vectors) - 1) / 3))
@@ -123,7 +120,6 @@ def _spread(vectors: Points) -> Points:
 
 
 def _svg(content: str, title: str) -> str:
-    """Return a picture of this content."""
     return (
         f"<svg width='{_WIDTH}' height='{_HEIGHT}' viewBox='0 0 {_WIDTH} {_HEIGHT}' role='img'>"
         f"<title>{title}</title>{content}</svg>"

@@ -114,7 +114,6 @@ class Checkpoint:
 
 
 def _check_shape(table: npt.NDArray[Any], shape: tuple[int, int]) -> npt.NDArray[Any]:
-    """Return the table if it has this shape."""
     if table.shape != shape:
         raise ValueError(f"vectors of shape {table.shape}, not {shape}")
     return table

@@ -50,7 +50,6 @@ class CpuEngine(Closable):
 
     @cached_property
     def _neighbours(self) -> Neighbours:
-        """The neighbours that vectors are started and smoothed with."""
         return Neighbours.of(self._graph, self.arcs, self._hops, self._threads)
 
     def close(self) -> None:

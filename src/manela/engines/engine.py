@@ -139,7 +139,6 @@ def has_gpu() -> bool:
 
 
 def _is_worth_a_gpu(graph: Graph, settings: Settings) -> bool:
-    """Return whether there is a GPU and the run is long enough to be faster on it."""
     if settings.dimensions > MOST_GPU_DIMENSIONS:
         return False
     budget = resolve(settings, Sizes.of(graph.indptr))
@@ -151,7 +150,6 @@ def _is_worth_a_gpu(graph: Graph, settings: Settings) -> bool:
 
 
 def _open_gpu(graph: Graph, settings: Settings, state: State | None) -> Engine:
-    """Return the GPU engine, and import Torch and Triton only now."""
     from manela.engines.gpu.engine import GpuEngine
 
     return GpuEngine(graph, settings, state)

@@ -89,12 +89,10 @@ def count_store_bytes(graph: Graph, settings: Settings) -> int:
 
 
 def _count_tables(settings: Settings) -> int:
-    """Return how many vectors a node has."""
     return 2 if settings.context else 1
 
 
 def _row(settings: Settings) -> int:
-    """Return the bytes of a vector in single precision."""
     return 4 * pad(settings.dimensions)
 
 
@@ -107,7 +105,6 @@ def _count_arcs(graph: Graph) -> int:
 
 
 def _count_iterations(graph: Graph, settings: Settings) -> float:
-    """Return the mean number of iterations of a node in a round."""
     budget = resolve(settings, Sizes.of(graph.indptr))
     if budget.seconds is not None:
         return 1.0
@@ -115,13 +112,11 @@ def _count_iterations(graph: Graph, settings: Settings) -> float:
 
 
 def _count_moved(graph: Graph, settings: Settings) -> int:
-    """Return the largest number of nodes that move in a round."""
     nodes = graph.number_of_nodes
     return int(min(nodes, _count_iterations(graph, settings) * nodes + 1))
 
 
 def _find_top(graph: Graph, settings: Settings) -> float:
-    """Return the iterations of the most active node, relative to the mean."""
     strengths = graph.strengths[graph.degrees > 0]
     weights = strengths**settings.frequency
     return float(weights.max() / weights.mean()) if len(weights) else 1.0

@@ -161,7 +161,6 @@ class _Loop:
             raise
 
     def _abandon(self) -> None:
-        """Stop at once, without saving the current round."""
         self.checkpoint = None
         self.engine.stop(keep=False)
 
@@ -212,7 +211,6 @@ class _Loop:
         return False
 
     def _save(self) -> None:
-        """Save a checkpoint, if there is one to write."""
         self._check()
         checkpoint = self.checkpoint
         if checkpoint is not None:
@@ -223,7 +221,6 @@ class _Loop:
             self._is_saving = False
 
     def _report(self, now: float) -> None:
-        """Report progress, if somebody listens."""
         if self.reporter is None or self.objective is None:
             return
         state, rounds = self.engine.state, self._expect_rounds()
@@ -247,7 +244,6 @@ class _Loop:
         return self.schedule.rounds if state.falls_at is not None else self.schedule.expect_rounds(state.round)
 
     def _check(self) -> None:
-        """Raise if vectors are no longer finite."""
         if not self.engine.is_finite():
             raise DivergenceError(
                 f"vectors stopped being finite by round {self.engine.state.round} of {self._expect_rounds()}: "
@@ -263,12 +259,10 @@ def measure_speed(graph: Graph, settings: Settings, seconds: float) -> float:
 
 
 def _default_schedule(graph: Graph, settings: Settings) -> Schedule:
-    """Return the schedule of a run with the default budget, for measuring speed."""
     return plan_run(graph, replace(settings, pairs=None, updates=None, max_seconds=None, rounds=None))
 
 
 def _measure_budget(graph: Graph, settings: Settings, engine: Engine, started: float) -> int:
-    """Return the number of update pairs that fit into the running time."""
     limit = settings.max_seconds or 0.0
     speed = engine.measure(_default_schedule(graph, settings), min(_CALIBRATION * limit, _LONGEST_CALIBRATION))
     limit *= 1 - _SMOOTHING * settings.smooths
@@ -284,7 +278,6 @@ def _mean_share(graph: Graph, settings: Settings, share: npt.NDArray[np.float64]
 
 
 def _warn_about_isolated(graph: Graph) -> None:
-    """Warn of nodes without neighbours."""
     isolated = int(np.count_nonzero(graph.degrees == 0))
     if isolated:
         warnings.warn(

@@ -67,7 +67,6 @@ def add_ends(graph: Graph, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int6
 
 
 def _find_ends(graph: Graph) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return which nodes have outgoing arcs, and which have incoming arcs."""
     return graph.degrees > 0, np.bincount(graph.indices, minlength=graph.number_of_nodes) > 0
 
 
@@ -80,7 +79,6 @@ def cover_embedding(embedding: Embedding) -> Embedding:
 
 
 def _name_ends(nodes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return names for the out and the in side of each node."""
     names = np.empty(2 * len(nodes), dtype=object)
     names[:] = [("out", node) for node in nodes.tolist()] + [("in", node) for node in nodes.tolist()]
     return names

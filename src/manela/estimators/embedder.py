@@ -163,7 +163,6 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def _provenance(cls, graph: Graph, parameters: Mapping[str, Any], **entries: Any) -> dict[str, Any]:
-        """Return the provenance of vectors that this method learned from a network."""
         return describe_run(cls.method, graph, parameters, **entries)
 
 

@@ -233,7 +233,6 @@ class Manela(Embedder):
         return self._with_ids(vectors, graph.nodes)
 
     def _place(self, graph: Graph) -> tuple[list[Vectors], npt.NDArray[Any]]:
-        """Return the vectors of a network's new nodes, for each table, and their ids."""
         self._learn_placement()
         return place_newcomers(self._kept, graph)
 
@@ -359,7 +358,6 @@ class Manela(Embedder):
         return merged
 
     def _carry_over(self, graph: Graph, known: Embedding, settings: Settings) -> tuple[State, npt.NDArray[np.bool_]]:
-        """Return the state to continue from, and which nodes are new."""
         dimensions = known.vectors.shape[1]
         rows = np.array([known.row(n) if n in known else -1 for n in graph.nodes.tolist()], dtype=np.int64)
         is_new = rows < 0
@@ -375,7 +373,6 @@ class Manela(Embedder):
         return state, is_new
 
     def _check_same(self) -> None:
-        """Check that dimensions and context are those of the first fit."""
         dimensions, has_context = self.embedding_.shape[1], self.context_ is not None
         is_directed = bool(self.provenance_.get("graph", {}).get("directed"))
         wants_context = bool(self.context) or (is_directed and self.exchange == "messages")
@@ -386,7 +383,6 @@ class Manela(Embedder):
             )
 
     def _load(self, X: Any) -> Graph:
-        """Load the given network."""
         with allow_cores(self.n_jobs):
             graph = load_graph(X, directed=bool(self.directed), progress=report_download(X))
         if self.directed and not graph.directed:

@@ -83,7 +83,6 @@ def _place_ends(embedding: Embedding, graph: Graph, how: Placement, names: npt.N
 
 
 def _check_placed(is_placed: npt.NDArray[np.bool_], names: npt.NDArray[Any]) -> None:
-    """Raise if a new node has no known neighbour."""
     if not is_placed.all():
         raise GraphError(f"a new node must be joined to known ones, {names[~is_placed].tolist()[0]!r} is not")
 
@@ -180,7 +179,6 @@ class Placement:
         return np.asarray(new, dtype=np.float32), placed
 
     def _map(self, means: Vectors) -> Vectors:
-        """Return the directions that the means over neighbours map to."""
         return normalise_rows(means @ self.matrix)
 
 
@@ -201,7 +199,6 @@ def split_newcomers(graph: Graph, known: dict[Any, int], size: int) -> tuple[Any
 
 
 def _average(matrix: sp.csr_array, directions: Vectors, vectors: Vectors) -> Vectors:
-    """Return the weighted means of the directions and of the vectors of each row's neighbours, side by side."""
     totals = np.asarray(matrix.sum(axis=1), dtype=np.float64).ravel()
     shares = matrix.data / np.repeat(np.where(totals > 0, totals, 1.0), np.diff(matrix.indptr))
     weights = sp.csr_array((shares.astype(np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)

@@ -116,7 +116,6 @@ class Output:
                 vectors.ids_before(self.path).unlink(missing_ok=True)
 
     def _write(self, embedding: Embedding, file: BinaryIO) -> None:
-        """Write vectors to an open file, packed if its name ends in .gz."""
         if self.path.suffix.lower() != ".gz":
             _WRITERS[self.kind](embedding, file, self.path)
             return
@@ -125,7 +124,6 @@ class Output:
             _WRITERS[self.kind](embedding, packed, self.path)  # type: ignore[arg-type]
 
     def _write_stream(self, embedding: Embedding) -> None:
-        """Write vectors to standard output, or to what is not a regular file."""
         try:
             if str(self.path) == "-":
                 self._write(embedding, sys.stdout.buffer)
@@ -198,7 +196,6 @@ def read_embedding(path: Path) -> Embedding:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether a path is a pipe or a device rather than a file or a folder."""
     try:
         return path.exists() and not path.is_file() and not path.is_dir()
     except OSError as error:
@@ -214,12 +211,10 @@ def _find_kind(path: Path) -> str:
 
 
 def _is_projector(folder: Path) -> bool:
-    """Return whether a folder holds vectors for TensorBoard."""
     return folder.is_dir() and (folder / "vectors.tsv").is_file() and (folder / "metadata.tsv").is_file()
 
 
 def _replace_folder(path: Path, write: Callable[[Path], None]) -> None:
-    """Write a folder that replaces `path` once it is complete."""
     try:
         folder = Path(tempfile.mkdtemp(dir=path.parent, prefix=".manela."))
         try:

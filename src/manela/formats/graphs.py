@@ -100,7 +100,6 @@ def read_graph(
 
 
 def _read_edge_list(source: InputFile, reading: _Reading) -> Graph:
-    """Read an edge list."""
     return read_edge_list(
         source, directed=reading.directed, unweighted=reading.unweighted, duplicates=reading.duplicates,
         columns=reading.columns,
@@ -108,7 +107,6 @@ def _read_edge_list(source: InputFile, reading: _Reading) -> Graph:
 
 
 def _read_mat(source: InputFile, reading: _Reading) -> Graph:
-    """Read a matrix from a .mat file."""
     import scipy.io
     import scipy.sparse as sp
 
@@ -158,7 +156,6 @@ def _read_npz(source: InputFile, reading: _Reading) -> Graph:
 
 
 def _read_npy(source: InputFile, reading: _Reading) -> Graph:
-    """Read an array of edges or a matrix."""
     array = np.load(source.path, allow_pickle=False)
     return Graph.of(array, directed=reading.directed, duplicates=reading.duplicates)
 
@@ -199,13 +196,10 @@ def _read_node_link(source: InputFile, reading: _Reading) -> Graph:
 
 
 def _as_id(value: Any) -> Any:
-    """Convert an id from JSON: lists become tuples."""
     return tuple(_as_id(part) for part in value) if isinstance(value, list) else value
 
 
 def _by_networkx(reader: str) -> Callable[[InputFile, _Reading], Graph]:
-    """Return a function that reads a file by a reader of NetworkX."""
-
     def read(source: InputFile, reading: _Reading) -> Graph:
         networkx = import_extra("networkx", "io", f"reading {source.kind}")
         with contextlib.closing(io.BytesIO(source.read().tobytes())) as stream:
@@ -222,8 +216,6 @@ def _by_networkx(reader: str) -> Callable[[InputFile, _Reading], Graph]:
 
 
 def _by_arrow(module: str) -> Callable[[InputFile, _Reading], Graph]:
-    """Return a function that reads a table by a module of PyArrow."""
-
     def read(source: InputFile, reading: _Reading) -> Graph:
         library: Any = import_extra(f"pyarrow.{module}", "io", f"reading {source.kind}")
         table = library.read_table(source.path)
@@ -235,7 +227,6 @@ def _by_arrow(module: str) -> Callable[[InputFile, _Reading], Graph]:
 
 
 def _read_table(table: Any, reading: _Reading) -> Graph:
-    """Build a network from an Arrow table."""
     columns = columns_of(table.column_names, lambda place: table.column(place).to_numpy())
     names = list(columns)
     chosen: list[str | None] = [None, None, None]
@@ -252,7 +243,6 @@ def _read_table(table: Any, reading: _Reading) -> Graph:
 
 
 def _find_name(column: str, names: list[str]) -> str:
-    """Return the name of a column given by name or by number from 1."""
     if column not in names and column.isdecimal() and 1 <= int(column) <= len(names):
         return names[int(column) - 1]
     return column

@@ -117,7 +117,6 @@ def _to_json(node: Any) -> Any:
 
 
 def _from_json(node: Any) -> Any:
-    """Return the id that `_to_json` has written."""
     if isinstance(node, dict):
         [(name, text)] = node.items()
         return _TYPES[name][2](text)

@@ -103,7 +103,6 @@ class InputFile:
         return data
 
     def _unpack(self) -> Iterator[bytes]:
-        """Yield the unpacked bytes in pieces, up to the limit."""
         unpacked = 0
         try:
             with _open_packed(self, self.packing) as stream:
@@ -120,7 +119,6 @@ class InputFile:
 
 
 def _too_long(name: str, limit: str) -> FormatError:
-    """Return the error of an input that is longer than allowed."""
     return FormatError(f"{name}: must not be longer than {limit}; pass ", Option("size_limit"), " to allow more")
 
 
@@ -172,7 +170,6 @@ def _within(name: str, size_limit: float) -> Iterator[float]:
 
 
 def _check_file(path: Path) -> None:
-    """Raise unless the path is a file."""
     try:
         if path.is_dir():
             raise FormatError(f"{path}: must be a file, but it is a folder")
@@ -268,7 +265,6 @@ def sniff(head: bytes) -> str:
 
 
 def _find_magic(head: bytes) -> str:
-    """Return the format that the first bytes show, empty if none."""
     return next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
 
 
@@ -281,7 +277,6 @@ def _is_npz(path: Path) -> bool:
 
 
 def _find_member(name: str, path: Path) -> str:
-    """Return the name of the only file in a .zip."""
     with zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
     if any(member.startswith("xl/") for member in names):

@@ -84,7 +84,6 @@ def sort_by_id(ids: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 
 def _read_mat(path: Path, variable: str) -> Labels:
-    """Read a matrix of nodes and labels from a .mat file."""
     from scipy.io import loadmat
 
     try:
@@ -104,7 +103,6 @@ def _read_mat(path: Path, variable: str) -> Labels:
 
 
 def _read_lines(path: Path) -> Labels:
-    """Read lines of a node and its labels."""
     nodes: dict[str, int] = {}
     names: dict[str, int] = {}
     rows, columns = [], []
@@ -138,7 +136,6 @@ def _read_lines(path: Path) -> Labels:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file, unpacked, with their numbers from 1."""
     try:
         encoding = "utf-8-sig"
         with (

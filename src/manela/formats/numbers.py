@@ -79,7 +79,6 @@ def number_pairs(sources: Integers, targets: Integers) -> Pairs:
 
 
 def _cut_lines(data: Bytes) -> Integers:
-    """Return the borders of pieces that consist of whole lines."""
     borders, position = [0], 0
     while position + _PIECE < len(data):
         position += _PIECE
@@ -94,7 +93,6 @@ def _cut_lines(data: Bytes) -> Integers:
 
 
 def _compact(values: Integers, starts: Integers, counts: Integers) -> Integers:
-    """Move the parsed values of all pieces together, in place."""
     end = 0
     for first, count in zip(starts.tolist(), counts.tolist(), strict=False):
         if end != first:

@@ -224,7 +224,6 @@ def _note_lone_line(source: InputFile, line: bytes, words: Sequence[str], is_hea
 
 
 def _first_lines(data: Bytes) -> tuple[list[bytes], list[int]]:
-    """Return the first lines that are not comments, and the position of each."""
     lines: list[bytes] = []
     positions: list[int] = []
     position = 0
@@ -257,7 +256,6 @@ def _find_separator(kind: str, first: bytes) -> int:
 
 
 def _fields_of(line: bytes, separator: int) -> list[str]:
-    """Split a line into fields, without quotation marks around them."""
     text = line.decode(errors="replace")
     fields = (
         next(csv.reader([text], delimiter=chr(separator), skipinitialspace=True), []) if separator else text.split()
@@ -362,7 +360,6 @@ def _read_ids(
 
 
 def _explain(source: InputFile, line: int, error: int, text: str, chosen: Columns | None = None) -> FormatError:
-    """Return the error of a line in words."""
     from manela.kernels.tables import text as kernels
 
     if chosen is not None and not chosen.is_exact and error in (kernels.TOO_FEW, kernels.UNEVEN):
@@ -381,12 +378,10 @@ def _explain(source: InputFile, line: int, error: int, text: str, chosen: Column
 
 
 def _line(data: Bytes, number: int) -> str:
-    """Return the text of a line, shortened for an error message."""
     ends = np.flatnonzero(data == ord("\n"))
     first = int(ends[number - 2]) + 1 if number >= 2 else 0
     return data[first:][:80].tobytes().split(b"\n")[0].decode(errors="replace").strip()
 
 
 def _line_of_byte(data: Bytes, place: int) -> int:
-    """Return the number of the line, from 1, that holds a byte."""
     return int(np.count_nonzero(data[:place] == ord("\n"))) + 1

@@ -132,7 +132,6 @@ def read_table(separator: str) -> Callable[[Path], Embedding]:
 
 
 def _read_vector(fields: list[str], place: str) -> npt.NDArray[np.float32]:
-    """Convert fields to a vector; `place` is the file and line for error messages."""
     try:
         return np.array(fields, dtype=np.float32)
     except ValueError:
@@ -167,7 +166,6 @@ def read_projector(folder: Path) -> Embedding:
 
 
 def _open(path: Path) -> Any:
-    """Open a file for reading, unpacked."""
     return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
 
 
@@ -289,7 +287,6 @@ def read_by_arrow(module: str) -> Callable[[Path], Embedding]:
 
 
 def _to_table(embedding: Embedding, path: Path) -> Any:
-    """Convert to an Arrow table: ids, vectors as lists of fixed length, and context vectors if there are any."""
     arrow: Any = import_extra("pyarrow", "io", f"writing {path.suffix}")
     nodes, kind = to_plain(embedding.nodes, path)
     columns: dict[str, Any] = {"node": nodes.tolist()}
@@ -352,7 +349,6 @@ def write_database(embedding: Embedding, file: BinaryIO, path: Path) -> None:
 
 
 def _fill(embedding: Embedding, database: Path, path: Path) -> None:
-    """Write vectors and their provenance to a new SQLite file."""
     nodes, kind = to_plain(embedding.nodes, path)
     vectors = np.ascontiguousarray(embedding.vectors, dtype="<f4")
     context = None if embedding.context is None else np.ascontiguousarray(embedding.context, dtype="<f4")

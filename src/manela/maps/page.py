@@ -179,7 +179,6 @@ def build_page(content: MapContent) -> str:
 
 
 def _check(embedding: Embedding) -> None:
-    """Raise unless the vectors can be drawn."""
     if len(embedding) < 2:
         raise ParameterError(f"a map needs at least 2 nodes, got {len(embedding)}")
     if not np.isfinite(embedding.vectors).all():
@@ -187,7 +186,6 @@ def _check(embedding: Embedding) -> None:
 
 
 def _list_facts(content: MapContent) -> dict[str, Any]:
-    """Return what the page needs to know before it can draw."""
     names, grey = content.colouring.names, content.colouring.grey
     sizes = np.bincount(content.colouring.groups, minlength=len(names)).tolist()
     return {
@@ -221,17 +219,14 @@ def _write_policy(template: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return the hash by which a page's policy admits a script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _pack_json(value: Any) -> str:
-    """Return a value as packed JSON."""
     return _pack(json.dumps(value, separators=(",", ":")).encode())
 
 
 def _pack(data: bytes) -> str:
-    """Return bytes compressed, as text."""
     return base64.b64encode(zlib.compress(data, 9)).decode()
 
 

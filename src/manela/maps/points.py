@@ -103,7 +103,6 @@ def _find_components(directions: Vectors) -> Points:
 
 
 def _by_tsne(directions: Vectors, random_state: int) -> Points:
-    """Return positions by t-SNE."""
     from sklearn.manifold import TSNE
 
     perplexity = min(30.0, max(1.0, (len(directions) - 1) / 3))
@@ -197,7 +196,6 @@ def colour_nodes(embedding: Embedding, labels: Any = None, random_state: int = 0
 
 
 def _list_labels(nodes: npt.NDArray[Any], labels: Any) -> list[str]:
-    """Return a label for each node, "" for none."""
     if isinstance(labels, Labels):
         matrix = labels.of(nodes)
         first = np.where(matrix.any(axis=1), matrix.argmax(axis=1), -1).tolist()
@@ -212,7 +210,6 @@ def _list_labels(nodes: npt.NDArray[Any], labels: Any) -> list[str]:
 
 
 def _by_labels(labels: list[str]) -> Colouring:
-    """Return groups by label, the largest first."""
     places: dict[str, int] = {}
     numbers = np.array([places.setdefault(label, len(places)) if label else -1 for label in labels], dtype=np.int64)
     sizes = np.bincount(numbers[numbers >= 0], minlength=len(places))

@@ -39,7 +39,6 @@ def run(lab: Laboratory) -> Results:
 
 
 def _run_network(lab: Laboratory, network: str) -> Results:
-    """Return the scores of all methods on one network."""
     plain, labels = load_plain(network)
     weighted = load_graph(network)
     work = {"train_ratios": lab.plan.train_ratios, "shuffles": lab.plan.shuffles}
@@ -67,7 +66,6 @@ def _run_network(lab: Laboratory, network: str) -> Results:
 def _classify_vectors(
     lab: Laboratory, name: str, method: str, parameters: dict[str, Any], graph: Graph, labels: npt.NDArray[np.bool_]
 ) -> Results:
-    """Learn vectors, and return their scores for all train ratios."""
     model = fit(method, parameters, graph, lab.jobs)
     rows = []
     for ratio in lab.plan.train_ratios:

@@ -140,13 +140,11 @@ class Ledger:
             os.truncate(self.path, complete_bytes)
 
     def _remember(self, record: dict[str, Any]) -> None:
-        """Keep a record, to be found by what it is about."""
         self._results[_key(record["part"], record["about"], record["version"])] = record["result"]
         self.records.append(record)
 
 
 def _key(part: str, about: dict[str, Any], version: str) -> str:
-    """Return what identifies a record, as text."""
     return json.dumps([part, about, version], sort_keys=True)
 
 

@@ -41,7 +41,6 @@ def run(lab: Laboratory) -> Results:
 
 
 def _score(lab: Laboratory, hidden: Split, method: str, seed: int) -> Results:
-    """Return how well a method ranks hidden edges, of a sample of nodes and of all."""
     if method in HEURISTICS:
         scorer = make_scorer(method, hidden.graph, {})
     else:

@@ -73,7 +73,6 @@ def run_tuned(lab: Laboratory) -> Results:
 
 
 def _tune_network(lab: Laboratory, network: str) -> Results:
-    """Tune on one network, and return the scores of the best settings for several seeds."""
     graph = load_graph(network)
     labels = load_labels(network).of(graph.nodes)
     pairs_per_node = lab.plan.search_pairs_per_node

@@ -119,7 +119,6 @@ def summarise_sections(sections: Sequence[Section]) -> Table:
 
 
 def _describe_differences(comparisons: Sequence[Comparison]) -> str:
-    """Describe the largest differences above and below the paper's values."""
     far = [comparison for comparison in comparisons if not comparison.is_near]
     if not far:
         return f"none is larger than {NEAR:g}"

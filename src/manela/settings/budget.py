@@ -112,7 +112,6 @@ def resolve(settings: Settings, sizes: Sizes, pairs: int | None = None) -> Budge
 
 
 def _find_pairs(settings: Settings, sizes: Sizes) -> int | None:
-    """Return the update pairs that the settings ask for; None if they do not."""
     if settings.updates is not None:
         pairs = settings.updates * sizes.arcs / settings.window * sum(settings.targets_by_hop)
         if pairs > MOST_PAIRS:
@@ -141,6 +140,5 @@ def count_pairs_per_round(settings: Settings) -> float:
 
 
 def _choose_falling(settings: Settings, degree: float) -> float:
-    """Return the pairs per node while the rate falls, given the mean degree of nodes that have neighbours."""
     fewest, patience = _FEWEST_PAIRS * math.sqrt(settings.patience), settings.patience
     return min(_MOST_PAIRS * patience, max(fewest, _PAIRS_PER_NEIGHBOUR * patience * degree))

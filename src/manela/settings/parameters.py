@@ -67,37 +67,30 @@ class Parameter:
 
 
 def _whole(low: int, high: float = math.inf) -> Callable[[Any], bool]:
-    """Return a rule: a whole number from `low` to `high`."""
     return lambda x: isinstance(x, Integral) and not isinstance(x, bool) and low <= int(x) <= high
 
 
 def _is_flag(x: Any) -> bool:
-    """Return whether x is True or False, also of NumPy."""
     return isinstance(x, bool) or type(x).__name__ == "bool"
 
 
 def _between(low: float, high: float) -> Callable[[Any], bool]:
-    """Return a rule: a number from `low` to `high`."""
     return lambda x: isinstance(x, Real) and not isinstance(x, bool) and low <= float(x) <= high
 
 
 def _positive(x: Any) -> bool:
-    """Return whether x is a finite number above 0."""
     return isinstance(x, Real) and not isinstance(x, bool) and math.isfinite(x) and float(x) > 0
 
 
 def _is_bias(x: Any) -> bool:
-    """Return whether x is a bias of walks, 0.001 to 1000."""
     return _positive(x) and 0.001 <= x <= 1000
 
 
 def _optional(rule: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Return a rule that also allows None."""
     return lambda x: x is None or rule(x)
 
 
 def _is_ratios(x: Any) -> bool:
-    """Return whether x is a list of up to 64 numbers that are not negative."""
     if isinstance(x, str):
         return False
     try:
@@ -108,19 +101,16 @@ def _is_ratios(x: Any) -> bool:
 
 
 def _is_seed(x: Any) -> bool:
-    """Return whether x is a seed, a generator or None."""
     return x is None or type(x).__name__ in ("Generator", "RandomState") or _whole(0, 2**64 - 1)(x)
 
 
 def _as_seed(random_state: Any) -> int:
-    """Return a seed as a whole number."""
     from manela.kernels.randomness import seed_of
 
     return seed_of(random_state)
 
 
 def _as_threads(n_jobs: int | None) -> int | None:
-    """Return a number of threads; None stays None."""
     from manela.system.threads import count_jobs
 
     return None if n_jobs is None else count_jobs(n_jobs)

@@ -97,7 +97,6 @@ class Schedule:
         return begun
 
     def _count_begun(self, number: int, nodes: slice) -> npt.NDArray[np.int64]:
-        """Return how many iterations nodes have begun before round `number`."""
         begun: npt.NDArray[np.float64] = self.begun(number, nodes)
         return np.floor(begun, out=begun).astype(np.int64)
 

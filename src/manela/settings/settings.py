@@ -178,5 +178,4 @@ def _resolve(values: Mapping[str, Any], kind: type) -> dict[str, Any]:
 
 
 def _show(ratios: tuple[float, ...]) -> str:
-    """Return ratios as text."""
     return "(" + ", ".join(f"{r:g}" for r in ratios) + ")"

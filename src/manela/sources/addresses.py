@@ -108,7 +108,6 @@ class Addresses:
         return number
 
     def _append(self, name: str, domain: str) -> int:
-        """Return a new number for a name."""
         number = self._by_name[name] = len(self.names)
         self.names.append(name)
         self._own.append(domain in self.domains)
@@ -155,7 +154,6 @@ def _as_ascii(domain: str) -> str:
 
 
 def _check_domain(domain: str) -> str:
-    """Return a domain in its plain form, or raise."""
     plain = _as_ascii(domain.strip().lower().lstrip("@").rstrip("."))
     if not _DOMAIN.fullmatch(plain):
         raise ParameterError.of("domain", "must be written like example.org", domain)

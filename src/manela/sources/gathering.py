@@ -92,7 +92,6 @@ class _Columns:
         return self._own.take(), self._other.take(), nodes
 
     def _append_integers(self, batch: Edges) -> bool:
-        """Append the ends if all are integers; return whether they are."""
         ends = [_as_integers(column) for column in (batch.own, batch.other)]
         if ends[0] is None or ends[1] is None:
             return False
@@ -101,14 +100,12 @@ class _Columns:
         return True
 
     def _append_texts(self, numbers: _Numbers, own: Iterable[Any], other: Iterable[Any]) -> None:
-        """Add edges whose ends are named by texts."""
         pairs = chain.from_iterable(zip(map(str, own), map(str, other), strict=True))
         codes = np.fromiter(map(numbers.__getitem__, pairs), dtype=np.int32)
         self._own.append(codes[::2])
         self._other.append(codes[1::2])
 
     def _turn_into_texts(self) -> None:
-        """Convert the ends collected so far to texts."""
         own, other = self._own.take(), self._other.take()
         self._own, self._other, self._numbers = _Column(np.int32), _Column(np.int32), _Numbers()
         for first in range(0, len(own), BATCH):
@@ -136,8 +133,6 @@ class _Numbers(dict[str, int]):
 
 
 class _Column:
-    """An array that grows in place."""
-
     def __init__(self, kind: Any) -> None:
         self._values, self._size = np.empty(_LEAST_ROOM, dtype=kind), 0
 
@@ -158,7 +153,6 @@ class _Column:
 
 
 def _as_integers(column: Sequence[Any]) -> npt.NDArray[np.int64] | None:
-    """Return integers as an array, or None if any value is of another type or too large."""
     if isinstance(column, np.ndarray):
         return column.astype(np.int64) if np.issubdtype(column.dtype, np.signedinteger) else None
     if set(map(type, column)) != {int}:

@@ -99,7 +99,6 @@ class GnupgSource(Source):
         yield from cut_into_batches(self._read_edges(names))
 
     def _read_names(self) -> dict[str, str]:
-        """Return the name of each usable key, by its fingerprint and by its key id."""
         names: dict[str, str] = {}
         for key in _cut_keys(self._run("--list-keys")):
             if not key.is_usable:
@@ -130,7 +129,6 @@ class GnupgSource(Source):
                     yield names[issuer], names[key.fingerprint], weight
 
     def _run(self, command: str) -> Iterator[list[str]]:
-        """Run gpg, and yield the fields of each line that it prints."""
         options = ["--batch", "--no-tty", "--with-colons", "--fixed-list-mode", "--with-fingerprint"]
         # reading must not write to the folder, and must not start daemons
         options += ["--lock-never", "--no-auto-check-trustdb", "--trust-model=always", "--no-autostart"]
@@ -180,7 +178,6 @@ class GnupgSource(Source):
 
 
 def _find_homedir() -> Path:
-    """Return the folder that gpg uses by default."""
     try:
         result = subprocess.run(
             ["gpgconf", "--list-dirs", "homedir"],
@@ -199,13 +196,10 @@ def _find_homedir() -> Path:
 
 
 def _explain_missing(error: OSError) -> SourceError:
-    """Return the error for a machine without GnuPG."""
     return SourceError(f"gpg cannot be started ({error.strerror}): install GnuPG, for example by `apt install gnupg`")
 
 
 class _Counts:
-    """Counts of what a reading has found and left out."""
-
     def __init__(self) -> None:
         self.keys = self.edges = self.unknown = self.invalid = 0
 
@@ -298,17 +292,14 @@ def _unescape(text: str) -> str:
 
 
 def _find_address(user_id: str) -> str | None:
-    """Return the address in a user id, in lower case, or None."""
     match = _ADDRESS.search(user_id.strip())
     return match[1].lower() if match and match[1].isprintable() else None
 
 
 def _as_time(field: str) -> int:
-    """Return a field as seconds since 1970, 0 if it is none."""
     return int(field) if field.isdecimal() and len(field) < 16 else 0
 
 
 def _read_depth(field: str) -> float:
-    """Return the depth in the field `depth value` of a trust signature, limited to `_MOST_DEPTH`."""
     depth = field.split(" ")[0]
     return float(min(int(depth), _MOST_DEPTH)) if depth.isdecimal() and len(depth) < 4 else 0.0

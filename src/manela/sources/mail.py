@@ -173,7 +173,6 @@ def _digest_before(file: BinaryIO, place: int) -> int:
 
 
 def _is_automatic(fields: dict[bytes, bytes]) -> bool:
-    """Return whether a message comes from a list or a machine."""
     if b"list-id" in fields or b"list-post" in fields or b"list-unsubscribe" in fields:
         return True
     if fields.get(b"precedence", b"").strip().lower() in (b"bulk", b"list", b"junk"):
@@ -182,12 +181,10 @@ def _is_automatic(fields: dict[bytes, bytes]) -> bool:
 
 
 def _as_text(value: bytes) -> str:
-    """Return the value of a header field as one line of text."""
     return value.decode("utf-8", "replace").replace("\r", "").replace("\n", " ").strip()
 
 
 def _find_day(text: bytes, kept: dict[bytes, int] = {}) -> int:  # noqa: B006 - a cache across calls
-    """Return the day of a date, in days since 1970; 0 if there is none."""
     match = _DATE.search(text, 0, _LONGEST_DATE)
     if match is None:
         return _parse_day(text[:_LONGEST_DATE])

@@ -116,7 +116,6 @@ class MailLogSource(Correspondence):
         return None
 
     def _find_postfix(self, name: bytes, words: bytes, senders: dict[str, int]) -> tuple[int, int] | None:
-        """Return sender and recipient if a line of Postfix tells of a delivery."""
         told = _FROM.match(words)
         if told is not None:
             self._open(name, told[1], senders)
@@ -146,7 +145,6 @@ class MailLogSource(Correspondence):
         return (sender, number) if sender >= 0 and number >= 0 else None
 
     def _number(self, address: bytes) -> int:
-        """Return the number of an address."""
         return self._addresses.number_one(address.decode("utf-8", "replace"))
 
 
@@ -180,7 +178,6 @@ def _find_day(line: bytes, latest: int) -> int:
 
 
 def _count_days(year: int, month: int, day: int) -> int:
-    """Return a date as days since 1970, 0 if it is none."""
     if not (1970 <= year < 2200 and 1 <= month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1]):
         return 0
     return calendar.timegm((year, month, day, 0, 0, 0)) // DAY

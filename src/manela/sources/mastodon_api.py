@@ -138,7 +138,6 @@ class MastodonApiSource(Source):
         return check_host(domain if isinstance(domain, str) else self._pages.origin.partition("://")[2])
 
     def _list_accounts(self, path: str, domain: str) -> tuple[list[dict[str, str]], str | None]:
-        """Return the accounts on a page of the list, as entries still to read, and the path of the next page."""
         page = self._pages.get(path)
         if page.status == 404 and path == _ADMIN_PATHS[0]:
             return [], _ADMIN_PATHS[1]
@@ -191,7 +190,6 @@ def _turn_page(entry: dict[str, Any], path: str, origin: str) -> None:
 
 
 def _get(entry: Any, name: str) -> Any:
-    """Return a field of an answer, None if the answer is not an object."""
     return entry.get(name) if isinstance(entry, dict) else None
 
 
@@ -297,7 +295,6 @@ class Pages:
         self._sleep(seconds)
 
     def _ask(self, path: str) -> tuple[int, http.client.HTTPMessage, bytes]:
-        """Send one request; return status, headers and a bounded body."""
         kind = http.client.HTTPSConnection if self._scheme == "https" else http.client.HTTPConnection
         connection = kind(self._host, self._port, timeout=self._timeout)
         headers = {"Accept": "application/json", "User-Agent": "manela"}
@@ -314,7 +311,6 @@ class Pages:
         return response.status, response.headers, body
 
     def _check_status(self, status: int, path: str, headers: http.client.HTTPMessage) -> None:
-        """Raise SourceError unless the status is 200 or 404."""
         where = f"{self.origin}{path.partition('?')[0]}"
         if status in (200, 404):
             return
@@ -329,14 +325,12 @@ class Pages:
         raise SourceError(f"{where}: answered with status {status}; try again later")
 
     def _parse(self, body: bytes, path: str) -> Any:
-        """Return the JSON of a body, None if it is empty."""
         try:
             return json.loads(body) if body.strip() else None
         except (ValueError, RecursionError):
             raise SourceError(f"{self.origin}{path.partition('?')[0]}: did not answer with JSON") from None
 
     def _limit_wait(self, headers: http.client.HTTPMessage) -> float:
-        """Return how many seconds the server asks to wait."""
         after, reset = headers.get("Retry-After", "").strip(), headers.get("X-RateLimit-Reset", "").strip()
         seconds = _LIMITED_WAIT
         try:

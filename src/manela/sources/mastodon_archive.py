@@ -99,7 +99,6 @@ class MastodonArchiveSource(Source):
         yield from cut_into_batches((owner, other, float(weight)) for other, weight in weights.items())
 
     def _count(self, weights: dict[str, int], kind: str, others: Iterator[str | None]) -> None:
-        """Count the accounts that the person has dealt with, by name."""
         for other in others:
             if other is None:
                 self._left_out += 1
@@ -186,7 +185,6 @@ class _ItemReader:
 
 
 def _read_actor(file: IO[bytes], label: str) -> str | None:
-    """Return the account that an actor.json describes."""
     data = file.read(_MOST_ACTOR_BYTES + 1)
     if len(data) > _MOST_ACTOR_BYTES:
         raise SourceError(f"{label}: must have at most {_MOST_ACTOR_BYTES:,} bytes, got more")
@@ -218,7 +216,6 @@ def _read_follows(file: IO[bytes], owner: str, label: str) -> Iterator[str | Non
 
 
 def _bound_lines(text: io.TextIOWrapper, label: str) -> Iterator[str]:
-    """Yield lines, and refuse one that is too long."""
     while line := text.readline(_LONGEST_LINE):
         if len(line) == _LONGEST_LINE:
             raise SourceError(
@@ -241,7 +238,6 @@ def _read_activity(activity: Any, owner: str) -> tuple[str, list[str | None]]:
 
 
 def _read_mention(tag: dict[str, Any], owner: str) -> str | None:
-    """Return the account of a mention; accounts of the same server have no host."""
     name = tag.get("name")
     if isinstance(name, str) and "@" not in name.removeprefix("@"):
         return account_of_url(tag.get("href")) or as_account(name, owner.partition("@")[2])
@@ -299,7 +295,6 @@ class Archive:
 
     @contextmanager
     def _open_in_folder(self, name: str) -> Iterator[IO[bytes] | None]:
-        """Open a file of a folder, or yield None."""
         path = self.path / name
         if not path.is_file():
             yield None
@@ -323,7 +318,6 @@ class Archive:
 
     @contextmanager
     def _open_in_tar(self, name: str) -> Iterator[IO[bytes] | None]:
-        """Open a file of a tar archive, packed or not, or yield None."""
         with self.path.open("rb") as raw:
             is_packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
@@ -342,7 +336,6 @@ class Archive:
             yield None
 
     def _check_members(self, count: int) -> None:
-        """Refuse an archive with too many files."""
         if count > _MOST_MEMBERS:
             raise SourceError(f"{self.path}: an archive must hold at most {_MOST_MEMBERS:,} files, got more")
 
@@ -371,6 +364,5 @@ class _Bounded(io.RawIOBase):
 
 
 def _has_name(path: str, name: str) -> bool:
-    """Return whether a file of an archive has this name, at most one folder deep."""
     parts = path.removeprefix("./").split("/")
     return parts[-1] == name and len(parts) <= 2

@@ -69,7 +69,6 @@ class RdfSource(Source):
         yield from cut_into_batches(self._read_edges())
 
     def _read_edges(self) -> Iterator[tuple[str, str, float]]:
-        """Yield the edges of all files; blank nodes of different files are different."""
         for number, path in enumerate(self.paths, 1):
             prefix = "_:" if number == 1 else f"_:{number}."
             for own, predicate, other in self._read_file(path):
@@ -80,7 +79,6 @@ class RdfSource(Source):
                 yield _name(own, prefix), _name(other, prefix), 1.0
 
     def _counts(self, predicate: str) -> bool:
-        """Return whether a predicate makes an edge."""
         return predicate in self.predicates if self.predicates else predicate != TYPE
 
     def _read_file(self, path: Path) -> Iterator[tuple[str, str, str | None]]:
@@ -94,7 +92,6 @@ class RdfSource(Source):
 
 
 def _read_lines(path: Path) -> Iterator[tuple[str, str, str | None]]:
-    """Yield the triples of an N-Triples file; the object is None for a literal."""
     with path.open("rb") as file:
         number = 0
         while line := file.readline(_LONGEST_LINE):
@@ -136,18 +133,15 @@ def _read_turtle(path: Path) -> Iterator[tuple[str, str, str | None]]:
 
 
 def _name(term: str, prefix: str) -> str:
-    """Return the name of a term, with a prefix for blank nodes."""
     text = prefix + term[2:] if term.startswith("_:") else term
     return text.encode(errors="replace").decode()  # replaces lone surrogates, which cannot be written
 
 
 def _unescape(iri: str) -> str:
-    """Return an IRI with its \\u escapes replaced by characters."""
     if "\\" not in iri:
         return iri
     return _ESCAPE.sub(lambda match: _decode(int(match[1] or match[2], 16)), iri)
 
 
 def _decode(code: int) -> str:
-    """Return the character of a code, or a replacement for what is none."""
     return chr(code) if code < 0xD800 or 0xE000 <= code <= 0x10FFFF else "\ufffd"

@@ -68,7 +68,6 @@ class Rows:
 
 
 def _without_gaps(columns: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return the columns without rows that have NULL or an empty end."""
     if not any(None in column or "" in column for column in columns):
         return columns
     kept = [row for row in zip(*columns, strict=True) if None not in row and "" not in row[:2]]
@@ -83,7 +82,6 @@ def _as_names(column: Sequence[Any]) -> Sequence[Any]:
 
 
 def _as_name(value: Any) -> int | str:
-    """Return a value of a database as the name of a node."""
     if isinstance(value, Decimal | float) and math.isfinite(value) and value == int(value):
         return int(value)
     return bytes(value).hex() if isinstance(value, bytes | bytearray | memoryview) else str(value)

@@ -88,7 +88,6 @@ def hide_secret(text: str, secret: str | None) -> str:
 
 
 def _describe_contents(data: bytes) -> str:
-    """Return what is wrong with the contents of a file."""
     return f"more than {_MOST_BYTES:,} bytes" if len(data) > _MOST_BYTES else "an empty line"
 
 

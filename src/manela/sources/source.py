@@ -81,7 +81,6 @@ def write_edges(batches: Iterable[Edges], output: Path) -> int:
 
 
 def _write_lines(batches: Iterable[Edges], file: io.TextIOBase | io.TextIOWrapper | object) -> int:
-    """Write edges as lines of CSV; return how many were written."""
     written, left_out, writer = 0, 0, csv.writer(file, lineterminator="\n")  # type: ignore[arg-type]
     writer.writerow(("source", "target", "weight"))
     for batch in batches:
@@ -100,7 +99,6 @@ def _write_lines(batches: Iterable[Edges], file: io.TextIOBase | io.TextIOWrappe
 
 
 def _write_rows(batch: Edges) -> Iterator[tuple[str, str, str]]:
-    """Yield the rows that can be read back unchanged."""
     weights = np.ones(len(batch.own)) if batch.weights is None else batch.weights
     for own, other, weight in zip(map(str, batch.own), map(str, batch.other), weights.tolist(), strict=True):
         is_plain = own[:1] not in ("#", "%") and len((own + other).splitlines()) <= 1

@@ -86,13 +86,11 @@ class SqlSource(QuerySource):
 
 
 def _find_cause(error: Exception) -> Exception:
-    """Return the driver's error that one of SQLAlchemy wraps."""
     cause: Exception | None = getattr(error, "orig", None)
     return cause or error
 
 
 def _fetch(connection: Any, query: str) -> Iterator[Sequence[Any]]:
-    """Yield the rows of a query in batches."""
     if connection.dialect.driver == "psycopg":
         # use the driver's tuples: converting them to SQLAlchemy rows would take most of the time
         connection.begin()
@@ -110,7 +108,6 @@ def _fetch(connection: Any, query: str) -> Iterator[Sequence[Any]]:
 
 
 def _as_read_only(database: str | None) -> str:
-    """Return the URI that opens an existing SQLite file read-only."""
     if not database or database == ":memory:":
         raise SourceError("a SQLite URL must name a file, for example sqlite:///social.db, got none")
     if not Path(database).is_file():

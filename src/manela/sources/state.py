@@ -58,21 +58,18 @@ class ImportState(Closable):
             raise self._explain(error) from error
 
     def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
-        """Run a statement; errors become ours."""
         try:
             return self._database.execute(statement, values)
         except sqlite3.Error as error:
             raise self._explain(error) from error
 
     def _execute_many(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Run a statement for each row; errors become ours."""
         try:
             self._database.executemany(statement, rows)
         except sqlite3.Error as error:
             raise self._explain(error) from error
 
     def _explain(self, error: sqlite3.Error) -> SourceError | OutputError:
-        """Return an error of SQLite as one of ours."""
         if "locked" in str(error):
             return SourceError(f"{self.path}: another import is using it; wait until it ends")
         if isinstance(error, sqlite3.OperationalError):

@@ -68,7 +68,6 @@ class Tally:
         self._clear()
 
     def _clear(self) -> None:
-        """Forget what was waiting."""
         self._digests, self._days, self._sizes, self._waiting = array("Q"), array("l"), array("l"), array("q")
 
     def add(self, message: int, day: int, sender: int, recipients: tuple[int, ...]) -> None:
@@ -90,7 +89,6 @@ class Tally:
             self._count()
 
     def _count(self) -> None:
-        """Add the waiting messages to the sums."""
         digests = np.frombuffer(self._digests, dtype=np.uint64)
         unique, first = np.unique(digests, return_index=True)
         is_new = np.isin(unique, self._seen, assume_unique=True, invert=True)
@@ -184,12 +182,10 @@ class Correspondence(Source):
         return self._key
 
     def _begin(self, state: ImportState) -> Tally:
-        """Start counting messages that were not counted before."""
         self._tally = Tally(self._addresses, state, self._half_life, self._today)
         return self._tally
 
     def _describe(self, unit: str, place: str, left_out: Mapping[str, int]) -> str:
-        """Say how many messages were counted, and how many were left out for which reason."""
         if self._tally is None:
             return "nothing was read yet"
         reasons = {

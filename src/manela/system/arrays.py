@@ -53,7 +53,6 @@ def read_arrays(path: Path, name: str) -> tuple[dict[str, npt.NDArray[Any]], dic
 
 
 def _write(archive: zipfile.ZipFile, key: str, array: npt.NDArray[Any]) -> str:
-    """Write an array to an archive in pieces; return its SHA-256."""
     sha = hashlib.sha256()
     entry = zipfile.ZipInfo(f"{key}.npy", date_time=_EPOCH)
     with archive.open(entry, "w", force_zip64=True) as member:
@@ -66,7 +65,6 @@ def _write(archive: zipfile.ZipFile, key: str, array: npt.NDArray[Any]) -> str:
 
 
 def _digest(array: npt.NDArray[Any]) -> str:
-    """Return the SHA-256 of an array's numbers."""
     sha = hashlib.sha256()
     for piece in _pieces(array):
         sha.update(piece)

@@ -148,7 +148,6 @@ class _Server(ThreadingHTTPServer):
 
 
 def _hang_up(connection: socket.socket) -> None:
-    """Close a connection that another thread may be reading."""
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
 
@@ -184,7 +183,6 @@ class _Handler(BaseHTTPRequestHandler):
         return name is not None and is_local(name)
 
     def _answer(self, reply: Reply) -> None:
-        """Send a reply."""
         content = reply.text.encode(errors="replace")
         self.send_response(reply.status)
         for name, value in {**_HEADERS, "Content-Type": f"{reply.kind}; charset=utf-8"}.items():

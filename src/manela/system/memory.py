@@ -38,7 +38,6 @@ def _find_private(belongs: Callable[[str], bool]) -> list[tuple[int, int]]:
 
 
 def _ends(addresses: str) -> tuple[int, int]:
-    """Return the two ends of a range as /proc writes it."""
     first, last = addresses.split("-")
     return int(first, 16), int(last, 16)
 

@@ -102,7 +102,6 @@ class GpuEngine:
         self._kept = card.empty(0, kind="int32")
 
     def _begin(self, state: State) -> list[Any]:
-        """Return the tables before the first round, as the settings require."""
         tables = [self._card.empty(*table.shape) for table in state.tables]
         for table, purpose in zip(tables, (VECTORS, CONTEXTS), strict=False):
             draw_first_vectors(self._card, table, state.dimensions, self._settings.seed, purpose)
@@ -112,7 +111,6 @@ class GpuEngine:
 
     @cached_property
     def _neighbours(self) -> CardNeighbours:
-        """The neighbours that vectors are started and smoothed with, on the card."""
         return CardNeighbours(self._card, self._graph, self.arcs, len(self._settings.targets_by_hop))
 
     def __enter__(self) -> Self:
@@ -195,12 +193,10 @@ class GpuEngine:
         return max(1.0, pairs / (time.perf_counter() - started))
 
     def _show(self) -> None:
-        """Publish what all nodes show: their current vectors, and the means."""
         for table, shown in zip(self._tables, self._shown, strict=True):
             self._neighbours.show(table, shown, self._hops)
 
     def _move(self, schedule: Schedule, number: int, rate: float, count: bool = True) -> None:
-        """Do the iterations of a round on tables in the card's memory."""
         if self._schedule is None or not schedule.has_work_of(self._schedule):
             self._schedule, self._planned = schedule, range(0)
             self._on_card, self._most_iterations = schedule.map(self._card.send), schedule.most_iterations
@@ -219,7 +215,6 @@ class GpuEngine:
                 iteration += 1
 
     def _draw_targets(self, at: int, iteration: int, active: int) -> None:
-        """Draw the targets of an iteration for all active nodes."""
         arcs, shares = self._neighbours.arcs, self._shares
         unused = arcs.indptr  # a placeholder that no kernel reads
         self._card.launch(
@@ -324,7 +319,6 @@ class GpuEngine:
         return drawn.to(torch.float32).reshape(self._blocks, self._amount, m)
 
     def _measure_moments(self, shown: Any) -> moments.Moments:
-        """Return the moments of what nodes show, summed exactly."""
         torch, (size, m) = self._card.torch, shown.shape
         total, products = self._card.zeros(m, kind="int64"), self._card.zeros(m, m, kind="int64")
         for first in range(0, size, moments.STEP):

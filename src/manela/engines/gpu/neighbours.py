@@ -181,7 +181,6 @@ class CardNeighbours:
         self.resize(table, sizes * (SCALE * self._joined / sizes.sum()))
 
     def _filter(self, table: Any, inverse: Any, own: Any) -> None:
-        """Pass a table through the filter, in place."""
         torch = self._card.torch
         kept = (1.0 - MIDDLE) - own
         before, now, after, product = table.clone(), *(torch.empty_like(table) for _ in range(3))

@@ -104,7 +104,6 @@ class RayEngine:
 
     @cached_property
     def _neighbours(self) -> Neighbours:
-        """The neighbours that vectors are started and smoothed with."""
         return Neighbours.of(self._graph, self.arcs, len(self._settings.targets_by_hop), self._threads)
 
     def __enter__(self) -> Self:
@@ -123,7 +122,6 @@ class RayEngine:
             ) from error
 
     def _describe(self) -> Topology:
-        """Return the network as workers need it."""
         neighbours = self._neighbours
         return Topology(self.arcs, neighbours.weights, neighbours.scales, neighbours.directed)
 
@@ -208,7 +206,6 @@ class RayEngine:
         self._ask(lambda: self._begin(schedule))
 
     def _begin(self, schedule: Schedule) -> None:
-        """Start all workers from the state, each with its share of the nodes."""
         self._attempt += 1
         self._backup_time = time.monotonic()
         borders = divide(schedule.iterations, len(self._workers)).tolist()
@@ -241,7 +238,6 @@ class RayEngine:
             self._ray.get([worker.fill.remote(first, rows) for worker in self._workers])
 
     def _read_state(self, first: int, last: int) -> Any:
-        """Return a reference to a slice of vectors and update counts."""
         rows: NodeRows = [table[first:last] for table in self.state.tables], self._updates[first:last]
         return self._ray.put(rows)
 
@@ -362,7 +358,6 @@ class RayEngine:
             raise ClusterError(f"no worker could be started on the cluster: {trouble}")
 
     def _recover(self, error: Exception) -> None:
-        """Resume from the last backup after workers were lost."""
         warnings.warn(f"a worker was lost and is replaced: {last_line(error)}", ManelaWarning, stacklevel=2)
         while True:
             self._losses += 1
@@ -375,7 +370,6 @@ class RayEngine:
                 error = again
 
     def _restart(self) -> None:
-        """Begin again from the backup with the workers that are left and new ones."""
         self._drop_lost_workers()
         self._start_workers()
         self.state.round, self.state.pairs = self._backup
@@ -383,7 +377,6 @@ class RayEngine:
             self._begin(self._schedule)
 
     def _drop_lost_workers(self) -> None:
-        """Drop the workers that do not answer."""
         survivors = []
         for worker in self._workers:
             try:

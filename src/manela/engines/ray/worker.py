@@ -158,7 +158,6 @@ class Worker:
         return facts, *shown
 
     def _give(self, where: slice | Integers) -> Given:
-        """Return what own nodes show, and count its bytes as sent."""
         rows = [_read(shown, where) for shown in self._rounds.shown]
         self.sent += sum(row.nbytes for row in rows)
         return rows
@@ -245,13 +244,11 @@ def _find_surroundings(arcs: Arcs, own: slice, nodes: int, hops: int) -> tuple[I
 
 
 def _read(shown: npt.NDArray[Any], where: slice | Integers) -> npt.NDArray[np.float16]:
-    """Return what nodes show as float16."""
     rows = shown[where]
     return rows.view(np.float16) if rows.dtype == np.uint16 else rows.astype(np.float16)
 
 
 def _write(shown: npt.NDArray[Any], where: slice | Integers, rows: npt.NDArray[np.float16]) -> None:
-    """Store what nodes show, in the format of `shown`."""
     shown[where] = rows.view(np.uint16) if shown.dtype == np.uint16 else rows.astype(np.float32)
 
 

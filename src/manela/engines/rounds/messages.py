@@ -221,6 +221,5 @@ def measure_moments(shown: npt.NDArray[np.generic]) -> moments.Moments:
 
 
 def _widen(rows: npt.NDArray[np.generic]) -> Table:
-    """Convert shown vectors to single precision."""
     widened: Table = from_half(rows.view(np.float16)) if rows.dtype == np.uint16 else rows.astype(np.float32)
     return widened

@@ -132,7 +132,6 @@ def allocate_shown(rows: int, dimensions: int) -> Shown:
 
 
 def _round_to_half(rows: Shown) -> None:
-    """Round a float32 table to half precision, in place."""
     if rows.dtype != np.float32:
         return
     with np.errstate(over="ignore"):

@@ -107,7 +107,6 @@ class Filter:
         )
 
     def _each(self, kernel: Callable[..., None], source: Table, *arguments: Any) -> None:
-        """Call a kernel for all rows, in parallel."""
         neighbours = self._neighbours
 
         def work(first: int, last: int) -> None:

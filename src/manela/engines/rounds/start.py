@@ -110,7 +110,6 @@ class Sweeps:
         self._share(finish)
 
     def _share(self, work: Callable[[int, int], None]) -> None:
-        """Split work over threads, in pieces with about as many arcs."""
         self.neighbours.threads.share(work, self.neighbours.borders)
 
 

@@ -151,7 +151,6 @@ class ThreadedMatrix(sp.csr_array):  # type: ignore[misc]
         return product
 
     def _cut(self, first: int, end: int) -> sp.csr_array:
-        """Return a range of rows that shares this matrix's arrays."""
         low, high = self.indptr[first], self.indptr[end]
         arrays = (self.data[low:high], self.indices[low:high], self.indptr[first : end + 1] - low)
         return sp.csr_array(arrays, shape=(end - first, self.shape[1]), copy=False)

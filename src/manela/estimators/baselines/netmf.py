@@ -83,11 +83,9 @@ class NetMF(Baseline):
     n_jobs: int | None = default("n_jobs")
 
     def _check(self) -> NetMFSettings:
-        """Return the parameters as validated settings."""
         return check_netmf(self.get_params())
 
     def _learn(self, graph: Graph, settings: NetMFSettings, progress: Reporter | None) -> Learned:
-        """Build the matrix, exactly or approximately, and factorise it."""
         check_size(graph, settings.window)
         parts = Parts(("counting", "factorising"), progress)
         adjacency = symmetric_adjacency(graph, "NetMF")

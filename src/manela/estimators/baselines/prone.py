@@ -80,11 +80,9 @@ class ProNE(Baseline):
     n_jobs: int | None = default("n_jobs")
 
     def _check(self) -> ProNESettings:
-        """Return the parameters as validated settings."""
         return check_prone(self.get_params())
 
     def _learn(self, graph: Graph, settings: ProNESettings, progress: Reporter | None) -> Learned:
-        """Factorise the proximity matrix, and filter the vectors over the network."""
         parts = Parts(("factorising", "propagating", "rotating"), progress)
         adjacency = symmetric_adjacency(graph, "ProNE")
         is_isolated = adjacency.sum(axis=1) == 0

@@ -45,11 +45,9 @@ class SkipGram(Baseline):
     learning_rate: float = default("learning_rate")
 
     def _check(self) -> WalkSettings:
-        """Return the parameters as validated settings."""
         return check_walks(self.get_params())
 
     def _learn(self, graph: Graph, settings: WalkSettings, progress: Reporter | None) -> Learned:
-        """Learn vectors from random walks."""
         run = train_walks(graph, settings, progress)
         facts = {"pairs_made": run.pairs, "threads": settings.threads, "seconds": run.seconds}
         return Learned(run.vectors, facts, run.context, run.updates)
@@ -243,7 +241,6 @@ class _Walker:
                 reporter(Progress(piece + 1, total, self.pairs, seconds, seconds_left, current_rate, float("nan")))
 
     def _order(self, number: int) -> Nodes:
-        """Return the nodes in the order in which the walks of a pass start."""
         key = derive(derive_key(self.settings.seed, ORDERS), number)
         return np.argsort(derive(key, np.arange(self.nodes)), kind="stable")
 

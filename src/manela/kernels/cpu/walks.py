@@ -145,7 +145,6 @@ def build_aliases(indptr, weights, thresholds, aliases):
 
 @njit(nogil=True)
 def _copy(source, target):
-    """target ← source."""
     for i in range(len(source)):
         target[i] = source[i]
 

@@ -186,7 +186,6 @@ def _next_field(data, at, separator):
 
 @njit(nogil=True)
 def _check_id(start, end):
-    """Return the error code of an id from `start` to `end`, 0 if it is neither empty nor too long."""
     if end == start:
         return EMPTY
     return LONG if end - start > LONGEST else 0
@@ -240,7 +239,6 @@ def _look_up(data, batch, known, out):
 
 @njit(nogil=True)
 def _make_room(known, added):
-    """Return the table with room for `added` more ids, its slots at most half full."""
     slots, ids, count = known
     if count + added > len(ids):
         larger = np.empty((2 * (count + added), 2), np.int64)
@@ -273,7 +271,6 @@ def _hash(data, start, end):
 
 @njit(nogil=True)
 def _equal(data, first, second, length):
-    """Return whether the bytes at two places are the same."""
     for i in range(length):  # noqa: SIM110, Numba has no generators
         if data[first + i] != data[second + i]:
             return False
@@ -419,6 +416,5 @@ def look_up(values, keys, codes, out):
 
 @njit(nogil=True)
 def _mix(value):
-    """Return a hash of an integer."""
     code = np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)
     return code ^ (code >> np.uint64(32))
