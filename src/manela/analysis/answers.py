@@ -39,39 +39,18 @@ class Near(NamedTuple):
 
 
 class Oddness(NamedTuple):
-    """How odd an edge is.
+    """How odd an edge is."""
 
-    Attributes
-    ----------
-    similarity : float
-        The cosine of the vectors of its ends.
-    oddness : float
-        The share of random pairs without an edge that are at least as similar: near 0 for an expected edge, 0.5 for
-        one that is no more likely than a random pair.
-    is_edge : bool
-        Whether the edge exists.
-    """
-
-    similarity: float
+    similarity: float  # the cosine of the vectors of its ends
+    # the share of random pairs without an edge that are at least as similar: near 0 for an expected edge, 0.5 for one
+    # that is no more likely than a random pair
     oddness: float
-    is_edge: bool
+    is_edge: bool  # whether the edge exists
 
 
 @dataclass(frozen=True, eq=False)
 class AnswerBook:
     """Nodes with their vectors and edges, prepared for questions.
-
-    Parameters
-    ----------
-    names : list of str
-        Names of the nodes, own nodes first.
-    vectors : array of float32, shape (n, m)
-    own : int
-        The number of own nodes; questions are about own nodes only.
-    indptr, indices : arrays, or None
-        Rows of the neighbours of each own node, in CSR form; None if edges are not known.
-    own_vectors : array of float32, shape (own, m), or None
-        Better vectors of own nodes, which cannot be compared with `vectors` of other nodes.
 
     Examples
     --------
@@ -81,11 +60,13 @@ class AnswerBook:
     ['b']
     """
 
-    names: Sequence[str]
-    vectors: Vectors
-    own: int
+    names: Sequence[str]  # names of the nodes, own nodes first
+    vectors: Vectors  # (n, m)
+    own: int  # the number of own nodes; questions are about own nodes only
+    # rows of the neighbours of each own node, in CSR form; None if edges are not known
     indptr: Integers | None = None
     indices: Integers | None = None
+    # (own, m): better vectors of own nodes, which cannot be compared with `vectors` of other nodes
     own_vectors: Vectors | None = None
 
     def find_near(self, node: str, count: int = 10) -> list[Near]:

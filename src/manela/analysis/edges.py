@@ -132,18 +132,11 @@ _SCORES = 1 << 24
 
 @dataclass(frozen=True)
 class Recall:
-    """The share of hidden edges that are recommended.
+    """The share of hidden edges that are recommended."""
 
-    Attributes
-    ----------
-    hidden : int
-        Number of hidden edges of the sampled nodes.
-    by_vectors, by_neighbours : float
-        The share of their ends at sampled nodes whose other end is recommended to the node: by vectors, and by common
-        neighbours (Adamic and Adar) without learning.
-    """
-
-    hidden: int
+    hidden: int  # number of hidden edges of the sampled nodes
+    # the share of their ends at sampled nodes whose other end is recommended to the node: by vectors, and by common
+    # neighbours (Adamic and Adar) without learning
     by_vectors: float
     by_neighbours: float
 

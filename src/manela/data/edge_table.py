@@ -161,24 +161,13 @@ _NO_VALUES = ("", "nan", "na", "n/a", "#n/a", "null", "none", "inf", "infinity")
 
 @dataclass(frozen=True)
 class Columns:
-    """The positions of the columns to read.
-
-    Attributes
-    ----------
-    source, target : int
-    weight : int
-        −1 for none.
-    is_exact : bool
-        Whether lines must have no other columns, as without a header nobody knows what they are.
-    note : str
-        Which columns were chosen, if the user should be told.
-    """
+    """The positions of the columns to read."""
 
     source: int
     target: int
-    weight: int
-    is_exact: bool
-    note: str = ""
+    weight: int  # −1 for none
+    is_exact: bool  # whether lines must have no other columns, as without a header nobody knows what they are
+    note: str = ""  # which columns were chosen, if the user should be told
 
 
 def find_header(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:

@@ -19,27 +19,13 @@ _CHECKED = 65536
 
 @dataclass
 class State:
-    """The vectors after `round` rounds.
+    """The vectors after `round` rounds."""
 
-    Attributes
-    ----------
-    tables : list of arrays of float32, shape (n, padded m)
-        Φ, and Ψ if the run keeps context vectors. Columns from m on are zero.
-    dimensions : int
-        m.
-    round : int
-        Rounds done.
-    pairs : int
-        Update pairs made.
-    falls_at : int, or None
-        The round from which the learning rate falls; None while it is unknown.
-    """
-
-    tables: list[Table]
-    dimensions: int
-    round: int = 0
-    pairs: int = 0
-    falls_at: int | None = None
+    tables: list[Table]  # (n, padded m): Φ, and Ψ if the run keeps context vectors. Columns from m on are zero
+    dimensions: int  # m
+    round: int = 0  # rounds done
+    pairs: int = 0  # update pairs made
+    falls_at: int | None = None  # the round from which the learning rate falls; None while it is unknown
 
     @property
     def vectors(self) -> Table:

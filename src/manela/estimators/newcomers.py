@@ -107,17 +107,11 @@ _TINY = np.finfo(np.float32).tiny
 
 @dataclass(frozen=True)
 class Placement:
-    """Predicts the vector of a node from those of its neighbours.
+    """Predicts the vector of a node from those of its neighbours."""
 
-    Attributes
-    ----------
-    matrix : array of float32, shape (2m, m)
-        Maps the mean of the neighbours' directions, followed by the mean of their vectors, to a direction.
-    scale, power : float
-        The norm of a vector is scale·d^power for a node of degree d.
-    """
-
+    # (2m, m): maps the mean of the neighbours' directions, followed by the mean of their vectors, to a direction
     matrix: Vectors
+    # the norm of a vector is scale·d^power for a node of degree d
     scale: float
     power: float
 

@@ -57,27 +57,13 @@ _MAGIC = (
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file to read a network from.
+    """A file to read a network from."""
 
-    Attributes
-    ----------
-    name : str
-        The name that the user gave, with which error messages begin.
-    path : Path
-        The file that holds the bytes.
-    kind : str
-        The suffix of the format, such as ".csv".
-    packing : str
-        The suffix of the compression, such as ".gz", or empty.
-    limit : float
-        Limit of the decompressed size, in GB.
-    """
-
-    name: str
-    path: Path
-    kind: str
-    packing: str = ""
-    limit: float = SIZE_LIMIT
+    name: str  # the name that the user gave, with which error messages begin
+    path: Path  # the file that holds the bytes
+    kind: str  # the suffix of the format, such as ".csv"
+    packing: str = ""  # the suffix of the compression, such as ".gz", or empty
+    limit: float = SIZE_LIMIT  # limit of the decompressed size, in GB
 
     def __str__(self) -> str:
         return self.name

@@ -24,23 +24,12 @@ _BLANKS = re.compile(r"[\s,;]+")
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Labels of nodes.
+    """Labels of nodes."""
 
-    Attributes
-    ----------
-    nodes : tuple of str
-        Ids as text, one for each row.
-    names : tuple of str
-        The labels, one for each column.
-    matrix : sparse array of bool, shape (nodes, names)
-    source : str
-        The file name, for error messages.
-    """
-
-    nodes: tuple[str, ...]
-    names: tuple[str, ...]
-    matrix: sp.csr_array
-    source: str
+    nodes: tuple[str, ...]  # ids as text, one for each row
+    names: tuple[str, ...]  # the labels, one for each column
+    matrix: sp.csr_array  # (nodes, names)
+    source: str  # the file name, for error messages
 
     def of(self, ids: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Return the labels of the nodes with these ids, in the same order; all False for a node without labels.

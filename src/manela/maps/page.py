@@ -116,36 +116,18 @@ def write_map(
 
 @dataclass(frozen=True, eq=False)
 class MapContent:
-    """The content of a page.
+    """The content of a page."""
 
-    Attributes
-    ----------
-    names : list of str
-        Names of the nodes.
-    points : array, shape (n, 2)
-        Positions of the nodes.
-    colouring : Colouring
-        Groups of the nodes.
-    neighbours, cosines : arrays, shape (n, k)
-        The nearest nodes of each node, −1 for none, and their cosines.
-    links : array of uint32, shape (links, 2)
-        Pairs of nodes that are joined by a line.
-    edges : int
-        The number of edges, drawn or not.
-    method : str
-        The layout method.
-    title, file : str
-        The title of the page, and the name of the image files that it saves.
-    """
-
-    names: list[str]
-    points: npt.NDArray[np.float32]
-    colouring: Colouring
+    names: list[str]  # names of the nodes
+    points: npt.NDArray[np.float32]  # (n, 2): positions of the nodes
+    colouring: Colouring  # groups of the nodes
+    # (n, k): the nearest nodes of each node, −1 for none, and their cosines
     neighbours: npt.NDArray[np.int64]
     cosines: npt.NDArray[np.float32]
-    links: Pairs
-    edges: int
-    method: str
+    links: Pairs  # (links, 2): pairs of nodes that are joined by a line
+    edges: int  # the number of edges, drawn or not
+    method: str  # the layout method
+    # the title of the page, and the name of the image files that it saves
     title: str
     file: str
 

@@ -140,27 +140,13 @@ _MOST_GROUPS = 250
 
 @dataclass(frozen=True, eq=False)
 class Colouring:
-    """Groups of a map.
+    """Groups of a map."""
 
-    Attributes
-    ----------
-    names : list of str
-        Names of the groups, largest first, followed by entries that are not groups, such as "no label".
-    groups : array of uint8, shape (n,)
-        The group of each node, as an index into `names`.
-    grey : int
-        The number of last names that are not groups; they are shown in grey.
-    title : str
-        What the groups are: "Labels" or "Groups".
-    words : str
-        A text that describes them.
-    """
-
-    names: list[str]
-    groups: npt.NDArray[np.uint8]
-    grey: int
-    title: str
-    words: str
+    names: list[str]  # names of the groups, largest first, followed by entries that are not groups, such as "no label"
+    groups: npt.NDArray[np.uint8]  # (n,): the group of each node, as an index into `names`
+    grey: int  # the number of last names that are not groups; they are shown in grey
+    title: str  # what the groups are: "Labels" or "Groups"
+    words: str  # a text that describes them
 
 
 def colour_nodes(embedding: Embedding, labels: Any = None, random_state: int = 0) -> Colouring:

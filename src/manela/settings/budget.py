@@ -52,33 +52,16 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Budget:
-    """The length of a run.
+    """The length of a run."""
 
-    Attributes
-    ----------
-    pairs : int, or None
-        Update pairs of the run; None if its length is open, as the vectors decide when the learning rate falls.
-    expected_pairs : int
-        The same, or an estimate if the length is open.
-    rounds : int
-        Rounds of the run; the most possible if the length is open.
-    falls_at : int
-        The round from which the learning rate falls at the latest.
-    falling : int, or None
-        Rounds in which the rate falls, if that decides the length.
-    pairs_per_round : float
-        Update pairs of all nodes in a round.
-    seconds : float, or None
-        The running time; a run measures its speed, and is resolved again with the pairs that fit.
-    """
-
+    # update pairs of the run; None if its length is open, as the vectors decide when the learning rate falls
     pairs: int | None
-    expected_pairs: int
-    rounds: int
-    falls_at: int
-    falling: int | None
-    pairs_per_round: float
-    seconds: float | None
+    expected_pairs: int  # the same, or an estimate if the length is open
+    rounds: int  # rounds of the run; the most possible if the length is open
+    falls_at: int  # the round from which the learning rate falls at the latest
+    falling: int | None  # rounds in which the rate falls, if that decides the length
+    pairs_per_round: float  # update pairs of all nodes in a round
+    seconds: float | None  # the running time; a run measures its speed, and is resolved again with the pairs that fit
 
 
 def resolve(settings: Settings, sizes: Sizes, pairs: int | None = None) -> Budget:

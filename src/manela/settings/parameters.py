@@ -26,38 +26,18 @@ such walks uses each pair both ways, 14,900; as it draws the window from 1 to 10
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter.
+    """One parameter."""
 
-    Attributes
-    ----------
-    kind : type
-        The type that a value is converted to: int, float, bool, str, or tuple of float.
-    default : object
-    rule : str
-        What a value must be, as text for error messages.
-    holds : callable
-        Returns whether a value satisfies the rule.
-    help : str
-        One sentence on its purpose.
-    conversion : callable, optional
-        Converts a value to a setting; by default `kind`, with None unchanged.
-    setting : str, optional
-        The name of the setting, if it differs from that of the parameter.
-    choices : tuple of str
-        The allowed values, if they can be listed.
-    decides_vectors : bool
-        Whether the vectors depend on it.
-    """
-
-    kind: type
+    kind: type  # the type that a value is converted to: int, float, bool, str, or tuple of float
     default: Any
-    rule: str
-    holds: Callable[[Any], bool]
-    help: str
+    rule: str  # what a value must be, as text for error messages
+    holds: Callable[[Any], bool]  # returns whether a value satisfies the rule
+    help: str  # one sentence on its purpose
+    # converts a value to a setting; by default `kind`, with None unchanged
     conversion: Callable[[Any], Any] | None = None
-    setting: str | None = None
-    choices: tuple[str, ...] = ()
-    decides_vectors: bool = True
+    setting: str | None = None  # the name of the setting, if it differs from that of the parameter
+    choices: tuple[str, ...] = ()  # the allowed values, if they can be listed
+    decides_vectors: bool = True  # whether the vectors depend on it
 
     def convert(self, value: Any) -> Any:
         """Return the setting for a value."""

@@ -22,36 +22,17 @@ GROWN = 1.0
 
 @dataclass(frozen=True)
 class Schedule:
-    """The rounds of a run.
+    """The rounds of a run."""
 
-    Attributes
-    ----------
-    iterations : array of shape (n,)
-        c, the iterations of each node in `spread_over` rounds; need not be integers.
-    phases : array of shape (n,)
-        The fraction of an iteration with which each node begins, in [0, 1).
-    rounds : int
-        R, the total number of rounds if the rate falls from `falls_at` on.
-    learning_rate : float
-        α of the first round.
-    falls_at : int
-        The round from which the rate falls; the latest possible one while it is not known.
-    falling : int, or None
-        Number of rounds in which the rate falls, if that decides the total.
-    spread_over : int, or None
-        Number of rounds over which `iterations` are spread; all rounds if None.
-    pairs : int, or None
-        Update pairs of the whole network; None if the length of the run is open.
-    """
-
+    # (n,): c, the iterations of each node in `spread_over` rounds; need not be integers
     iterations: npt.NDArray[np.float64]
-    phases: npt.NDArray[np.float64]
-    rounds: int
-    learning_rate: float
-    falls_at: int = 0
-    falling: int | None = None
-    spread_over: int | None = None
-    pairs: int | None = None
+    phases: npt.NDArray[np.float64]  # (n,): the fraction of an iteration with which each node begins, in [0, 1)
+    rounds: int  # R, the total number of rounds if the rate falls from `falls_at` on
+    learning_rate: float  # α of the first round
+    falls_at: int = 0  # the round from which the rate falls; the latest possible one while it is not known
+    falling: int | None = None  # number of rounds in which the rate falls, if that decides the total
+    spread_over: int | None = None  # number of rounds over which `iterations` are spread; all rounds if None
+    pairs: int | None = None  # update pairs of the whole network; None if the length of the run is open
 
     def counts(self, number: int, nodes: slice = slice(None)) -> npt.NDArray[np.int64]:
         """Return k_t(v), the iterations in this round of each of `nodes`, all by default."""

@@ -13,19 +13,12 @@ BATCH = 50_000
 
 
 class Edges(NamedTuple):
-    """A batch of edges.
+    """A batch of edges."""
 
-    Attributes
-    ----------
-    own, other : sequence of str or int
-        The ends of each edge. A name with a host is written `name@host`.
-    weights : array of float64, or None
-        None if every edge has the weight 1.
-    """
-
+    # the ends of each edge; a name with a host is written `name@host`
     own: Sequence[Any]
     other: Sequence[Any]
-    weights: npt.NDArray[np.float64] | None = None
+    weights: npt.NDArray[np.float64] | None = None  # None if every edge has the weight 1
 
 
 def cut_into_batches(edges: Iterable[tuple[Any, Any, float]], size: int = BATCH) -> Iterator[Edges]:

@@ -27,28 +27,16 @@ _WORK_OF_A_ROW = 4
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The arcs of a network with their weights, and threads to sum along them.
-
-    Attributes
-    ----------
-    arcs : Arcs
-    weights : array of float64, shape (arcs,), or None
-    scales : array of float64, shape (levels, n)
-        The factor that turns a sum over neighbours into the mean M^h, h = 1, 2, …; 0 if no walk has h steps. On an
-        undirected network one level serves all h.
-    threads : Threads
-    borders : array
-        Borders of pieces of nodes that take about the same time.
-    directed : bool
-        Whether an arc may lack its reverse.
-    """
+    """The arcs of a network with their weights, and threads to sum along them."""
 
     arcs: Arcs
-    weights: npt.NDArray[np.float64] | None
+    weights: npt.NDArray[np.float64] | None  # (arcs,)
+    # (levels, n): the factor that turns a sum over neighbours into the mean M^h, h = 1, 2, …; 0 if no walk has h
+    # steps. On an undirected network one level serves all h
     scales: npt.NDArray[np.float64]
     threads: Threads
-    borders: Integers
-    directed: bool
+    borders: Integers  # borders of pieces of nodes that take about the same time
+    directed: bool  # whether an arc may lack its reverse
 
     @classmethod
     def of(cls, graph: Graph, arcs: Arcs, hops: int, threads: Threads) -> Neighbours:

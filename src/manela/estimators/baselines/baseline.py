@@ -19,23 +19,12 @@ from manela.system.threads import allow_cores
 
 
 class Learned(NamedTuple):
-    """What a method learned from a network.
+    """What a method learned from a network."""
 
-    Attributes
-    ----------
-    vectors : array of float32, shape (n, m)
-    facts : mapping
-        Entries of the provenance besides parameters and network.
-    context : array of float32, shape (n, m), or None
-        The second vectors, if the method has them.
-    updates : array of int, shape (n,), or None
-        How often each vector was updated, if the method counts it.
-    """
-
-    vectors: Vectors
-    facts: Mapping[str, Any]
-    context: Vectors | None = None
-    updates: npt.NDArray[np.int64] | None = None
+    vectors: Vectors  # (n, m)
+    facts: Mapping[str, Any]  # entries of the provenance besides parameters and network
+    context: Vectors | None = None  # (n, m): the second vectors, if the method has them
+    updates: npt.NDArray[np.int64] | None = None  # (n,): how often each vector was updated, if the method counts it
 
 
 class Baseline(Embedder):

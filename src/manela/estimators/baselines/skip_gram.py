@@ -135,23 +135,14 @@ class Node2Vec(SkipGram):
 
 @dataclass(frozen=True)
 class WalkRun:
-    """What a run learned.
+    """What a run learned."""
 
-    Attributes
-    ----------
-    vectors, context : arrays of float32, shape (n, m)
-    pairs : int
-        Update pairs made.
-    updates : array, shape (n,)
-        Number of updates of each vector.
-    seconds : dict
-        Time for preparing, for a first pass over all walks that counts visits, and for training.
-    """
-
+    # (n, m)
     vectors: Table
     context: Table
-    pairs: int
-    updates: Nodes
+    pairs: int  # update pairs made
+    updates: Nodes  # (n,): number of updates of each vector
+    # time for preparing, for a first pass over all walks that counts visits, and for training
     seconds: dict[str, float]
 
 
