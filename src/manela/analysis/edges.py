@@ -52,11 +52,7 @@ class OddEdges:
 
 
 def find_odd_edges(
-    graph: Graph,
-    learn: Learn,
-    folds: int = 5,
-    random_state: Any = 0,
-    done: Callable[[], None] = lambda: None,
+    graph: Graph, learn: Learn, folds: int = 5, random_state: Any = 0, done: Callable[[], None] = lambda: None
 ) -> OddEdges:
     """Score every edge by vectors that were learned without it.
 

@@ -37,8 +37,7 @@ def init(
         str, typer.Option(metavar="ADDRESS", help="Address on which peers reach this host.")
     ] = "0.0.0.0:7446",
     watch: Annotated[
-        str,
-        typer.Option(metavar="ADDRESS", help="Local address of a status page and metrics; none by default."),
+        str, typer.Option(metavar="ADDRESS", help="Local address of a status page and metrics; none by default.")
     ] = "",
     paper: o.Paper = False,  # noqa: ARG001
     parameters: Annotated[o.Values, o.Flags(*PARAMETERS_OF_HOSTS)],
@@ -181,8 +180,7 @@ def export(
 
 @agent.command()
 def audit(
-    home: Home = HOME,
-    most: Annotated[int, typer.Option(metavar="N", min=1, help="Largest number of lines.")] = 50,
+    home: Home = HOME, most: Annotated[int, typer.Option(metavar="N", min=1, help="Largest number of lines.")] = 50
 ) -> None:
     """Show what was refused, the latest first."""
     from manela.hosts.folder.store import Store
@@ -249,10 +247,7 @@ def learn(
 
 
 @agent.command()
-def serve(
-    home: Home = HOME,
-    off: Annotated[bool, typer.Option("--off", help="Stop answering.")] = False,
-) -> None:
+def serve(home: Home = HOME, off: Annotated[bool, typer.Option("--off", help="Stop answering.")] = False) -> None:
     """Answer questions at the address of the status page.
 
     The daemon says which nodes are nearest, whom to recommend, which edges are odd, and groups. Questions are about
@@ -330,8 +325,7 @@ def backup(
 
 @agent.command()
 def restore(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="What `manela agent backup` wrote.")],
-    home: Home = HOME,
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="What `manela agent backup` wrote.")], home: Home = HOME
 ) -> None:
     """Restore a host from a backup.
 

@@ -32,10 +32,7 @@ Other = Annotated[str, typer.Argument(metavar="OTHER", help="node@host, or anoth
 
 @edges.command("add")
 def add_edge(
-    own: Own,
-    other: Other = "",
-    weight: Annotated[float, typer.Argument(metavar="WEIGHT")] = 1.0,
-    home: Home = HOME,
+    own: Own, other: Other = "", weight: Annotated[float, typer.Argument(metavar="WEIGHT")] = 1.0, home: Home = HOME
 ) -> None:
     """Add an edge.
 
@@ -188,8 +185,7 @@ peer = Commands("Manage the hosts to learn with.")
 @peer.command("add")
 def add_peer(
     name: Annotated[
-        str,
-        typer.Argument(metavar="LINE|NAME", help="The line that `agent invite` printed there, or the peer's name."),
+        str, typer.Argument(metavar="LINE|NAME", help="The line that `agent invite` printed there, or the peer's name.")
     ],
     address: Annotated[str, typer.Argument(metavar="ADDRESS", help="With a name: host:port.")] = "",
     certificate: Annotated[

@@ -102,8 +102,7 @@ SecretFile = Annotated[
     ),
 ]
 DatabaseUrl = Annotated[
-    str,
-    typer.Argument(metavar="URL", help="SQLAlchemy URL without a password: postgresql://reader@db/social."),
+    str, typer.Argument(metavar="URL", help="SQLAlchemy URL without a password: postgresql://reader@db/social.")
 ]
 _QUERY = "Returns the columns own, other and optionally weight, in this order."
 
@@ -207,8 +206,7 @@ def gpg(
 
 def neo4j(
     url: Annotated[
-        str,
-        typer.Argument(metavar="URL", help="URL for Neo4j's driver, without a password: neo4j+s://db.example.org."),
+        str, typer.Argument(metavar="URL", help="URL for Neo4j's driver, without a password: neo4j+s://db.example.org.")
     ],
     query: Annotated[
         str, typer.Option("--query", metavar="CYPHER", help=f"{_QUERY} By default all relationships.")

@@ -20,8 +20,7 @@ def reproduce(
     only: Annotated[
         str | None,
         typer.Option(
-            metavar="PART,…",
-            help="Some of classification, links, visualisation, relationship, sweep, tuned.",
+            metavar="PART,…", help="Some of classification, links, visualisation, relationship, sweep, tuned."
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Run a small version, in a few minutes.")] = False,

@@ -237,11 +237,7 @@ def from_igraph(graph: Any, *, weight: str = "weight", directed: bool = False, d
 
 
 def _from_library(
-    edges: list[tuple[int, int, Any]],
-    nodes: npt.NDArray[Any],
-    is_directed: bool,
-    directed: bool,
-    duplicates: str,
+    edges: list[tuple[int, int, Any]], nodes: npt.NDArray[Any], is_directed: bool, directed: bool, duplicates: str
 ) -> Graph:
     if is_directed and not directed:
         say_directed()

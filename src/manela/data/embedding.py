@@ -120,13 +120,7 @@ class Embedding:
             ) from None
 
     def most_similar(
-        self,
-        node: Any = None,
-        k: int = 10,
-        *,
-        positive: Any = None,
-        negative: Any = None,
-        among: Any = None,
+        self, node: Any = None, k: int = 10, *, positive: Any = None, negative: Any = None, among: Any = None
     ) -> Any:
         """Return the k nodes with the largest cosine to a node or vector, most similar first.
 

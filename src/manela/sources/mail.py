@@ -14,15 +14,7 @@ from typing import BinaryIO
 from manela.errors import ParameterError, SourceError
 from manela.sources.addresses import split_addresses
 from manela.sources.edges import Edges
-from manela.sources.letters import (
-    Letter,
-    Mbox,
-    find_mailboxes,
-    is_mbox,
-    list_maildir,
-    open_letters,
-    read_header,
-)
+from manela.sources.letters import Letter, Mbox, find_mailboxes, is_mbox, list_maildir, open_letters, read_header
 from manela.sources.state import ImportState
 from manela.sources.tally import DAY, HALF_LIFE, Correspondence, Tally, digest
 

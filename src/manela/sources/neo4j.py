@@ -44,12 +44,7 @@ class Neo4jSource(QuerySource):
     """
 
     def __init__(
-        self,
-        url: str,
-        query: str = QUERY,
-        user: str = "neo4j",
-        secret: str | None = None,
-        database: str | None = None,
+        self, url: str, query: str = QUERY, user: str = "neo4j", secret: str | None = None, database: str | None = None
     ) -> None:
         super().__init__(url, query, secret)
         if not url.startswith(_SCHEMES):

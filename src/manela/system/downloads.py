@@ -70,13 +70,7 @@ def _open(address: str, start: int) -> Iterator[tuple[Any, int, int]]:
 
 
 def copy_stream(
-    stream: Any,
-    target: Path,
-    *,
-    limit: float,
-    size: int = 0,
-    start: int = 0,
-    progress: DownloadReporter | None = None,
+    stream: Any, target: Path, *, limit: float, size: int = 0, start: int = 0, progress: DownloadReporter | None = None
 ) -> None:
     """Copy a stream to a file, after its first `start` bytes; a size of 0 means unknown."""
     copied = start

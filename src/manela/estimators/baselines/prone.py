@@ -14,13 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from manela.data.graph import Graph
 from manela.estimators.baselines.baseline import Baseline, Learned
-from manela.estimators.baselines.factorisation import (
-    Parts,
-    ThreadedMatrix,
-    factorise,
-    pad_columns,
-    symmetric_adjacency,
-)
+from manela.estimators.baselines.factorisation import Parts, ThreadedMatrix, factorise, pad_columns, symmetric_adjacency
 from manela.kernels.layout import Vectors, normalise_rows
 from manela.settings.parameters import default
 from manela.settings.settings import ProNESettings, check_prone

@@ -18,20 +18,7 @@ from manela.kernels.cpu.simd import AHEAD, BLOCK, absorb_block, prefetch_item, p
 
 
 @njit(cache=True, nogil=True)
-def advance(
-    nodes,
-    counts,
-    own,
-    others,
-    moved,
-    made,
-    arcs,
-    key,
-    learning_rate,
-    walks,
-    negatives,
-    stop,
-):
+def advance(nodes, counts, own, others, moved, made, arcs, key, learning_rate, walks, negatives, stop):
     """Move each of nodes by its iterations of this round.
 
     Reads own[nodes] and rows of others, both (n, m) with m a multiple of 16; writes the new vectors to moved,

@@ -180,14 +180,7 @@ def filter_rows(
 
 @triton.jit(do_not_specialize=["size"])
 def resize(
-    table,
-    sizes,
-    mean,
-    size: tl.int64,
-    columns,
-    CENTER: tl.constexpr,
-    COLUMNS: tl.constexpr,
-    ROWS: tl.constexpr,
+    table, sizes, mean, size: tl.int64, columns, CENTER: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr
 ):
     """Scale each of `size` rows v to norm sizes[v], if CENTER after subtracting the mean; rows of size 0 stay."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
