@@ -45,25 +45,7 @@ _HOMES = {
     "read_graph": "manela.formats.graphs",
     "stochastic_block_model": "manela.formats.datasets",
 }
-__all__ = [
-    "Checkpoint",
-    "DeepWalk",
-    "Embedding",
-    "Graph",
-    "Manela",
-    "ManelaError",
-    "ManelaWarning",
-    "NetMF",
-    "Node2Vec",
-    "ProNE",
-    "RelationalNeighbors",
-    "__version__",
-    "load_graph",
-    "planted_partition",
-    "read_embedding",
-    "read_graph",
-    "stochastic_block_model",
-]
+__all__ = ["__version__", *_HOMES]
 
 
 __getattr__, __dir__ = export(__name__, _HOMES, "__version__")

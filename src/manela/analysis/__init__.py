@@ -30,15 +30,5 @@ _HOMES = {
     "sample_nodes": "manela.analysis.links",
     "score_vectors": "manela.analysis.links",
 }
-__all__ = [
-    "classify",
-    "find_groups",
-    "find_odd_edges",
-    "hide_edges",
-    "measure_separation",
-    "rank_links",
-    "recommend",
-    "sample_nodes",
-    "score_vectors",
-]
+__all__ = [*_HOMES]
 __getattr__, __dir__ = export(__name__, _HOMES)

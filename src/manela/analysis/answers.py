@@ -197,15 +197,7 @@ _MOST_SHOWN = 50
 
 
 class Questions:
-    """Replies to requests from the current AnswerBook.
-
-    Parameters
-    ----------
-    title : str
-        The owner of the nodes.
-    find_book : callable
-        Returns the current book, or None if there is none yet.
-    """
+    """Replies to requests from the current book, which `find_book` returns; `title` is the owner of the nodes."""
 
     def __init__(self, title: str, find_book: Callable[[], AnswerBook | None]) -> None:
         self._title, self._find_book = title, find_book

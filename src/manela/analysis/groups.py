@@ -122,13 +122,8 @@ def find_groups(
 def compare_with_labels(groups: Groups, truth: npt.NDArray[np.bool_]) -> tuple[float, int]:
     """Return the adjusted mutual information of groups and labels, 0 for chance and 1 for identical.
 
-    Only nodes with exactly one label count, and their number is returned too. Those in no group count as one group.
-
-    Parameters
-    ----------
-    groups : Groups
-    truth : array of bool, shape (n, labels)
-        Which node has which label.
+    `truth`, (n, labels), says which node has which label. Only nodes with exactly one label count, and their number is
+    returned too. Those in no group count as one group.
     """
     from sklearn.metrics import adjusted_mutual_info_score
 

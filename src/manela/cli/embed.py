@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -46,30 +46,6 @@ def embed(
     manela embed friends.csv -o vectors.npz --map map.html
     manela embed blogcatalog -o vectors.npz --ratios 0.7,0.3 --checkpoint run/
     """
-    if output is None and not dry_run:
-        raise ParameterError("missing -o/--output, for example -o vectors.npz")
-    if resume and checkpoint is None:
-        raise ParameterError("--resume needs --checkpoint DIR, the folder of the run to resume")
-    if not checkpoint_every >= 0:
-        raise ParameterError.of("checkpoint_every", "must be at least 0 seconds", checkpoint_every)
-    _embed(
-        graph, output, page, {**learning, **running}, reading, checkpoint, checkpoint_every, resume, dry_run, quiet
-    )  # fmt: skip
-
-
-def _embed(
-    source: str,
-    output: Path | None,
-    page: Path | None,
-    parameters: o.Values,
-    reading: dict[str, Any],
-    folder: Path | None,
-    every: float,
-    resume: bool,
-    dry_run: bool,
-    quiet: bool,
-) -> None:
-    """Load the network, learn or only estimate, and write the vectors and a map of them."""
     import warnings
 
     from manela.cli.map import check_page, write_page
@@ -80,18 +56,24 @@ def _embed(
     from manela.system.progress import report_download
     from manela.system.threads import allow_cores
 
+    if output is None and not dry_run:
+        raise ParameterError("missing -o/--output, for example -o vectors.npz")
+    if resume and checkpoint is None:
+        raise ParameterError("--resume needs --checkpoint DIR, the folder of the run to resume")
+    if not checkpoint_every >= 0:
+        raise ParameterError.of("checkpoint_every", "must be at least 0 seconds", checkpoint_every)
     if quiet:
         warnings.simplefilter("ignore", ManelaWarning)
-    settings = check_all(parameters)
+    settings = check_all({**learning, **running})
     target = None if output is None else check_output(output)
     if page is not None:
         check_page(page)
-    if output is not None and output.exists() and Path(source).exists() and output.samefile(source):
+    if output is not None and output.exists() and Path(graph).exists() and output.samefile(graph):
         raise ParameterError(f"{output}: is the network and would be overwritten; name another output")
     with allow_cores(settings.threads):
-        graph = load_graph(source, **reading, progress=report_download(source))
+        network = load_graph(graph, **reading, progress=report_download(graph))
     if target is not None:
-        target.check_ids(graph.nodes)
+        target.check_ids(network.nodes)
 
     # slow imports come after the checks
     from manela.cli.display import describe, estimate_facts, facts_of, print_facts, say_written
@@ -101,25 +83,25 @@ def _embed(
     from manela.system.progress import RunBar
 
     if dry_run or target is None:
-        print_facts({"network": source, **facts_of(graph), **estimate_facts(graph, settings)})
+        print_facts({"network": graph, **facts_of(network), **estimate_facts(network, settings)})
         return
-    checkpoint = None if folder is None else Checkpoint(folder, every, resume)
-    with RunBar(sys.stderr.isatty() and not quiet, f"{source}: {describe(graph)}") as bar:
+    run = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_every, resume)
+    with RunBar(sys.stderr.isatty() and not quiet, f"{graph}: {describe(network)}") as bar:
         try:
-            embedding, _ = learn(graph, settings, reporter=bar.report, checkpoint=checkpoint)
+            embedding, _ = learn(network, settings, reporter=bar.report, checkpoint=run)
         except (KeyboardInterrupt, SystemExit):
-            if checkpoint is not None and checkpoint.file.exists():
-                print(f"stopped; continue with --checkpoint {folder} --resume", file=sys.stderr)
+            if run is not None and run.file.exists():
+                print(f"stopped; continue with --checkpoint {checkpoint} --resume", file=sys.stderr)
             raise
     if target.kind == ".npz":
-        embedding = add_placement(embedding, graph)
+        embedding = add_placement(embedding, network)
     target.write(embedding)
-    if checkpoint is not None:
-        checkpoint.remove()
+    if run is not None:
+        run.remove()
     if bar.is_shown:
         say_written(embedding, target.path)
     if page is not None:
-        name = target.path.name if source == "-" else Path(source).name
-        write_page(embedding, page, quiet, edges=graph, title=f"Map of {name}")
+        name = target.path.name if graph == "-" else Path(graph).name
+        write_page(embedding, page, quiet, edges=network, title=f"Map of {name}")
         if bar.is_shown:
             print(f"wrote {page}, which opens in a browser", file=sys.stderr)

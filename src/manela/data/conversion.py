@@ -17,72 +17,71 @@ from manela.data.graph import Graph
 from manela.errors import GraphError, ManelaWarning, Option, import_extra
 
 
-def convert(data: Any, *, directed: bool = False, duplicates: str = "sum") -> Graph:
+def convert(data: Any, directed: bool, duplicates: str) -> Graph:
     """Return a network of data of any supported type; see `Graph.of`."""
     check_rule(duplicates)
     if isinstance(data, Graph):
         return data
     if sp.issparse(data):
         return _from_matrix(_merge_entries(data, duplicates), directed)
-    rule: Any = {"directed": directed, "duplicates": duplicates}
     library = type(data).__module__.partition(".")[0]
     if hasattr(data, "is_directed") and hasattr(data, "adj"):
-        return from_networkx(data, **rule)
+        return from_networkx(data, "weight", directed, duplicates)
     if library == "networkx":  # G.edges
-        return _from_tuples(list(data(data=True)) if callable(data) else list(data), **rule)
+        return _from_tuples(list(data(data=True)) if callable(data) else list(data), directed, duplicates)
     if library == "igraph":
-        return from_igraph(data, **rule)
+        return from_igraph(data, "weight", directed, duplicates)
     if type(data).__name__ == "Series":
         raise GraphError("a network must be a table of edges or the like, got a Series, which has only one column")
     if library == "pandas":
-        return from_pandas(data, **rule)
+        return from_pandas(data, None, None, None, directed, duplicates)
     if library == "polars" and hasattr(data, "collect"):
         data = data.collect()
     if hasattr(data, "__arrow_c_stream__"):  # tables of Arrow, polars, DuckDB and others
         arrow = import_extra("pyarrow", "io", f"a table of {library}")
         table = arrow.table(data)
         columns = columns_of(table.column_names, lambda place: table.column(place).to_numpy())
-        return from_columns(columns, **rule)
+        return from_columns(columns, None, None, None, directed, duplicates, unweighted=False)
     if hasattr(data, "edge_index"):
         weights = getattr(data, "edge_weight", None)
-        return from_edge_index(
-            data.edge_index, None if weights is None else _as_array(weights),
-            number_of_nodes=getattr(data, "num_nodes", None), **rule,
-        )  # fmt: skip
+        weights = None if weights is None else _as_array(weights)
+        return from_edge_index(data.edge_index, weights, getattr(data, "num_nodes", None), directed, duplicates)
     if library == "torch" and str(data.layout) != "torch.strided":
         tensor = data.detach().to_sparse_coo().coalesce().cpu()
         matrix = sp.coo_array((np.asarray(tensor.values()), np.asarray(tensor.indices())), shape=tuple(tensor.shape))
         return _from_matrix(matrix, directed)
     if library == "torch" or isinstance(data, np.ndarray):
-        return _from_array(_as_array(data), **rule)
+        return _from_array(_as_array(data), directed, duplicates)
     if isinstance(data, Mapping):
         if _holds_columns(data):
-            return from_columns({str(name): np.asarray(values) for name, values in data.items()}, **rule)
-        return _from_mapping(data, **rule)
+            columns = {str(name): np.asarray(values) for name, values in data.items()}
+            return from_columns(columns, None, None, None, directed, duplicates, unweighted=False)
+        return _from_mapping(data, directed, duplicates)
     if isinstance(data, set | frozenset):
         data = sorted(data, key=repr)
     if isinstance(data, list | tuple) and data and all(isinstance(edge, list | tuple | np.ndarray) for edge in data):
-        return _from_tuples(data, **rule)
+        return _from_tuples(data, directed, duplicates)
     raise GraphError(
         "a network must be a Graph, a SciPy sparse matrix, a NetworkX or igraph graph, a table, a list of pairs, "
         f"an edge_index array of shape (2, arcs) or the path of a file, got {type(data).__name__}"
     )
 
 
-def _from_array(array: npt.NDArray[Any], *, directed: bool, duplicates: str) -> Graph:
+def _from_array(array: npt.NDArray[Any], directed: bool, duplicates: str) -> Graph:
     """Build a network from an edge_index (2, arcs), pairs or weighted pairs (edges, 2 or 3), or a matrix."""
-    rule: Any = {"directed": directed, "duplicates": duplicates}
     is_square = array.ndim == 2 and array.shape[0] == array.shape[1]
     is_number = np.issubdtype(array.dtype, np.number)
     if array.ndim != 2 or not (is_number or array.dtype == bool):
-        return from_edge_index(array, **rule) if is_number or array.ndim != 2 else _from_tuples(array.tolist(), **rule)
+        if array.ndim == 2 and not is_number:
+            return _from_tuples(array.tolist(), directed, duplicates)
+        return from_edge_index(array, None, None, directed, duplicates)
     if array.dtype == bool or (is_square and len(array) > 2):
         return _from_matrix(sp.csr_array(array), directed)
     if is_square:
         _note_array(array, "an edge_index, arcs from its first row to its second", "pairs can be given as a list")
-        return from_edge_index(array, **rule)
+        return from_edge_index(array, None, None, directed, duplicates)
     if array.shape[0] == 2:
-        return from_edge_index(array, **rule)
+        return from_edge_index(array, None, None, directed, duplicates)
     if array.shape[1] not in (2, 3):
         return _from_matrix(sp.csr_array(array), directed)
     ends = array[:, :2]
@@ -92,10 +91,11 @@ def _from_array(array: npt.NDArray[Any], *, directed: bool, duplicates: str) -> 
         what = "pairs" if array.shape[1] == 2 else "pairs with a weight"
         _note_array(array, what, "a biadjacency matrix is for Graph.from_biadjacency")
     weights = array[:, 2].astype(np.float64) if array.shape[1] == 3 else None
-    return Graph.from_edges(ends[:, 0].astype(np.int64), ends[:, 1].astype(np.int64), weights, **rule)
+    sources, targets = ends[:, 0].astype(np.int64), ends[:, 1].astype(np.int64)
+    return Graph.from_edges(sources, targets, weights, directed=directed, duplicates=duplicates)
 
 
-def _from_tuples(edges: Sequence[Any], *, directed: bool, duplicates: str) -> Graph:
+def _from_tuples(edges: Sequence[Any], directed: bool, duplicates: str) -> Graph:
     sizes = {len(edge) for edge in edges}
     if sizes not in ({2}, {3}):
         raise GraphError("a list of edges must hold pairs, or triples with a weight, and not both")
@@ -107,7 +107,7 @@ def _from_tuples(edges: Sequence[Any], *, directed: bool, duplicates: str) -> Gr
     )
 
 
-def _from_mapping(adjacency: Mapping[Any, Any], *, directed: bool, duplicates: str) -> Graph:
+def _from_mapping(adjacency: Mapping[Any, Any], directed: bool, duplicates: str) -> Graph:
     """Build a network from a dict of adjacency lists or of dicts with weights; both ends may list the same edge."""
     sources, targets, weights = [], [], []
     for node, neighbours in adjacency.items():
@@ -129,11 +129,11 @@ def _from_matrix(matrix: Any, directed: bool) -> Graph:
     if matrix.ndim == 2 and matrix.shape[0] != matrix.shape[1]:
         if directed:
             raise GraphError("directed must be False for a biadjacency matrix, whose network has no direction")
-        return from_biadjacency(matrix)
-    return from_scipy(matrix, directed=directed)
+        return from_biadjacency(matrix, None, None)
+    return from_scipy(matrix, None, directed)
 
 
-def from_scipy(matrix: Any, *, nodes: Sequence[Hashable] | None = None, directed: bool = False) -> Graph:
+def from_scipy(matrix: Any, nodes: Sequence[Hashable] | None, directed: bool) -> Graph:
     """Return the network that `Graph.from_scipy` builds."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise GraphError(f"an adjacency matrix must be square, got shape {tuple(matrix.shape)}")
@@ -164,9 +164,7 @@ def from_scipy(matrix: Any, *, nodes: Sequence[Hashable] | None = None, directed
     return replace(Graph.from_arcs(rows, columns, weights, ids, directed=directed), **unit)
 
 
-def from_biadjacency(
-    matrix: Any, *, rows: Sequence[Hashable] | None = None, columns: Sequence[Hashable] | None = None
-) -> Graph:
+def from_biadjacency(matrix: Any, rows: Sequence[Hashable] | None, columns: Sequence[Hashable] | None) -> Graph:
     """Return the network that `Graph.from_biadjacency` builds."""
     if matrix.ndim != 2:
         raise GraphError(f"a biadjacency matrix must have two dimensions, got shape {tuple(matrix.shape)}")
@@ -192,12 +190,7 @@ def from_biadjacency(
 
 
 def from_edge_index(
-    edge_index: Any,
-    weights: npt.ArrayLike | None = None,
-    *,
-    number_of_nodes: int | None = None,
-    directed: bool = False,
-    duplicates: str = "sum",
+    edge_index: Any, weights: npt.ArrayLike | None, number_of_nodes: int | None, directed: bool, duplicates: str
 ) -> Graph:
     """Return the network that `Graph.from_edge_index` builds."""
     array = _as_array(edge_index)
@@ -217,10 +210,10 @@ def from_edge_index(
     matrix = sp.coo_array((data, (array[0], array[1])), shape=(size, size))
     if duplicates != "sum" and array.size and not (matrix.tocsr().nnz == array.shape[1] and is_symmetric(matrix)):
         return Graph.from_arcs(array[0], array[1], weights, np.arange(size), directed=directed, duplicates=duplicates)
-    return from_scipy(matrix, directed=directed)
+    return from_scipy(matrix, None, directed)
 
 
-def from_networkx(graph: Any, *, weight: str = "weight", directed: bool = False, duplicates: str = "sum") -> Graph:
+def from_networkx(graph: Any, weight: str, directed: bool, duplicates: str) -> Graph:
     """Return the network that `Graph.from_networkx` builds."""
     nodes = as_ids(graph.nodes)
     places = {node: place for place, node in enumerate(graph.nodes)}
@@ -228,7 +221,7 @@ def from_networkx(graph: Any, *, weight: str = "weight", directed: bool = False,
     return _from_library(edges, nodes, graph.is_directed(), directed, duplicates)
 
 
-def from_igraph(graph: Any, *, weight: str = "weight", directed: bool = False, duplicates: str = "sum") -> Graph:
+def from_igraph(graph: Any, weight: str, directed: bool, duplicates: str) -> Graph:
     """Return the network that `Graph.from_igraph` builds."""
     names = graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount())
     weights = graph.es[weight] if weight in graph.es.attributes() else [None] * graph.ecount()
@@ -250,31 +243,19 @@ def _from_library(
 
 
 def from_pandas(
-    frame: Any,
-    *,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    directed: bool = False,
-    duplicates: str = "sum",
+    frame: Any, source: str | None, target: str | None, weight: str | None, directed: bool, duplicates: str
 ) -> Graph:
     """Return the network that `Graph.from_pandas` builds."""
     if source is None and target is None and len(frame) > 1 and frame.index.tolist() == frame.columns.tolist():
-        return from_scipy(sp.csr_array(frame.to_numpy()), nodes=frame.index.tolist(), directed=directed)
+        return from_scipy(sp.csr_array(frame.to_numpy()), frame.index.tolist(), directed)
     columns = columns_of([str(name) for name in frame.columns], lambda place: frame.iloc[:, place].to_numpy())
-    return from_columns(columns, source=source, target=target, weight=weight, directed=directed, duplicates=duplicates)
+    return from_columns(columns, source, target, weight, directed, duplicates, unweighted=False)
 
 
 def from_columns(
-    columns: Mapping[str, npt.NDArray[Any]],
-    *,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    directed: bool = False,
-    duplicates: str = "sum",
-    unweighted: bool = False,
-) -> Graph:
+    columns: Mapping[str, npt.NDArray[Any]], source: str | None, target: str | None, weight: str | None,
+    directed: bool, duplicates: str, unweighted: bool,
+) -> Graph:  # fmt: skip
     """Return the network that `Graph.from_columns` builds."""
     names = list(columns)
     if len(names) < 2:

@@ -306,7 +306,7 @@ class Graph:
         """
         from manela.data import conversion
 
-        return conversion.convert(data, directed=directed, duplicates=duplicates)
+        return conversion.convert(data, directed, duplicates)
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, nodes: Sequence[Hashable] | None = None, directed: bool = False) -> Graph:
@@ -316,7 +316,7 @@ class Graph:
         """
         from manela.data import conversion
 
-        return conversion.from_scipy(matrix, nodes=nodes, directed=directed)
+        return conversion.from_scipy(matrix, nodes, directed)
 
     @classmethod
     def from_biadjacency(
@@ -335,7 +335,7 @@ class Graph:
         """
         from manela.data import conversion
 
-        return conversion.from_biadjacency(matrix, rows=rows, columns=columns)
+        return conversion.from_biadjacency(matrix, rows, columns)
 
     @classmethod
     def from_edge_index(
@@ -350,9 +350,7 @@ class Graph:
         """Build a network from a PyG edge_index, an integer array or tensor of shape (2, arcs); ids are 0 … n - 1."""
         from manela.data import conversion
 
-        return conversion.from_edge_index(
-            edge_index, weights, number_of_nodes=number_of_nodes, directed=directed, duplicates=duplicates
-        )
+        return conversion.from_edge_index(edge_index, weights, number_of_nodes, directed, duplicates)
 
     @classmethod
     def from_networkx(
@@ -361,7 +359,7 @@ class Graph:
         """Build a network from a NetworkX graph; edges without the weight attribute weigh 1."""
         from manela.data import conversion
 
-        return conversion.from_networkx(graph, weight=weight, directed=directed, duplicates=duplicates)
+        return conversion.from_networkx(graph, weight, directed, duplicates)
 
     @classmethod
     def from_igraph(
@@ -370,7 +368,7 @@ class Graph:
         """Build a network from an igraph graph; ids are the names of the vertices, if they have any."""
         from manela.data import conversion
 
-        return conversion.from_igraph(graph, weight=weight, directed=directed, duplicates=duplicates)
+        return conversion.from_igraph(graph, weight, directed, duplicates)
 
     @classmethod
     def from_pandas(
@@ -389,9 +387,7 @@ class Graph:
         """
         from manela.data import conversion
 
-        return conversion.from_pandas(
-            frame, source=source, target=target, weight=weight, directed=directed, duplicates=duplicates
-        )
+        return conversion.from_pandas(frame, source, target, weight, directed, duplicates)
 
     @classmethod
     def from_columns(
@@ -413,15 +409,7 @@ class Graph:
         """
         from manela.data import conversion
 
-        return conversion.from_columns(
-            columns,
-            source=source,
-            target=target,
-            weight=weight,
-            directed=directed,
-            duplicates=duplicates,
-            unweighted=unweighted,
-        )
+        return conversion.from_columns(columns, source, target, weight, directed, duplicates, unweighted)
 
 
 def _drop_if_equal(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:

@@ -65,21 +65,9 @@ def find_nearest(
 ) -> tuple[RowNumbers, Vectors]:
     """Return the k rows of `vectors` with the largest cosine for each query, and the cosines, largest first.
 
-    Parameters
-    ----------
-    vectors : array, shape (n, m)
-    queries : array, shape (q, m)
-    k : int
-        At most the number of candidates.
-    among : array of int, optional
-        The row numbers of the candidates, in ascending order; all by default.
-    exclude : array of int, shape (q, any), optional
-        Rows to exclude from the results of each query; −1 for none.
-
-    Returns
-    -------
-    rows, cosines : arrays, shape (q, k)
-        A row of −1 and a cosine of −∞ where there are fewer candidates.
+    Both are of shape (q, k), with a row of −1 and a cosine of −∞ where there are fewer candidates. `among` are the rows
+    of the candidates, in ascending order, all by default; `exclude`, (q, any), are rows to exclude from the results of
+    each query, −1 for none.
     """
     from manela.kernels.tables import rows as kernels
 
@@ -152,14 +140,7 @@ _EFFORT = 96
 
 
 class VectorIndex:
-    """Finds nearly all of the nearest rows of a table of vectors by cosine.
-
-    Parameters
-    ----------
-    vectors : array of float32, shape (n, m)
-    threads : int
-        0 for all cores.
-    """
+    """Finds nearly all of the nearest rows of a table of vectors by cosine, on all cores if `threads` is 0."""
 
     def __init__(self, vectors: Vectors, threads: int = 0, _index: Any = None) -> None:
         self.digest = _digest(vectors)

@@ -27,11 +27,6 @@ class CpuEngine(Closable):
 
     By messages, vectors are updated in place, so a round that has begun is finished before the engine stops, unless
     the result is discarded. With walks, the unfinished round is always discarded, and changes no vector.
-
-    Attributes
-    ----------
-    name : str
-    state : State
     """
 
     def __init__(self, graph: Graph, settings: Settings, state: State | None = None) -> None:
@@ -119,14 +114,7 @@ _PAIRS_OF_TRIAL = 200_000
 
 
 class WalkRounds:
-    """Computes new vectors beside the tables of a state, and commits them.
-
-    Attributes
-    ----------
-    state : State
-    updates : array of int, shape (n,)
-        Number of update pairs of each node.
-    """
+    """Computes new vectors beside the tables of a state, and commits them; `updates` are the pairs of each node."""
 
     def __init__(self, arcs: Arcs, settings: Settings, state: State, threads: Threads) -> None:
         self.state, self._arcs, self._settings, self._threads = state, arcs, settings, threads

@@ -25,19 +25,11 @@ class Engine(Protocol):
     """Moves a state through the rounds; `stop` may be called from any thread.
 
     An engine without a given state creates one, as the settings require.
-
-    Attributes
-    ----------
-    name : str
-    state : State
-        Its round is always up to date, its tables and pairs after `collect`.
-    arcs : Arcs
-        The arcs that walks follow.
     """
 
     name: str
-    state: State
-    arcs: Arcs
+    state: State  # its round is always up to date, its tables and pairs after `collect`
+    arcs: Arcs  # those that walks follow
 
     @property
     def updates(self) -> npt.NDArray[np.int64]:
@@ -124,7 +116,7 @@ def open_engine(graph: Graph, settings: Settings, state: State | None = None) ->
         try:
             engine = _open_gpu(graph, settings, state)
         except DeviceError as error:
-            warnings.warn(f"continues without the GPU: {error}", ManelaWarning, stacklevel=3)
+            warnings.warn(f"GPU not used: {error}", ManelaWarning, stacklevel=3)
         else:
             warnings.warn(f"runs on {engine.name}", ManelaWarning, stacklevel=3)
             return engine

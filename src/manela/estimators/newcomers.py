@@ -46,8 +46,8 @@ def place_newcomers(embedding: Embedding, graph: Graph) -> tuple[list[Vectors], 
     names = graph.nodes[rows]
     if "placement" not in further:
         raise ParameterError(
-            f"{names.tolist()[0]!r} is new, and this model does not say how to place new nodes: partial_fit learns "
-            "them; files that Manela.save wrote, or manela embed, say it unless arcs were followed as given"
+            f"{names.tolist()[0]!r} was not in the training network, and this model cannot place new nodes; use "
+            "partial_fit, or load a .npz that Manela.save or `manela embed` wrote, with arcs not followed as given"
         )
     placements = [
         Placement(matrix, float(scale), float(power))
@@ -144,16 +144,9 @@ class Placement:
     ) -> tuple[Vectors, npt.NDArray[np.bool_]]:
         """Return vectors for new nodes, and which of them were placed: those with a path to a known node.
 
-        A node is placed by its known neighbours or, without any, by new neighbours that were placed before.
-
-        Parameters
-        ----------
-        links : sparse array, shape (new, n)
-            Weights of edges to known nodes.
-        among : sparse array, shape (new, new)
-            Weights of edges between new nodes.
-        vectors : array, shape (n, m)
-            The vectors of known nodes, which are only read.
+        A node is placed by its known neighbours or, without any, by new neighbours that were placed before. The weights
+        of edges are `links`, (new, n), to known nodes and `among`, (new, new), between new ones; `vectors`, (n, m), are
+        those of known nodes.
         """
         degrees = np.diff(links.indptr) + np.diff(among.indptr)
         norms = (self.scale * np.maximum(degrees, 1) ** self.power).astype(np.float32)[:, None]

@@ -219,20 +219,9 @@ _MOST_LINKS = 30_000
 
 
 def choose_links(nodes: npt.NDArray[Any], edges: Any, random_state: int = 0) -> tuple[Pairs, int]:
-    """Return the links to draw, and the number of edges between the nodes.
+    """Return the links to draw, (links, 2), and the number of edges between the nodes.
 
-    Parameters
-    ----------
-    nodes : array, shape (n,)
-        Ids of the map's nodes, which are compared with those of the edges as text.
-    edges : Graph, or anything that `Graph.of` accepts
-    random_state : int
-        The seed of the random sample that is drawn if there are too many edges.
-
-    Returns
-    -------
-    pairs : array of uint32, shape (links, 2)
-    total : int
+    Ids of the map's nodes and of the edges are compared as text. If there are too many edges, a random sample is drawn.
 
     Examples
     --------
@@ -270,17 +259,7 @@ _MOST_EXACT = 200_000
 
 
 def find_all_neighbours(vectors: Vectors, count: int) -> tuple[RowNumbers, Vectors]:
-    """Return the nearest other nodes of every node, and the cosines, nearest first.
-
-    Parameters
-    ----------
-    vectors : array, shape (n, m)
-    count : int
-        Neighbours per node; at most n − 1 are returned.
-
-    Returns
-    -------
-    rows, cosines : arrays, shape (n, count)
+    """Return the nearest other nodes of every node, and the cosines, nearest first: at most n − 1 for each.
 
     Examples
     --------

@@ -58,21 +58,9 @@ def choose_method(method: str, nodes: int) -> str:
 
 
 def lay_out(vectors: Vectors, method: str, random_state: int = 0, neighbours: Neighbours | None = None) -> Points:
-    """Place vectors on a plane.
+    """Place vectors on a plane, by the method that `choose_method` returned; the same seed gives the same points.
 
-    Parameters
-    ----------
-    vectors : array of float32, shape (n, m)
-    method : {"umap", "tsne", "pca"}
-        The result of `choose_method`.
-    random_state : int
-        The seed; the same seed gives the same points.
-    neighbours : pair of arrays, shape (n, k), optional
-        The nearest other nodes and their cosines, for UMAP; by default UMAP searches for them.
-
-    Returns
-    -------
-    array of float32, shape (n, 2)
+    `neighbours` are the nearest other nodes and their cosines, (n, k), for UMAP, which by default searches for them.
 
     Examples
     --------
@@ -150,15 +138,9 @@ class Colouring:
 
 
 def colour_nodes(embedding: Embedding, labels: Any = None, random_state: int = 0) -> Colouring:
-    """Find the group of each node.
+    """Find the group of each node, by its first label or, without labels, from the vectors.
 
-    Parameters
-    ----------
-    embedding : Embedding
-    labels : Labels, dict by node, or array of shape (n,), optional
-        The first label of a node counts; None or an empty text is not a label. By default groups are found from the
-        vectors.
-    random_state : int
+    `labels` are Labels, a dict by node, or an array of shape (n,), where None or an empty text is not a label.
 
     Examples
     --------

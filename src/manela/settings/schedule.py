@@ -90,19 +90,10 @@ def plan(
     total: float | None = None,
     numbers: npt.NDArray[np.int64] | None = None,
 ) -> Schedule:
-    """Return the schedule of all nodes of a network, or of some, spread evenly over the rounds.
+    """Return the schedule of all nodes of a network, or of some, spread evenly over the rounds of the whole budget.
 
-    Parameters
-    ----------
-    budget : Budget
-        That of all nodes.
-    weights : array of float64, shape (n,)
-        What `weigh` returns for the scheduled nodes, to which their iterations are proportional.
-    total : float, optional
-        The sum of the weights of all nodes of the network; by default of these, summed exactly, so order does not
-        matter.
-    numbers : array of int, shape (n,), optional
-        The number of each scheduled node, which seeds its draws; by default its row.
+    `weights` are what `weigh` returns for the scheduled nodes, and `total` is the sum over all nodes of the network, by
+    default over these, summed exactly, so order does not matter. `numbers` seed the draws of nodes, by default rows do.
     """
     total = math.fsum(weights) if total is None else total
     pairs = budget.pairs_per_round if budget.pairs is None else budget.pairs

@@ -32,14 +32,9 @@ MACHINE = -1
 
 
 class Addresses:
-    """Numbers the addresses that count, in order of first appearance.
+    """Numbers the addresses that count, in order of first appearance; users of the own domains are own nodes.
 
-    Parameters
-    ----------
-    domains : iterable of str
-        The own domains, whose users are own nodes.
-    key : bytes or None
-        With a key, users are named by keyed hashes; domains are not hashed, as they are names of hosts.
+    With a key, users are named by keyed hashes; domains are not hashed, as they are names of hosts.
 
     Examples
     --------

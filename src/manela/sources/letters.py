@@ -53,12 +53,8 @@ class Mbox:
     r"""The messages of an mbox, from the current position of the file, where a message must start.
 
     A message starts with a line `From …`, which follows an empty line or starts the file, and is followed by a header.
-    A message whose header is incomplete at the end of the file is still being written; it is left for the next time.
-
-    Attributes
-    ----------
-    end : int
-        The position in bytes at which the next reading should start.
+    A message whose header is incomplete at the end of the file is still being written; it is left for the next time,
+    which should start at the byte `end`.
 
     Examples
     --------

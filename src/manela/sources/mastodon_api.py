@@ -227,16 +227,7 @@ class Page(NamedTuple):
 class Pages:
     """Requests to one server; the token is sent with each, and never to another server.
 
-    Parameters
-    ----------
-    url : str
-        The server, such as `https://example.org`; http is allowed only for this machine.
-    token : str or None
-        An access token.
-    clock, sleep : callable
-        Return the seconds since 1970, and wait for a number of seconds.
-    timeout : float
-        Seconds to wait for data from the server.
+    Plain http is allowed only for this machine. `clock` and `sleep` return the seconds since 1970, and wait for some.
 
     Examples
     --------

@@ -107,16 +107,7 @@ def _as_weights(column: Sequence[Any], first: int) -> npt.NDArray[np.float64]:
 
 
 class QuerySource(Source):
-    """The rows of a query, each of which is an edge: `own, other[, weight]`, by position.
-
-    Parameters
-    ----------
-    url : str
-        The URL of the database, without a password.
-    query : str
-    secret : str or None
-        The password.
-    """
+    """The rows of a query, each of which is an edge: `own, other[, weight]`, by position; `secret` is the password."""
 
     def __init__(self, url: str, query: str, secret: str | None) -> None:
         refuse_password(url)

@@ -21,19 +21,7 @@ _PASSWORD_NAMES = {"password", "passwd", "pwd", "sslpassword", "token", "access_
 
 
 def read_secret(path: Path | None, value: str | None) -> str | None:
-    """Return the secret in a file that only its owner can read, or the given value if there is no file.
-
-    Parameters
-    ----------
-    path : Path or None
-        A file of mode 0600 whose first line is the secret.
-    value : str or None
-        The value of the environment variable `MANELA_SECRET`, used if `path` is None.
-
-    Returns
-    -------
-    str or None
-        None if neither is given.
+    """Return the first line of a file of mode 0600, or without a file the given value, from the environment.
 
     Examples
     --------

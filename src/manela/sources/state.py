@@ -35,12 +35,8 @@ class ImportState(Closable):
     """The state that earlier imports of a source have left; use it in a `with` block.
 
     Without a path it starts empty, is discarded at the end, and callers do not keep edges in it. Without a key it may
-    belong to any source, and should only be read.
-
-    Attributes
-    ----------
-    keeps : bool
-        Whether edges are kept between imports, so that a source may yield only new ones.
+    belong to any source, and should only be read. `keeps` says whether edges are kept between imports, so that a source
+    may yield only new ones.
     """
 
     def __init__(self, path: Path | None, key: str | None) -> None:

@@ -37,20 +37,8 @@ def digest(text: bytes) -> int:
 class Tally:
     """Counts messages between pairs of addresses, at least one of which is an own address.
 
-    Parameters
-    ----------
-    addresses : Addresses
-    state : ImportState
-        Holds the digests of messages that were counted before, and the day of the last import.
-    half_life : float
-        Days after which a message counts half; 0 if all count alike.
-    today : int
-        The current day, in days since 1970, from which the age of messages is computed.
-
-    Attributes
-    ----------
-    messages, repeated : int
-        The number of messages that were counted, and of those skipped as they had been counted before.
+    A message counts half after `half_life` days, or as much as others if it is 0. `today` is in days since 1970.
+    `messages` is how many messages were counted, `repeated` how many were skipped as they had been counted before.
     """
 
     def __init__(self, addresses: Addresses, state: ImportState, half_life: float, today: int) -> None:

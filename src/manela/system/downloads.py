@@ -31,14 +31,8 @@ def download(
 ) -> None:
     """Copy an address to a file, by HTTP or by fsspec.
 
-    If the size is known, a file that an earlier attempt left is continued, provided that the server supports it.
-
-    Parameters
-    ----------
-    limit : float
-        Most bytes that are written.
-    size : int
-        The number of bytes; 0 if it is not known before.
+    At most `limit` bytes are written. If the size is known, not 0, a file that an earlier attempt left is continued,
+    provided that the server supports it.
     """
     left_before = target.stat().st_size if size and target.exists() else 0
     start = left_before if left_before < size else 0

@@ -54,19 +54,9 @@ Find = Callable[[str, Query], Reply]
 
 
 class LocalServer:
-    """Answers on an address of this machine until it is closed, in its own threads.
+    """Answers on an address of this machine, `host:port`, until it is closed, in separate threads.
 
-    Parameters
-    ----------
-    address : str
-        `host:port`; port 0 takes any free port.
-    find : callable
-        Returns the reply to a path and a query.
-
-    Attributes
-    ----------
-    url : str
-        URL of the root page.
+    Port 0 takes any free port; `url` is that of the root page.
     """
 
     def __init__(self, address: str, find: Find) -> None:

@@ -15,14 +15,7 @@ from manela.settings.parameters import MOST_GPU_DIMENSIONS
 
 
 class Card:
-    """A GPU that Triton supports, or in tests Triton's interpreter.
-
-    Attributes
-    ----------
-    torch : module
-    device : torch.device
-    name : str
-    """
+    """A GPU that Triton supports, or in tests Triton's interpreter."""
 
     def __init__(self) -> None:
         self.torch, self.device, self.name = open_device()

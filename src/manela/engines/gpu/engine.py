@@ -48,13 +48,6 @@ class GpuEngine:
     """Holds the vectors on a card; nodes move in place, and read what others showed at the start of the round.
 
     `stop` may be called from any thread, and takes effect between two rounds unless the state is not kept.
-
-    Attributes
-    ----------
-    name : str
-        Includes the name of the card.
-    state : State
-        Its round is always up to date, its tables and pairs after `collect`.
     """
 
     def __init__(self, graph: Graph, settings: Settings, state: State | None = None) -> None:

@@ -28,15 +28,7 @@ _EXACT = 1 << 14
 
 
 class CardNeighbours:
-    """The arcs of a network on a card, with their weights.
-
-    Attributes
-    ----------
-    arcs : Arcs
-        As tensors.
-    scales : tensor of float64, shape (levels, n)
-        As in `engines.neighbours.Neighbours`.
-    """
+    """The arcs of a network on a card, as tensors, with the weights and scales of `engines.rounds.neighbours`."""
 
     def __init__(self, card: Card, graph: Graph, arcs: Arcs, hops: int) -> None:
         from manela.kernels.gpu import neighbours as gpu_neighbours
@@ -161,7 +153,7 @@ class CardNeighbours:
         return totals, int(squares.sum())
 
     def measure_spread(self, table: Any) -> float:
-        """Return the spread of vectors, as in `engines.start.measure_spread`."""
+        """Return the spread of vectors, as in `engines.rounds.start.measure_spread`."""
         totals, squares = self.add_up(table)
         return find_spread(totals.cpu().numpy(), squares, self._joined)
 
@@ -200,7 +192,7 @@ class CardNeighbours:
         self, source: Any, target: Any, kept: Any, inverse: Any, a: float, now: tuple[float, Any] | None = None,
         before: tuple[float, Any] | None = None, weight: float = 0.0, filtered: Any = None,
     ) -> None:  # fmt: skip
-        """Do one step of the filter, with `kernels.gpu_neighbours.filter_rows`."""
+        """Do one step of the filter, with `kernels.gpu.neighbours.filter_rows`."""
         b, now_rows = now or (0.0, source)
         c, before_rows = before or (0.0, source)
         columns = source.shape[1]

@@ -57,14 +57,7 @@ class RayEngine:
     """Runs rounds on a cluster; `stop` may be called from any thread, and a round that has begun is finished first.
 
     Every worker has only the vectors of its own nodes. A lost one is replaced, or its nodes go to the others, and all
-    resume from the vectors that were fetched last.
-
-    Attributes
-    ----------
-    name : str
-        Includes the number of workers.
-    state : State
-        Its round and pairs are always up to date, its tables after `collect`.
+    resume from the vectors that were fetched last. The round and pairs of the state are always up to date.
     """
 
     def __init__(self, graph: Graph, settings: Settings, state: State | None = None) -> None:

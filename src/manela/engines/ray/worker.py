@@ -49,11 +49,6 @@ class Worker:
     common negatives of a round. A round is `compute`, `take` for each other worker, and `commit`; until then, vectors
     of others are those of the previous round. Own nodes move in place, so an incomplete round cannot be undone here:
     the run resumes from vectors that were collected before.
-
-    Attributes
-    ----------
-    sent : int
-        Bytes that this worker sent to others.
     """
 
     _threads: Threads | None = None
@@ -133,7 +128,7 @@ class Worker:
         return [measure_moments(shown[self._first : self._last]) for shown in self._rounds.shown]
 
     def sum_rows(self) -> tuple[Integers, int]:
-        """Return `engines.start.sum_rows` of the own nodes."""
+        """Return `engines.rounds.start.sum_rows` of the own nodes."""
         table, scales = self._rounds.state.tables[0], self._rounds.scales[0]
         totals = np.zeros(table.shape[1], dtype=np.int64)
         return totals, int(kernels.add_up(table, scales, self._first, self._last, totals))

@@ -66,12 +66,7 @@ def start_by_neighbours(table: Table, neighbours: Neighbours, seed: int, dimensi
 class Sweeps:
     """The steps of a start by neighbours; each sweep is `show`, `average` and `center`, and `finish` comes last.
 
-    Attributes
-    ----------
-    neighbours : Neighbours
-        May be changed between two steps.
-    shown : array, shape (n, padded m)
-        The vectors that nodes show to each other in a sweep.
+    `neighbours` may be changed between two steps; `shown`, (n, padded m), is what nodes show to each other in a sweep.
     """
 
     def __init__(self, table: Table, neighbours: Neighbours, dimensions: int) -> None:

@@ -24,13 +24,7 @@ _POWER_ITERATIONS = 5
 
 
 class Parts:
-    """Times the parts of a run, and reports each finished part as a round.
-
-    Attributes
-    ----------
-    seconds : dict
-        Seconds that each finished part took.
-    """
+    """Times the parts of a run, in `seconds`, and reports each finished part as a round."""
 
     def __init__(self, names: Sequence[str], reporter: Reporter | None) -> None:
         self.seconds: dict[str, float] = {}
@@ -59,20 +53,10 @@ def symmetric_adjacency(graph: Graph, method: str) -> sp.csr_array:
 
 
 def factorise(matrix: Any, dimensions: int, seed: int) -> Vectors:
-    """Return U·√Σ of the randomised SVD of a matrix.
+    """Return U·√Σ, (n, min(dimensions, n)), of the randomised SVD of a matrix of float32, (n, n).
 
     Power iterations are normalised by LU: vectors reach the same F1 as with QR, in half the time on PPI and Wikipedia.
     Without normalisation, float32 loses two points of F1 on BlogCatalog.
-
-    Parameters
-    ----------
-    matrix : array or sparse array of float32, shape (n, n)
-    dimensions : int
-        Length of a vector; at most n columns are computed.
-
-    Returns
-    -------
-    array of float32, shape (n, min(dimensions, n))
     """
     left, values, _ = randomized_svd(
         matrix,
@@ -98,14 +82,7 @@ class ThreadedMatrix(sp.csr_array):  # type: ignore[misc]
 
     A row of a product is summed in the same order by any thread, so the number of threads does not change the bits. It
     is a SciPy sparse array only because scikit-learn's randomised SVD requires one: use only products, `T` and reading.
-
-    Parameters
-    ----------
-    matrix : sparse array, shape (n, k)
-    threads : Executor
-        Computes the blocks.
-    blocks : int
-        Number of blocks of rows, with about the same number of entries each.
+    Blocks have about the same number of entries each.
 
     Examples
     --------

@@ -126,19 +126,8 @@ def filter_vectors(transitions: Any, vectors: Vectors, order: int, theta: float,
     """Pass vectors through exp(−θ·Z), where Z = ½(L − μI)² − I and L = I − D⁻¹(A + I) is the Laplacian.
 
     The exponential is expanded in Chebyshev polynomials, I₀(θ)·T₀(Z) + 2 Σ_i (−1)^i·I_i(θ)·T_i(Z), with Bessel
-    functions I_i. The eigenvalues of Z lie within [−1, 1] for every μ from 0 to 2.
-
-    Parameters
-    ----------
-    transitions : sparse array of float32, shape (n, n)
-        D⁻¹(A + I).
-    vectors : array of float32, shape (n, m)
-    order : int
-        Terms, at least 2.
-
-    Returns
-    -------
-    array of float32, shape (n, m)
+    functions I_i. The eigenvalues of Z lie within [−1, 1] for every μ from 0 to 2. `transitions` is D⁻¹(A + I), (n, n),
+    and `order` the number of terms, at least 2.
     """
     weights = iv(np.arange(order), theta) * np.where(np.arange(order) % 2, -2.0, 2.0)
     weights[0] /= 2

@@ -17,7 +17,7 @@ from manela.errors import DivergenceError
 from manela.estimators.baselines.baseline import Baseline, Learned
 from manela.kernels.cpu import skipgram
 from manela.kernels.cpu.walks import build_aliases
-from manela.kernels.layout import Table, allocate
+from manela.kernels.layout import allocate
 from manela.kernels.randomness import ORDERS, VECTORS, WALKS, derive, derive_key, draw_vectors
 from manela.settings.parameters import default
 from manela.settings.settings import WalkSettings, check_walks
@@ -48,9 +48,17 @@ class SkipGram(Baseline):
         return check_walks(self.get_params())
 
     def _learn(self, graph: Graph, settings: WalkSettings, progress: Reporter | None) -> Learned:
-        run = train_walks(graph, settings, progress)
-        facts = {"pairs_made": run.pairs, "threads": settings.threads, "seconds": run.seconds}
-        return Learned(run.vectors, facts, run.context, run.updates)
+        started = time.perf_counter()
+        walker = _Walker(graph, settings)
+        prepared = time.perf_counter()
+        walker.prepare_negatives()
+        counted = time.perf_counter()
+        walker.train(progress)
+        trained = time.perf_counter()
+        seconds = {"preparing": prepared - started, "walking": counted - prepared, "training": trained - counted}
+        facts = {"pairs_made": walker.pairs, "threads": settings.threads, "seconds": seconds}
+        m = settings.dimensions
+        return Learned(walker.vectors[:, :m], facts, walker.contexts[:, :m], walker.updates)
 
 
 @dataclass(eq=False, repr=False)
@@ -131,41 +139,6 @@ class Node2Vec(SkipGram):
     q: float = default("q")
     random_state: Any = default("random_state")
     n_jobs: int | None = 1
-
-
-@dataclass(frozen=True)
-class WalkRun:
-    """What a run learned."""
-
-    # (n, m)
-    vectors: Table
-    context: Table
-    pairs: int  # update pairs made
-    updates: Nodes  # (n,): number of updates of each vector
-    # time for preparing, for a first pass over all walks that counts visits, and for training
-    seconds: dict[str, float]
-
-
-def train_walks(graph: Graph, settings: WalkSettings, reporter: Reporter | None = None) -> WalkRun:
-    """Learn vectors by skip-gram with negative sampling from walks over a graph.
-
-    With one thread the same seed gives the same bits. Several threads write to the same vectors without locks, as in
-    word2vec: this is faster, but not reproducible.
-    """
-    started = time.perf_counter()
-    walker = _Walker(graph, settings)
-    prepared = time.perf_counter()
-    walker.prepare_negatives()
-    counted = time.perf_counter()
-    walker.train(reporter)
-    m = settings.dimensions
-    return WalkRun(
-        walker.vectors[:, :m],
-        walker.contexts[:, :m],
-        walker.pairs,
-        walker.updates,
-        {"preparing": prepared - started, "walking": counted - prepared, "training": time.perf_counter() - counted},
-    )
 
 
 class _Walker:

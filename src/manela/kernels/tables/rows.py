@@ -143,19 +143,10 @@ _STEP = 64
 
 @njit(cache=True, nogil=True)
 def keep_best(scores, count, first, best, rows):
-    """Merge the scores of some candidates into the best scores of each query.
+    """Merge the scores of `count` candidates, whose rows begin with `first`, into the best scores of each query.
 
-    Parameters
-    ----------
-    scores : array of float32, shape (queries, candidates)
-    count : int
-        Number of candidates, which may be fewer than columns.
-    first : int
-        The row of the first candidate.
-    best : array of float32, shape (queries, k)
-        The best scores so far, largest first; updated. Of equal scores, that of the smaller row comes first.
-    rows : array of int64, shape (queries, k)
-        Their rows; updated.
+    `scores` has a row for each query, and at least `count` columns. Updates the best scores so far, (queries, k), and
+    their rows, largest first. Of equal scores, that of the smaller row comes first.
     """
     last = best.shape[1] - 1
     for query in range(len(scores)):
