@@ -75,7 +75,9 @@ def test_a_newcomer_that_is_joined_to_nobody_known_is_refused_by_name():
 
 def test_a_model_that_does_not_say_how_is_told_with_what_to_do():
     graph, embedding = two_circles()
-    with pytest.raises(ParameterError, match="100 is new, and this model does not say how to place new nodes"):
+    with pytest.raises(
+        ParameterError, match="100 was not in the training network, and this model cannot place new nodes"
+    ):
         place_newcomers(embedding, joined(graph, (100, 1)))
 
 

@@ -31,8 +31,8 @@ class MessageRounds:
 
     Shown vectors are kept in half precision besides the vectors. A round is `show`, `draw_negatives` and `move`.
     `shown_nodes` are the nodes whose means are computed here, all by default; `numbers` seed the draws of each node,
-    its row by default. For each table, row h·n + v of `shown`, (hops·n, padded m), is Φ(v) for h = 0 and M^h(v) for h > 0.
-    `updates` are the update pairs of each node.
+    its row by default. Row h·n + v of `shown`, (hops·n, padded m), is Φ(v) for h = 0 and M^h(v) for h > 0; there is one
+    for each table. `updates` are the update pairs of each node.
     """
 
     def __init__(

@@ -31,23 +31,9 @@ from manela.kernels.reference import MOST_OWN
 
 @njit(cache=True, nogil=True)
 def advance(
-    nodes,
-    numbers,
-    counts,
-    own,
-    shown,
-    negatives,
-    transposed,
-    arcs,
-    returns,
-    scales,
-    hops,
-    amount,
-    key,
-    rate,
-    made,
+    nodes, numbers, counts, own, shown, negatives, transposed, arcs, returns, scales, hops, amount, key, rate, made,
     stop,
-):
+):  # fmt: skip
     """Move each of nodes by its iterations of this round, in place.
 
     Reads and writes own[nodes], (n, m) with m a multiple of 16, and reads what others show, (s·n, m). `counts` are the

@@ -22,29 +22,10 @@ _MOST_OWN = tl.constexpr(MOST_OWN)
 
 @triton.jit(do_not_specialize=["first_place", "active", "number", "iteration", "size"])
 def draw_targets(
-    nodes,
-    indptr,
-    indices,
-    thresholds,
-    aliases,
-    shares,
-    scales,
-    hops,
-    keys,
-    rows,
-    own_shares,
-    first_place: tl.int64,
-    active: tl.int64,
-    number: tl.int64,
-    iteration: tl.int64,
-    size: tl.int64,
-    targets,
-    HOPS: tl.constexpr,
-    WEIGHTED: tl.constexpr,
-    BY_ARC: tl.constexpr,
-    DIRECTED: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
+    nodes, indptr, indices, thresholds, aliases, shares, scales, hops, keys, rows, own_shares, first_place: tl.int64,
+    active: tl.int64, number: tl.int64, iteration: tl.int64, size: tl.int64, targets, HOPS: tl.constexpr,
+    WEIGHTED: tl.constexpr, BY_ARC: tl.constexpr, DIRECTED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     """Draw the targets of an iteration for `active` nodes nodes[first_place + i], and write their rows to rows[i, j].
 
     The row of target j is hops[j]·size + neighbour, or −1 if it is dropped; target j is hops[j] + 1 hops away. If there
@@ -79,21 +60,9 @@ def draw_targets(
 
 @triton.jit(do_not_specialize=["first_place", "targets"])
 def pull(
-    nodes,
-    rows,
-    own_shares,
-    table,
-    shown,
-    changes,
-    kept,
-    first_place: tl.int64,
-    targets: tl.int64,
-    columns,
-    HOPS: tl.constexpr,
-    COLUMNS: tl.constexpr,
-    ROWS: tl.constexpr,
-    EVEN: tl.constexpr,
-):
+    nodes, rows, own_shares, table, shown, changes, kept, first_place: tl.int64, targets: tl.int64, columns,
+    HOPS: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr, EVEN: tl.constexpr,
+):  # fmt: skip
     """Write the pull of the targets on node nodes[first_place + i] to changes[i], and their number to kept[i].
 
     ROWS targets are processed at once, while the next ones are loaded. Rows have `columns` numbers; COLUMNS is the next
@@ -143,24 +112,10 @@ def pull(
 
 @triton.jit(do_not_specialize=["first_place", "active", "amount", "targets"])
 def push(
-    nodes,
-    table,
-    negatives,
-    changes,
-    kept,
-    updates,
-    rate: tl.float32,
-    first_place: tl.int64,
-    active: tl.int64,
-    columns,
-    amount: tl.int64,
-    targets: tl.int64,
-    COUNT: tl.constexpr,
-    PRECISION: tl.constexpr,
-    TILE: tl.constexpr,
-    COLUMNS: tl.constexpr,
-    NEGATIVES: tl.constexpr,
-):
+    nodes, table, negatives, changes, kept, updates, rate: tl.float32, first_place: tl.int64, active: tl.int64,
+    columns, amount: tl.int64, targets: tl.int64, COUNT: tl.constexpr, PRECISION: tl.constexpr, TILE: tl.constexpr,
+    COLUMNS: tl.constexpr, NEGATIVES: tl.constexpr,
+):  # fmt: skip
     """Move a tile of `active` nodes from first_place on by the pull of targets, and by `amount` common negatives.
 
     `amount` is a multiple of NEGATIVES. If COUNT, updates[v] grows by the update pairs made.

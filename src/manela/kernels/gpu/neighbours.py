@@ -89,23 +89,10 @@ def _sum_neighbours(
 
 @triton.jit(do_not_specialize=["first_place", "last_place"])
 def average(
-    nodes,
-    summands,
-    indptr,
-    indices,
-    weights,
-    scales,
-    target,
-    first_place: tl.int64,
-    last_place: tl.int64,
-    columns,
-    WEIGHTED: tl.constexpr,
-    COLUMNS: tl.constexpr,
-    NODES: tl.constexpr,
-    ROWS: tl.constexpr,
-    PARTIAL: tl.constexpr,
+    nodes, summands, indptr, indices, weights, scales, target, first_place: tl.int64, last_place: tl.int64, columns,
+    WEIGHTED: tl.constexpr, COLUMNS: tl.constexpr, NODES: tl.constexpr, ROWS: tl.constexpr, PARTIAL: tl.constexpr,
     NARROW: tl.constexpr,
-):
+):  # fmt: skip
     """target[v] ← scales[v]·Σ weights·summands[u] over neighbours u, for v = nodes[first_place … last_place − 1].
 
     If PARTIAL, `summands` are the partial sums of `sum_pieces`, of which indptr[i] … indptr[i + 1] − 1 belong to
@@ -125,32 +112,11 @@ def average(
 
 @triton.jit(do_not_specialize=["first_place", "last_place"])
 def filter_rows(
-    nodes,
-    source,
-    summands,
-    indptr,
-    indices,
-    weights,
-    inverse,
-    kept,
-    now,
-    before,
-    filtered,
-    target,
-    a: tl.float32,
-    b: tl.float32,
-    c: tl.float32,
-    weight: tl.float32,
-    first_place: tl.int64,
-    last_place: tl.int64,
-    columns,
-    STEP: tl.constexpr,
-    WEIGHTED: tl.constexpr,
-    COLUMNS: tl.constexpr,
-    NODES: tl.constexpr,
-    ROWS: tl.constexpr,
+    nodes, source, summands, indptr, indices, weights, inverse, kept, now, before, filtered, target, a: tl.float32,
+    b: tl.float32, c: tl.float32, weight: tl.float32, first_place: tl.int64, last_place: tl.int64, columns,
+    STEP: tl.constexpr, WEIGHTED: tl.constexpr, COLUMNS: tl.constexpr, NODES: tl.constexpr, ROWS: tl.constexpr,
     PARTIAL: tl.constexpr,
-):
+):  # fmt: skip
     """Do a filter step for rows v = nodes[first_place … last_place − 1], with S = inverse[v]·Σ weights·source[u].
 
     `summands` is `source` or, if PARTIAL, partial sums of it as in `average`.
@@ -200,17 +166,9 @@ def resize(
 
 @triton.jit(do_not_specialize=["size"])
 def add_up(
-    table,
-    counts,
-    totals,
-    squares,
-    size: tl.int64,
-    columns,
-    unit: tl.float32,
-    largest: tl.float32,
-    COLUMNS: tl.constexpr,
-    ROWS: tl.constexpr,
-):
+    table, counts, totals, squares, size: tl.int64, columns, unit: tl.float32, largest: tl.float32,
+    COLUMNS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
     """Write each program's part of the sum of rows v with counts[v] > 0, and of their squares.
 
     Values are clipped to ±largest and rounded to multiples of `unit`; sums are in units, as whole numbers.
