@@ -103,5 +103,5 @@ def test_arcs_that_were_followed_as_given_place_nobody(arcs):
     model = Manela(dimensions=8, directed=True, context=True, rounds=3)
     with pytest.warns(ManelaWarning, match="no neighbour"):
         model.fit(arcs[0])
-    with pytest.raises(ParameterError, match="partial_fit learns them"):
+    with pytest.raises(ParameterError, match="use partial_fit"):
         model.transform([(5000, 300), (5000, 301)])

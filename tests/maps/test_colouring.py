@@ -34,7 +34,7 @@ def test_labels_are_groups_the_largest_first(labels):
     found = colour_nodes(embed(list("abcdef")), labels)
     assert found.names == ["red", "blue", "green"]
     assert shown(found) == LABELS
-    assert (found.grey, found.title, found.words) == (0, "Labels", "coloured by 3 labels")
+    assert (found.grey, found.title, found.summary) == (0, "Labels", "coloured by 3 labels")
     assert found.groups.dtype == np.uint8
 
 
@@ -79,7 +79,7 @@ def test_groups_that_are_too_many_share_a_colour(monkeypatch):
     assert found.names == ["x", "y", "1 smaller ones", "no label"]
     assert found.grey == 2
     assert shown(found)[5:] == ["1 smaller ones", "no label"]
-    assert found.words.endswith("3 labels, of which the 2 largest have a colour")
+    assert found.summary.endswith("3 labels, of which the 2 largest have a colour")
 
 
 def test_as_many_groups_as_a_page_has_numbers_for_fit_into_a_byte():
@@ -97,12 +97,12 @@ def test_without_labels_groups_are_found_from_the_vectors():
     assert len(set(groups[:, 0].tolist())) == 3
     assert found.title == "Groups"
     assert found.names[:3] == ["group 0", "group 1", "group 2"]
-    assert found.words.startswith("coloured by 3 groups found from the vectors")
+    assert found.summary.startswith("coloured by 3 groups found from the vectors")
 
 
 def test_a_few_nodes_are_one_group():
     found = colour_nodes(embed(list(range(7))))
-    assert (found.names, found.groups.tolist(), found.words) == (["nodes"], [0] * 7, "too few for groups")
+    assert (found.names, found.groups.tolist(), found.summary) == (["nodes"], [0] * 7, "too few for groups")
 
 
 def test_a_label_that_is_not_a_number_is_none():

@@ -148,7 +148,7 @@ class AnswerBook:
         best = best[np.lexsort((best, -scores[best]))]
         best = best[scores[best] > -np.inf]
         cosines = directions[best] @ directions[row]
-        return [Near(self.names[place], float(cosine)) for place, cosine in zip(best, cosines, strict=True)]
+        return [Near(self.names[row], float(cosine)) for row, cosine in zip(best, cosines, strict=True)]
 
     @cached_property
     def _rows(self) -> dict[str, int]:

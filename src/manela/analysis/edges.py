@@ -152,8 +152,8 @@ def recommend(
         scores[known[part].toarray()] = -np.inf
         scores[np.arange(len(part)), part] = -np.inf
         best = np.argpartition(-scores, count - 1, axis=1)[:, :count]
-        for line, places in zip(scores, best, strict=True):
-            order = places[np.lexsort((places, -line[places]))]
+        for line, columns in zip(scores, best, strict=True):
+            order = columns[np.lexsort((columns, -line[columns]))]
             order = order[line[order] > -np.inf]
             yield order.astype(np.int64), line[order]
 
@@ -171,6 +171,6 @@ def measure_recall(graph: Graph, learn: Learn, count: int, random_state: Any = 0
 
 def _count_found(split: Split, scorer: Scorer, rows: RowNumbers, count: int) -> int:
     hits = 0
-    for row, (places, _) in zip(rows, recommend(split.graph, scorer, rows, count), strict=True):
-        hits += int(split.hidden[[int(row)]][:, places].nnz)
+    for row, (columns, _) in zip(rows, recommend(split.graph, scorer, rows, count), strict=True):
+        hits += int(split.hidden[[int(row)]][:, columns].nnz)
     return hits

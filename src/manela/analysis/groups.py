@@ -234,10 +234,10 @@ def _choose_count(known: Vectors, rng: np.random.Generator) -> int:
                 labels = _Centres(_find_centres(sample, count, restarts, rng)).assign(sample)
                 scores[count] = _measure_silhouette(sample, labels)
         tried = sorted(scores)
-        place = tried.index(max(tried, key=scores.__getitem__))
-        low, high = tried[max(0, place - 1)], tried[min(len(tried) - 1, place + 1)]
+        position = tried.index(max(tried, key=scores.__getitem__))
+        low, high = tried[max(0, position - 1)], tried[min(len(tried) - 1, position + 1)]
         counts = np.unique(np.linspace(low, high, 9).round().astype(int)).tolist()
-    return tried[place]
+    return tried[position]
 
 
 def _find_centres(known: Vectors, count: int, restarts: int, rng: np.random.Generator) -> Vectors:

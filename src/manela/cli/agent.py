@@ -132,8 +132,8 @@ def status(
         print(f"warning: {line}")
     for name, known in report["peers"].items():
         state = known["state"] if report["running"] else "was " + known["state"]
-        words = f"{state}, {known['sent'] / 1e6:.2f} MB sent, {known['received'] / 1e6:.2f} MB received"
-        print(f"peer {name:<22}{words}{', ' + known['trouble'] if known['trouble'] else ''}")
+        message = f"{state}, {known['sent'] / 1e6:.2f} MB sent, {known['received'] / 1e6:.2f} MB received"
+        print(f"peer {name:<22}{message}{', ' + known['trouble'] if known['trouble'] else ''}")
         for kind, times in known.get("alarms", {}).items():
             print(f"alarm {name:<21}its vectors are {kind}: {'once' if times == 1 else f'{times:,} times'}")
     for name, reasons in report["refusals"].items():
@@ -345,8 +345,8 @@ def check(home: Home = HOME) -> None:
     from manela.hosts.doctor import BAD, examine
 
     bad = 0
-    for level, what, words in examine(home):
-        print(f"{level:<9}{what:<16}{words}")
+    for level, what, message in examine(home):
+        print(f"{level:<9}{what:<16}{message}")
         bad += level == BAD
     if bad:
         raise AgentError(f"{bad} of these must be fixed")

@@ -102,10 +102,10 @@ def import_file(
         taken = [edge for edge in lines if not is_loop(edge, host)]
         store.add_edges(taken)
     nodes, loops = sum(edge.other is None for edge in taken), len(lines) - len(taken)
-    words = [f"added {len(taken) - nodes:,} edges"]
-    words += [f"{nodes:,} nodes without edges"] * bool(nodes)
-    words += [f"{loops:,} self-loops left out"] * bool(loops)
-    print(", ".join(words))
+    parts = [f"added {len(taken) - nodes:,} edges"]
+    parts += [f"{nodes:,} nodes without edges"] * bool(nodes)
+    parts += [f"{loops:,} self-loops left out"] * bool(loops)
+    print(", ".join(parts))
 
 
 def import_source(source: Source, home: Home = HOME) -> None:
@@ -270,8 +270,8 @@ def list_peers(home: Home = HOME) -> None:
             print(f"{name}  {address}{size}")
             for certificate in certificates:
                 expiry = expiry_of(certificate)
-                words = "expired on" if expiry < now else "expires on"
-                print(f"    {words} {expiry:%Y-%m-%d}  {fingerprint(certificate)}")
+                message = "expired on" if expiry < now else "expires on"
+                print(f"    {message} {expiry:%Y-%m-%d}  {fingerprint(certificate)}")
             known = status.get("peers", {}).get(name)
             if known:
                 seen = "never" if known.get("seen") is None else f"{say_seconds(time.time() - known['seen'])} ago"

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def say_written(embedding: Embedding, output: Path) -> None:
     """Print a summary of what was written."""
     facts = embedding.provenance
-    words = f"{len(embedding):,} vectors after {facts['pairs_made']:,} update pairs on {facts['engine']}"
-    print(f"{output}: {words}", file=sys.stderr)
+    message = f"{len(embedding):,} vectors after {facts['pairs_made']:,} update pairs on {facts['engine']}"
+    print(f"{output}: {message}", file=sys.stderr)
 
 
 def describe(graph: Graph) -> str:

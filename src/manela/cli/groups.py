@@ -73,8 +73,8 @@ def groups(
         print(line, file=sys.stderr)
     if truth is not None:
         score, nodes = compare_with_labels(result, truth)
-        words = f"{score:.3f} of {nodes:,} nodes with one label" if nodes else "no node has exactly one label"
-        print(f"adjusted mutual information with {labels}: {words}", file=sys.stderr)
+        message = f"{score:.3f} of {nodes:,} nodes with one label" if nodes else "no node has exactly one label"
+        print(f"adjusted mutual information with {labels}: {message}", file=sys.stderr)
 
 
 def _describe(result: Groups) -> list[str]:

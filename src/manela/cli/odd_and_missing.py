@@ -61,9 +61,9 @@ def anomalies(
     )
     write_csv(output, ("source", "target", "oddness", "similarity"), rows)
     not_judged = network.number_of_edges - odd.judged
-    words = f"{output}: {min(count, odd.judged):,} of {odd.judged:,} judged edges"
-    words += f" ({not_judged:,} have an end without other edges)" if not_judged else ""
-    print(f"{words}; AUC of hidden edges against random pairs {odd.auc:.3f}", file=sys.stderr)
+    message = f"{output}: {min(count, odd.judged):,} of {odd.judged:,} judged edges"
+    message += f" ({not_judged:,} have an end without other edges)" if not_judged else ""
+    print(f"{message}; AUC of hidden edges against random pairs {odd.auc:.3f}", file=sys.stderr)
 
 
 @o.expand_flags
@@ -117,9 +117,9 @@ def recommend(
     recommended = missing_edges.recommend(network, score_vectors(table), rows, count)
     nodes = network.nodes
     lines = (
-        (nodes[row], nodes[place], f"{value:.4f}")
-        for row, (places, values) in zip(rows.tolist(), recommended, strict=True)
-        for place, value in zip(places.tolist(), values.tolist(), strict=True)
+        (nodes[row], nodes[column], f"{value:.4f}")
+        for row, (columns, values) in zip(rows.tolist(), recommended, strict=True)
+        for column, value in zip(columns.tolist(), values.tolist(), strict=True)
     )
     write_csv(output, ("source", "target", "score"), lines)
     print(f"{output}: up to {count} for each of {len(rows):,} nodes", file=sys.stderr)

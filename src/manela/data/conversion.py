@@ -40,7 +40,7 @@ def convert(data: Any, directed: bool, duplicates: str) -> Graph:
     if hasattr(data, "__arrow_c_stream__"):  # tables of Arrow, polars, DuckDB and others
         arrow = import_extra("pyarrow", "io", f"a table of {library}")
         table = arrow.table(data)
-        columns = columns_of(table.column_names, lambda place: table.column(place).to_numpy())
+        columns = columns_of(table.column_names, lambda position: table.column(position).to_numpy())
         return from_columns(columns, None, None, None, directed, duplicates, unweighted=False)
     if hasattr(data, "edge_index"):
         weights = getattr(data, "edge_weight", None)
@@ -174,7 +174,7 @@ def from_biadjacency(matrix: Any, rows: Sequence[Hashable] | None, columns: Sequ
     entries = sp.coo_array(sp.csr_array(matrix))
     ids: list[Hashable] = []
     for given_ids, name, count in ((rows, "row", matrix.shape[0]), (columns, "column", matrix.shape[1])):
-        part_ids = [(name, place) for place in range(count)] if given_ids is None else list(given_ids)
+        part_ids = [(name, position) for position in range(count)] if given_ids is None else list(given_ids)
         if len(part_ids) != count:
             raise GraphError(f"as many {name} ids as {name}s are needed, got {len(part_ids):,} for {count:,}")
         ids += part_ids
@@ -216,8 +216,8 @@ def from_edge_index(
 def from_networkx(graph: Any, weight: str, directed: bool, duplicates: str) -> Graph:
     """Return the network that `Graph.from_networkx` builds."""
     nodes = as_ids(graph.nodes)
-    places = {node: place for place, node in enumerate(graph.nodes)}
-    edges = [(places[u], places[v], w) for u, v, w in graph.edges(data=weight)]
+    positions = {node: position for position, node in enumerate(graph.nodes)}
+    edges = [(positions[u], positions[v], w) for u, v, w in graph.edges(data=weight)]
     return _from_library(edges, nodes, graph.is_directed(), directed, duplicates)
 
 
@@ -248,7 +248,7 @@ def from_pandas(
     """Return the network that `Graph.from_pandas` builds."""
     if source is None and target is None and len(frame) > 1 and frame.index.tolist() == frame.columns.tolist():
         return from_scipy(sp.csr_array(frame.to_numpy()), frame.index.tolist(), directed)
-    columns = columns_of([str(name) for name in frame.columns], lambda place: frame.iloc[:, place].to_numpy())
+    columns = columns_of([str(name) for name in frame.columns], lambda position: frame.iloc[:, position].to_numpy())
     return from_columns(columns, source, target, weight, directed, duplicates, unweighted=False)
 
 
@@ -264,7 +264,7 @@ def from_columns(
         if name is not None and name not in columns:
             raise GraphError(f"a table of edges has no column {name!r}, only {', '.join(names)}")
     choice = choose_by_names(
-        names, lambda: _counts_up(columns[names[0]]), lambda place: _is_number(columns[names[place]])
+        names, lambda: _counts_up(columns[names[0]]), lambda position: _is_number(columns[names[position]])
     )
     if source is None and target is None:
         note = describe_choice(names, choice, unweighted or weight is not None)
@@ -284,10 +284,10 @@ def from_columns(
 
 def columns_of(names: Sequence[str], read: Callable[[int], npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
     """Return the columns of a table by name; names must be unique."""
-    repeated = [name for place, name in enumerate(names) if name in names[:place]]
+    repeated = [name for position, name in enumerate(names) if name in names[:position]]
     if repeated:
         raise GraphError(f"the columns of a table must have different names, but two are called {repeated[0]!r}")
-    return {name: read(place) for place, name in enumerate(names)}
+    return {name: read(position) for position, name in enumerate(names)}
 
 
 def _holds_columns(data: Mapping[Any, Any]) -> bool:
@@ -301,9 +301,9 @@ def _holds_columns(data: Mapping[Any, Any]) -> bool:
 def _merge_entries(matrix: Any, duplicates: str) -> Any:
     if matrix.format != "coo" or duplicates == "sum":
         return matrix
-    places = matrix.coords[0].astype(np.int64) * matrix.shape[1] + matrix.coords[1]
-    _, first = np.unique(places, return_index=True)
-    if len(first) == len(places):
+    positions = matrix.coords[0].astype(np.int64) * matrix.shape[1] + matrix.coords[1]
+    _, first = np.unique(positions, return_index=True)
+    if len(first) == len(positions):
         return matrix
     if duplicates == "error":
         raise GraphError("edges must be unique, but this matrix has several entries at one position")

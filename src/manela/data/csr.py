@@ -105,12 +105,12 @@ def as_ids(values: Any) -> npt.NDArray[Any]:
     if items and all(type(item) is int and -(2**63) <= item < 2**63 for item in items):
         return np.array(items, dtype=np.int64)
     ids = np.empty(len(items), dtype=object)
-    for place, item in enumerate(items):
+    for row, item in enumerate(items):
         try:
             hash(item)
         except TypeError as error:
             raise GraphError(f"an id must be hashable, got {type(item).__name__}: {error}") from error
-        ids[place] = item.item() if isinstance(item, np.generic) else item
+        ids[row] = item.item() if isinstance(item, np.generic) else item
     return ids
 
 

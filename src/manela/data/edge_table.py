@@ -71,12 +71,12 @@ def _find_variant(header: Sequence[str], nouns: Container[str] | None) -> tuple[
     """
     words = [_split(name) for name in header]
     for source, target in COLUMN_NAMES:
-        for place, of_source in enumerate(words):
+        for column, of_source in enumerate(words):
             shared = [word for word in of_source if word != source]
             is_named = all(word in nouns if nouns is not None else not word.isdecimal() for word in shared)
             of_target = [target if word == source else word for word in of_source]
             if source in of_source and is_named and words.count(of_source) == words.count(of_target) == 1:
-                return place, words.index(of_target)
+                return column, words.index(of_target)
     return None
 
 
@@ -87,20 +87,20 @@ def choose_by_names(header: Sequence[str], counts_up: Callable[[], bool], is_num
 
     Examples
     --------
-    >>> choose_by_names(["payer", "payee", "euros"], lambda: False, lambda place: place == 2)
+    >>> choose_by_names(["payer", "payee", "euros"], lambda: False, lambda column: column == 2)
     Choice(source=0, target=1, weight=2)
-    >>> choose_by_names(["order_id", "customer", "product", "date", "qty"], lambda: False, lambda place: place == 4)
+    >>> choose_by_names(["order_id", "customer", "product", "date", "qty"], lambda: False, lambda column: column == 4)
     Choice(source=1, target=2, weight=4)
     """
     names = [name.strip().lower() for name in header]
     pair = find_pair(header) or _find_variant(header, None) or _find_ends(header, counts_up)
-    others = [place for place in range(len(names)) if place not in pair and (place > 0 or names[0] not in INDICES)]
-    weight = next((place for name in WEIGHT_NAMES for place in others if names[place] == name), -1)
-    numbers = [place for place in others if weight < 0 and not _is_no_end(header[place]) and is_number(place)]
+    others = [column for column in range(len(names)) if column not in pair and (column > 0 or names[0] not in INDICES)]
+    weight = next((column for name in WEIGHT_NAMES for column in others if names[column] == name), -1)
+    numbers = [column for column in others if weight < 0 and not _is_no_end(header[column]) and is_number(column)]
     if len(others) == 1 and numbers and names[numbers[0]] != "id":
         weight = numbers[0]
     elif weight < 0:
-        named = [place for place in numbers if set(_split(header[place])) & set(WEIGHT_NAMES)]
+        named = [column for column in numbers if set(_split(header[column])) & set(WEIGHT_NAMES)]
         weight = named[0] if len(named) == 1 else -1
     return Choice(*pair, weight)
 
@@ -108,7 +108,7 @@ def choose_by_names(header: Sequence[str], counts_up: Callable[[], bool], is_num
 def _find_ends(header: Sequence[str], counts_up: Callable[[], bool]) -> tuple[int, int]:
     """Return the first two columns that are neither numbers of rows nor times, or simply the first two."""
     is_counted = len(header) > 2 and header[0].strip().lower() in INDICES and counts_up()
-    ends = [place for place, name in enumerate(header) if not _is_no_end(name) and not (place == 0 and is_counted)]
+    ends = [column for column, name in enumerate(header) if not _is_no_end(name) and not (column == 0 and is_counted)]
     first = 1 if is_counted else 0
     return (ends[0], ends[1]) if len(ends) >= 2 else (first, first + 1)
 
@@ -130,7 +130,7 @@ def describe_choice(header: Sequence[str], choice: Choice, unweighted: bool = Fa
     pair, weight = (choice.source, choice.target), -1 if unweighted else choice.weight
     is_plain = (names[pair[0]], names[pair[1]]) in _PLAIN
     used = {*pair, weight}
-    ignored = [header[place] or "a column without a name" for place in range(len(names)) if place not in used]
+    ignored = [header[column] or "a column without a name" for column in range(len(names)) if column not in used]
     if is_plain and (weight < 0 or names[weight] == "weight") and (not ignored or unweighted):
         return ""
     message = f"using columns {header[pair[0]]} and {header[pair[1]]} as edge endpoints"
@@ -187,18 +187,18 @@ def find_header(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     sample = below[:_SAMPLED_LINES]
     later_cells = {cell for line in sample for cell in line}
     pair = find_pair(first)
-    if pair is not None and not {first[place] for place in pair} & later_cells:
+    if pair is not None and not {first[column] for column in pair} & later_cells:
         return True
     if not below or len(first) < 2:
         return False
     if set(first[:2]) & {cell for line in sample for cell in line[:2] if cell}:  # nodes of other edges
         return False
-    words = [place for place, cell in enumerate(first) if _is_name(cell, place) and cell not in later_cells]
-    if any(_has_kind(sample, place, _NUMBERS) for place in words if place >= 2 or len(sample) >= 2):
+    words = [column for column, cell in enumerate(first) if _is_name(cell, column) and cell not in later_cells]
+    if any(_has_kind(sample, column, _NUMBERS) for column in words if column >= 2 or len(sample) >= 2):
         return True
-    for place in range(2):
-        kinds = {_kind_of(line[place]) for line in sample if len(line) > place}
-        if not _is_name(first[place], place) or first[place] in later_cells or _PLAIN_WORD in kinds or not kinds:
+    for column in range(2):
+        kinds = {_kind_of(line[column]) for line in sample if len(line) > column}
+        if not _is_name(first[column], column) or first[column] in later_cells or _PLAIN_WORD in kinds or not kinds:
             return False
         if len(kinds) > 1 and not kinds <= {"a whole number", "a number", "a hexadecimal number", "a word with digits"}:
             return False
@@ -232,7 +232,7 @@ def choose_columns(
     if header is None:
         return Columns(0, 1, -1 if unweighted else 2, is_exact=True)
     choice = choose_by_names(
-        header, lambda: _counts_up(below), lambda place: _has_kind(below[:_SAMPLED_LINES], place, _NUMBERS)
+        header, lambda: _counts_up(below), lambda column: _has_kind(below[:_SAMPLED_LINES], column, _NUMBERS)
     )
     note = describe_choice(header, choice, unweighted)
     weight = -1 if unweighted else choice.weight
@@ -275,14 +275,14 @@ def _kind_of(cell: str) -> str:
     return _PLAIN_WORD
 
 
-def _is_name(cell: str, place: int) -> bool:
+def _is_name(cell: str, column: int) -> bool:
     """Whether a cell of a first line can be the name of a column; that of row numbers may be empty."""
     is_value = cell.lower().lstrip("+-") in _NO_VALUES
-    return _kind_of(cell) == _PLAIN_WORD and (not is_value or (place == 0 and not cell))
+    return _kind_of(cell) == _PLAIN_WORD and (not is_value or (column == 0 and not cell))
 
 
-def _has_kind(lines: Sequence[Sequence[str]], place: int, kinds: Sequence[str]) -> bool:
-    return bool(lines) and all(len(line) > place and _kind_of(line[place]) in kinds for line in lines)
+def _has_kind(lines: Sequence[Sequence[str]], column: int, kinds: Sequence[str]) -> bool:
+    return bool(lines) and all(len(line) > column and _kind_of(line[column]) in kinds for line in lines)
 
 
 def _counts_up(lines: Sequence[Sequence[str]]) -> bool:

@@ -298,7 +298,7 @@ class Embedding:
 
     @property
     def _columns(self) -> list[str]:
-        return [f"d{place}" for place in range(self.vectors.shape[1])]
+        return [f"d{column}" for column in range(self.vectors.shape[1])]
 
     @cached_property
     def _positions(self) -> dict[Hashable, int]:

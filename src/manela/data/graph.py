@@ -173,10 +173,10 @@ class Graph:
         """
         if self.directed != other.directed:
             raise GraphError("a directed and an undirected network cannot be added")
-        places = dict(self.positions)
+        positions = dict(self.positions)
         for node in other.nodes.tolist():
-            places.setdefault(node, len(places))
-        other_rows = np.array([places[node] for node in other.nodes.tolist()], dtype=np.int64)
+            positions.setdefault(node, len(positions))
+        other_rows = np.array([positions[node] for node in other.nodes.tolist()], dtype=np.int64)
         is_weighted = self.is_weighted or other.is_weighted or self.unit != other.unit
         ends, weights = [], []
         for graph, rows in ((self, np.arange(self.number_of_nodes)), (other, other_rows)):
@@ -188,7 +188,7 @@ class Graph:
             )
         return self._build(
             np.concatenate([pair[0] for pair in ends]), np.concatenate([pair[1] for pair in ends]),
-            np.concatenate(weights) if is_weighted else None, as_ids(list(places)), directed=self.directed,
+            np.concatenate(weights) if is_weighted else None, as_ids(list(positions)), directed=self.directed,
             duplicates="sum" if is_weighted else "first", unit=self.unit,
         )  # fmt: skip
 
@@ -220,13 +220,13 @@ class Graph:
         codes, ids = number_ids(np.concatenate((sources, targets)))
         if nodes is not None:
             known = as_ids(nodes)
-            places = {node: place for place, node in enumerate(known.tolist())}
-            if len(places) != len(known):
+            positions = {node: position for position, node in enumerate(known.tolist())}
+            if len(positions) != len(known):
                 raise GraphError("nodes must be unique, but one occurs twice")
-            missing = [node for node in ids.tolist() if node not in places]
+            missing = [node for node in ids.tolist() if node not in positions]
             if missing:
                 raise GraphError(f"nodes must contain every node of the edges, but {missing[0]!r} is missing")
-            codes = np.array([places[node] for node in ids.tolist()], dtype=np.int64)[codes]
+            codes = np.array([positions[node] for node in ids.tolist()], dtype=np.int64)[codes]
             ids = known
         half = len(sources)
         return cls.from_arcs(codes[:half], codes[half:], weights, ids, directed=directed, duplicates=duplicates)
@@ -425,5 +425,5 @@ def _name_repeated(
         rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
     order = np.lexsort((columns, rows))
     is_repeated = (np.diff(rows[order]) == 0) & (np.diff(columns[order]) == 0)
-    place = order[int(np.argmax(is_repeated))]
-    return f"{nodes[rows[place]]} - {nodes[columns[place]]}"
+    position = order[int(np.argmax(is_repeated))]
+    return f"{nodes[rows[position]]} - {nodes[columns[position]]}"

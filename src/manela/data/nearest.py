@@ -123,12 +123,12 @@ def find_nearest(
 
 
 def _exclude(scores: Vectors, exclude: RowNumbers, first: int, last: int, among: RowNumbers | None) -> None:
-    places = exclude
+    excluded = exclude
     if among is not None:
         position = np.minimum(np.searchsorted(among, exclude), len(among) - 1)
-        places = np.where(among[position] == exclude, position, -1)
-    queries, columns = np.nonzero((places >= first) & (places < last))
-    scores[queries, places[queries, columns] - first] = -np.inf
+        excluded = np.where(among[position] == exclude, position, -1)
+    queries, columns = np.nonzero((excluded >= first) & (excluded < last))
+    scores[queries, excluded[queries, columns] - first] = -np.inf
 
 
 _CONTENT, _NOTES = "index", "notes"

@@ -47,16 +47,16 @@ def draw_degrees(degrees: npt.NDArray[np.integer]) -> str:
     heights = np.log1p(groups) / max(float(np.log1p(groups.max())), 1e-9) * (_HEIGHT - _CAPTION)
     width = _WIDTH / len(groups)
     bars = "".join(
-        f"<rect x='{place * width + 1:.1f}' y='{_HEIGHT - _CAPTION - height:.1f}' width='{max(1.0, width - 2):.1f}' "
+        f"<rect x='{position * width + 1:.1f}' y='{_HEIGHT - _CAPTION - height:.1f}' width='{max(1.0, width - 2):.1f}' "
         f"height='{height:.1f}' fill='{_COLOURS[0]}'>"
-        f"<title>degree {2 ** (first + place)} to {2 ** (first + place + 1) - 1}: {count:,} nodes</title></rect>"
-        for place, (height, count) in enumerate(zip(heights.tolist(), groups.tolist(), strict=True))
+        f"<title>degree {2 ** (first + position)} to {2 ** (first + position + 1) - 1}: {count:,} nodes</title></rect>"
+        for position, (height, count) in enumerate(zip(heights.tolist(), groups.tolist(), strict=True))
     )
     ends = (int(present.min()), int(present.max())) if len(present) else (0, 0)
     style = f"y='{_HEIGHT - 2}' font-size='11' font-family='sans-serif' fill='currentColor'"
-    words = f"<text x='1' {style}>degree {ends[0]:,}</text>"
-    words += f"<text x='{_WIDTH - 1}' text-anchor='end' {style}>{ends[1]:,}</text>"
-    return _svg(bars + words, "nodes by degree, both logarithmic")
+    captions = f"<text x='1' {style}>degree {ends[0]:,}</text>"
+    captions += f"<text x='{_WIDTH - 1}' text-anchor='end' {style}>{ends[1]:,}</text>"
+    return _svg(bars + captions, "nodes by degree, both logarithmic")
 
 
 def draw_points(vectors: Points) -> str:
@@ -86,10 +86,10 @@ def plot_vectors(vectors: Points, labels: Any = None, method: str = "tsne", axes
         _, axes = pyplot.subplots(figsize=(6, 5), layout="constrained")
     kinds, counts = (["nodes"], [len(points)]) if names is None else np.unique(names, return_counts=True)
     frequent = np.argsort(-np.asarray(counts), kind="stable").tolist()
-    for place, number in enumerate([*sorted(frequent[:_MOST_LABELS]), *frequent[_MOST_LABELS:]]):
+    for position, number in enumerate([*sorted(frequent[:_MOST_LABELS]), *frequent[_MOST_LABELS:]]):
         chosen = slice(None) if names is None else names == kinds[number]
-        has_colour = place < _MOST_LABELS
-        colour = _COLOURS[place % len(_COLOURS)] if has_colour else "#b0b0b0"
+        has_colour = position < _MOST_LABELS
+        colour = _COLOURS[position % len(_COLOURS)] if has_colour else "#b0b0b0"
         label = str(kinds[number]) if has_colour and names is not None else None
         axes.scatter(*points[chosen].T, s=9, color=colour, linewidths=0, alpha=0.8, label=label)
     axes.set(xticks=[], yticks=[], title=f"{len(points):,} nodes by {'t-SNE' if method == 'tsne' else 'PCA'}")

@@ -79,7 +79,7 @@ class Checkpoint:
             if version != VERSION:
                 raise CheckpointError(
                     f"{self.file}: must be of version {VERSION}, got {version}, which another version of manela wrote: "
-                    "finish the run with that one, or remove the file to begin anew"
+                    "finish the run with that one, or remove the file to start again"
                 )
             self._compare(drop_former(saved), identity)
             names = ["vectors", "context"] if identity["context"] else ["vectors"]

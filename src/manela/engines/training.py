@@ -300,8 +300,8 @@ class Objective:
         candidates = np.flatnonzero(graph.degrees)
         nodes = candidates[scale_to(derive(key, np.arange(_SAMPLE)), len(candidates)).astype(np.int64)]
         drawn = [
-            draw(int(node), int(derive(derive(key, node), place)), arcs, settings.targets_by_hop, settings.negatives)
-            for place, node in enumerate(nodes)
+            draw(int(node), int(derive(derive(key, node), position)), arcs, settings.targets_by_hop, settings.negatives)
+            for position, node in enumerate(nodes)
         ]
         self._nodes = np.repeat(nodes, [len(rows) for rows, _ in drawn])
         self._rows = np.concatenate([rows for rows, _ in drawn])

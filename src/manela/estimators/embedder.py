@@ -68,7 +68,7 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         name = type(self).__name__.lower()
-        return np.array([f"{name}{place}" for place in range(self.embedding_.shape[1])], dtype=object)
+        return np.array([f"{name}{column}" for column in range(self.embedding_.shape[1])], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that X is a network, not a table of samples and features, and has no negative weights."""

@@ -47,7 +47,7 @@ def place_newcomers(embedding: Embedding, graph: Graph) -> tuple[list[Vectors], 
     if "placement" not in further:
         raise ParameterError(
             f"{names.tolist()[0]!r} was not in the training network, and this model cannot place new nodes; use "
-            "partial_fit, or load a .npz that Manela.save or `manela embed` wrote, with arcs not followed as given"
+            "partial_fit, or load a .npz saved by Manela.save"
         )
     placements = [
         Placement(matrix, float(scale), float(power))

@@ -181,8 +181,8 @@ def read_embedding(path: Path) -> Embedding:
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror or ' '.join(str(error).split())}") from error
     except Exception as error:
-        words = " ".join(str(error).split()) or type(error).__name__
-        raise FormatError(f"{path}: is not a readable {kind} file: {words}") from error
+        message = " ".join(str(error).split()) or type(error).__name__
+        raise FormatError(f"{path}: is not a readable {kind} file: {message}") from error
     if embedding.vectors.ndim != 2 or len(embedding.vectors) != len(embedding.nodes) or embedding.vectors.size == 0:
         shape = embedding.vectors.shape
         raise FormatError(f"{path}: must hold a vector for each node, got {len(embedding.nodes):,} nodes and {shape}")

@@ -90,12 +90,12 @@ def read_graph(
         except MemoryError as error:
             raise FormatError(f"{source}: does not fit into memory") from error
         except OSError as error:
-            words = error.strerror or " ".join(str(error).split())
-            raise FormatError(f"{source}: cannot be read: {words}") from error
+            message = error.strerror or " ".join(str(error).split())
+            raise FormatError(f"{source}: cannot be read: {message}") from error
         except Exception as error:
             first = (str(error).splitlines() or [""])[0]
-            words = f"is not a readable {source.kind} file: {first or type(error).__name__}"
-            raise FormatError(f"{source}: {words}") from error
+            message = f"is not a readable {source.kind} file: {first or type(error).__name__}"
+            raise FormatError(f"{source}: {message}") from error
     return graph.without_weights() if unweighted else graph
 
 
@@ -227,7 +227,7 @@ def _by_arrow(module: str) -> Callable[[InputFile, _Reading], Graph]:
 
 
 def _read_table(table: Any, reading: _Reading) -> Graph:
-    columns = columns_of(table.column_names, lambda place: table.column(place).to_numpy())
+    columns = columns_of(table.column_names, lambda position: table.column(position).to_numpy())
     names = list(columns)
     chosen: list[str | None] = [None, None, None]
     if reading.columns is not None:

@@ -56,8 +56,8 @@ def from_plain(nodes: Ids | Sequence[Any], kind: str) -> Ids:
         return np.asarray(nodes, dtype=np.int64)
     values = nodes.tolist() if isinstance(nodes, np.ndarray) else nodes
     ids = np.empty(len(values), dtype=object)
-    for place, node in enumerate(values):
-        ids[place] = _from_json(json.loads(node)) if kind == "json" else node
+    for row, node in enumerate(values):
+        ids[row] = _from_json(json.loads(node)) if kind == "json" else node
     return ids
 
 

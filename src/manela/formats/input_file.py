@@ -100,8 +100,8 @@ class InputFile:
         except ManelaError:
             raise
         except _DAMAGE as error:
-            words = f"must be a whole {self.packing} file, but it is damaged or cut off"
-            raise FormatError(f"{self}: {words}: {error}") from error
+            message = f"must be a whole {self.packing} file, but it is damaged or cut off"
+            raise FormatError(f"{self}: {message}: {error}") from error
 
 
 def _too_long(name: str, limit: str) -> FormatError:

@@ -60,14 +60,14 @@ def read_edge_list(
         )  # fmt: skip
     lines = int(np.count_nonzero(data == ord("\n"))) + 1
     first, second = sorted((chosen.source, chosen.target))
-    error, line, ends, weights, places = kernels.scan_edges(
+    error, line, ends, weights, positions = kernels.scan_edges(
         data, separator, first, second, chosen.weight, chosen.is_exact, lines
     )
     if error:
         raise _explain(source, line + skipped, error, _line(data, line), chosen)
     if len(weights):
         _parse_remaining_weights(source, data, weights, separator, skipped)
-    nodes, codes = _read_ids(source, data, places, separator, skipped)
+    nodes, codes = _read_ids(source, data, positions, separator, skipped)
     ends = ends if codes is None else codes[ends]
     sources, targets = (ends[::2], ends[1::2]) if chosen.source == first else (ends[1::2], ends[::2])
     return Graph.from_arcs(
@@ -114,10 +114,10 @@ def read_adjacency_list(source: InputFile, *, directed: bool = False) -> Graph:
     data = source.read()
     lines = int(np.count_nonzero(data == ord("\n"))) + 1
     fields = int(np.count_nonzero(np.isin(data, np.frombuffer(b" \t\r", dtype=np.uint8)))) + lines
-    error, line, numbers, counts, places = kernels.scan_adjacency(data, 0, lines, fields)
+    error, line, numbers, counts, positions = kernels.scan_adjacency(data, 0, lines, fields)
     if error:
         raise _explain(source, line, error, _line(data, line))
-    nodes, codes = _read_ids(source, data, places, 0, 0)
+    nodes, codes = _read_ids(source, data, positions, 0, 0)
     numbers = numbers if codes is None else codes[numbers]
     counts = counts[counts > 0]
     firsts = np.cumsum(counts) - counts
@@ -314,8 +314,8 @@ def _parse_batches(data: Bytes, weights: npt.NDArray[np.float64], separator: int
     for first in range(0, len(unread), _FIRST_BYTES):
         edges = unread[first : first + _FIRST_BYTES]
         starts = (-1 - weights[edges]).astype(np.int64)
-        places = starts[:, None] + np.arange(_WIDEST_NUMBER)
-        fields = np.where(places < len(data), data[np.minimum(places, len(data) - 1)], ord("\n"))
+        positions = starts[:, None] + np.arange(_WIDEST_NUMBER)
+        fields = np.where(positions < len(data), data[np.minimum(positions, len(data) - 1)], ord("\n"))
         is_mark = fields == ord('"')
         is_quoted = _are_quoted(data, starts, separator)
         is_end = np.where(is_quoted[:, None], is_mark, np.isin(fields, ends)) | (fields == ord("\n"))
@@ -335,19 +335,19 @@ def _parse_batches(data: Bytes, weights: npt.NDArray[np.float64], separator: int
 
 
 def _read_ids(
-    source: InputFile, data: Bytes, places: npt.NDArray[np.int64], separator: int, skipped: int
+    source: InputFile, data: Bytes, positions: npt.NDArray[np.int64], separator: int, skipped: int
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32] | None]:
     """Return the ids; for integers, sorted and with the new number for each old one."""
     from manela.kernels.tables import text as kernels
 
-    values = np.empty(len(places), dtype=np.int64)
-    if kernels.parse_integers(data, places, values):
+    values = np.empty(len(positions), dtype=np.int64)
+    if kernels.parse_integers(data, positions, values):
         order = np.argsort(values)
         codes = np.empty(len(order), dtype=np.int32)
         codes[order] = np.arange(len(order))
         return values[order], codes
-    nodes = np.empty(len(places), dtype=object)
-    for number, (start, length) in enumerate(places.tolist()):
+    nodes = np.empty(len(positions), dtype=object)
+    for number, (start, length) in enumerate(positions.tolist()):
         text = data[start : start + length].tobytes()
         try:
             nodes[number] = text.decode().replace('""', '"') if separator else text.decode()
@@ -383,5 +383,5 @@ def _line(data: Bytes, number: int) -> str:
     return data[first:][:80].tobytes().split(b"\n")[0].decode(errors="replace").strip()
 
 
-def _line_of_byte(data: Bytes, place: int) -> int:
-    return int(np.count_nonzero(data[:place] == ord("\n"))) + 1
+def _line_of_byte(data: Bytes, position: int) -> int:
+    return int(np.count_nonzero(data[:position] == ord("\n"))) + 1

@@ -131,11 +131,11 @@ def read_table(separator: str) -> Callable[[Path], Embedding]:
     return read
 
 
-def _read_vector(fields: list[str], place: str) -> npt.NDArray[np.float32]:
+def _read_vector(fields: list[str], where: str) -> npt.NDArray[np.float32]:
     try:
         return np.array(fields, dtype=np.float32)
     except ValueError:
-        raise FormatError(f"{place}: a vector must be numbers, got {','.join(fields)[:40]!r}; {NETWORK_HINT}") from None
+        raise FormatError(f"{where}: a vector must be numbers, got {','.join(fields)[:40]!r}; {NETWORK_HINT}") from None
 
 
 def _is_header(row: list[str]) -> bool:

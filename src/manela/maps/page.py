@@ -140,8 +140,8 @@ def build_page(content: MapContent) -> str:
     template = files(__package__).joinpath("map.html").read_text(encoding="utf-8")
     colouring = content.colouring
     links = f", {len(content.links):,} of {content.edges:,} links drawn" if len(content.links) < content.edges else ""
-    summary = f"{len(content.names):,} nodes by {_WORDS[content.method]}, {colouring.words}{links}."
-    places = _quantise(content.points)
+    summary = f"{len(content.names):,} nodes by {_WORDS[content.method]}, {colouring.summary}{links}."
+    positions = _quantise(content.points)
     missing = content.neighbours < 0
     neighbours = np.where(missing, _NOBODY, content.neighbours).astype("<u4")
     cosines = np.rint((np.where(missing, 0.0, content.cosines) + 1.0) * 32767.5).clip(0, _RANGE).astype("<u2")
@@ -151,7 +151,7 @@ def build_page(content: MapContent) -> str:
         "summary": escape(summary),
         "legend": escape(colouring.title),
         "facts": _pack_json(_list_facts(content)),
-        "picture": _pack(places.T.astype("<u2").tobytes() + colouring.groups.tobytes()),
+        "picture": _pack(positions.T.astype("<u2").tobytes() + colouring.groups.tobytes()),
         "links": _pack(content.links.astype("<u4").tobytes()),
         "names": _pack_json(content.names),
         "neighbours": _pack(neighbours.tobytes() + cosines.tobytes()),
@@ -174,8 +174,8 @@ def _list_facts(content: MapContent) -> dict[str, Any]:
         "nodes": len(content.names),
         "neighbours": content.neighbours.shape[1],
         "groups": [
-            {"name": name, "size": size, "grey": place >= len(names) - grey}
-            for place, (name, size) in enumerate(zip(names, sizes, strict=True))
+            {"name": name, "size": size, "grey": position >= len(names) - grey}
+            for position, (name, size) in enumerate(zip(names, sizes, strict=True))
         ],
         "links": {"drawn": len(content.links), "total": content.edges},
         "file": content.file,
@@ -186,8 +186,10 @@ def _quantise(points: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
     """Return positions as integers, with the same scale on both axes, centred on the page."""
     low, high = points.min(axis=0).astype(np.float64), points.max(axis=0).astype(np.float64)
     span = max(float((high - low).max()), 1e-30)
-    places: npt.NDArray[np.int64] = np.rint((points - (low + high) / 2) / span * _RANGE + _RANGE / 2).astype(np.int64)
-    return places.clip(0, _RANGE)
+    positions: npt.NDArray[np.int64] = np.rint((points - (low + high) / 2) / span * _RANGE + _RANGE / 2).astype(
+        np.int64
+    )
+    return positions.clip(0, _RANGE)
 
 
 def _write_policy(template: str) -> str:
@@ -231,9 +233,9 @@ def choose_links(nodes: npt.NDArray[Any], edges: Any, random_state: int = 0) -> 
     """
     graph = Graph.of(edges, duplicates="first")
     rows = {str(node): row for row, node in enumerate(nodes.tolist())}
-    places = np.array([rows.get(str(node), -1) for node in graph.nodes.tolist()], dtype=np.int64)
-    sources = places[np.repeat(np.arange(len(places)), np.diff(graph.indptr))]
-    pairs = np.column_stack((sources, places[graph.indices]))
+    positions = np.array([rows.get(str(node), -1) for node in graph.nodes.tolist()], dtype=np.int64)
+    sources = positions[np.repeat(np.arange(len(positions)), np.diff(graph.indptr))]
+    pairs = np.column_stack((sources, positions[graph.indices]))
     known = (pairs >= 0).all(axis=1)
     low, high = pairs[known].min(axis=1), pairs[known].max(axis=1)
     codes = np.unique(low * len(nodes) + high)  # a graph has each edge in both directions; draw it once
@@ -241,7 +243,7 @@ def choose_links(nodes: npt.NDArray[Any], edges: Any, random_state: int = 0) -> 
     if not len(pairs):
         raise GraphError("no edge joins two nodes of the map; the edges and the vectors must be of the same network")
     if not known.all():
-        left_out = int((places < 0).sum())
+        left_out = int((positions < 0).sum())
         warnings.warn(
             f"edges of {left_out:,} nodes that have no vector are left out of the map", ManelaWarning, stacklevel=2
         )

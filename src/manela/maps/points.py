@@ -75,7 +75,7 @@ def lay_out(vectors: Vectors, method: str, random_state: int = 0, neighbours: Ne
         _by_tsne(directions, random_state) if method == "tsne" else _by_umap(flat, random_state, neighbours, vectors)
     )
     if not np.isfinite(points).all():
-        raise ParameterError(f"method {method!r} found no place for some nodes; use 'pca'")
+        raise ParameterError(f"method {method!r} could not place some nodes; use 'pca'")
     return points
 
 
@@ -134,7 +134,7 @@ class Colouring:
     groups: npt.NDArray[np.uint8]  # (n,): the group of each node, as an index into `names`
     grey: int  # the number of last names that are not groups; they are shown in grey
     title: str  # what the groups are: "Labels" or "Groups"
-    words: str  # a text that describes them
+    summary: str  # a text that describes them
 
 
 def colour_nodes(embedding: Embedding, labels: Any = None, random_state: int = 0) -> Colouring:
@@ -154,20 +154,20 @@ def colour_nodes(embedding: Embedding, labels: Any = None, random_state: int = 0
     if len(embedding) < _FEWEST:
         return Colouring(["nodes"], np.zeros(len(embedding), dtype=np.uint8), 0, "Groups", "too few for groups")
     groups = find_groups(embedding.vectors, random_state=random_state)
-    words = f"coloured by {groups.count:,} groups found from the vectors"
+    summary = f"coloured by {groups.count:,} groups found from the vectors"
     if groups.hidden:
-        words += (
+        summary += (
             f" (silhouette of hidden nodes {groups.silhouette:.2f}, agreement of two halves {groups.stability:.2f})"
         )
     names = [f"group {number}" for number in range(groups.count)]
-    return _merge(names, groups.labels, "no group", "Groups", words)
+    return _merge(names, groups.labels, "no group", "Groups", summary)
 
 
 def _list_labels(nodes: npt.NDArray[Any], labels: Any) -> list[str]:
     if isinstance(labels, Labels):
         matrix = labels.of(nodes)
         first = np.where(matrix.any(axis=1), matrix.argmax(axis=1), -1).tolist()
-        return [labels.names[place] if place >= 0 else "" for place in first]
+        return [labels.names[row] if row >= 0 else "" for row in first]
     if isinstance(labels, Mapping):
         listed = [labels.get(node) for node in nodes.tolist()]
     else:
@@ -185,19 +185,19 @@ def _by_labels(labels: list[str]) -> Colouring:
     ranks = np.empty(len(places) + 1, dtype=np.int64)
     ranks[order], ranks[-1] = np.arange(len(places)), -1
     names = list(places)
-    words = f"coloured by {len(places):,} labels"
-    return _merge([names[place] for place in order], ranks[numbers], "no label", "Labels", words)
+    summary = f"coloured by {len(places):,} labels"
+    return _merge([names[row] for row in order], ranks[numbers], "no label", "Labels", summary)
 
 
-def _merge(names: list[str], numbers: npt.NDArray[np.int64], none: str, title: str, words: str) -> Colouring:
+def _merge(names: list[str], numbers: npt.NDArray[np.int64], none: str, title: str, summary: str) -> Colouring:
     """Keep the largest groups, merge all others into one, and put nodes without a group into another."""
     shown, grey = names[:_MOST_GROUPS], []
     groups = numbers.copy()
     if len(names) > _MOST_GROUPS:
         groups[numbers >= _MOST_GROUPS] = _MOST_GROUPS
         grey.append(f"{len(names) - _MOST_GROUPS:,} smaller ones")
-        words += f", of which the {_MOST_GROUPS} largest have a colour"
+        summary += f", of which the {_MOST_GROUPS} largest have a colour"
     if (numbers < 0).any():
         groups[numbers < 0] = len(shown) + len(grey)
         grey.append(none)
-    return Colouring([*shown, *grey], groups.astype(np.uint8), len(grey), title, words)
+    return Colouring([*shown, *grey], groups.astype(np.uint8), len(grey), title, summary)

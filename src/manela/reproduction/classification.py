@@ -133,10 +133,10 @@ def plot(results: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     figure, axes = open_panels(len(results), 2, (9, 3.2 * len(results) + 0.4))
     for panels, (network, methods) in zip(axes, results.items(), strict=True):
         for panel, name in zip(panels, ("micro", "macro"), strict=True):
-            for place, method in enumerate(method for method in methods if method != "most-frequent"):
+            for position, method in enumerate(method for method in methods if method != "most-frequent"):
                 rows = methods[method]["rows"]
                 table = np.array([row[name] for row in rows])
-                draw_band(panel, [row["train_ratio"] for row in rows], table, place, NAMES[method])
+                draw_band(panel, [row["train_ratio"] for row in rows], table, position, NAMES[method])
             panel.set(xlabel="part of the nodes trained on", ylabel=f"{name}-F1", title=NAMES[network])
     tidy(axes.ravel())
     add_legend(figure, axes[0, 0], columns=4)

@@ -21,9 +21,9 @@ COLOURS = ("#2a6f97", "#e07a1f", "#3a8f5c", "#8e5aa8", "#b8323c", "#6b6b6b", "#1
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "h", "<", ">")
 
 
-def colour(place: int) -> str:
-    """Return the colour of line number `place`; colours repeat after the last."""
-    return COLOURS[place % len(COLOURS)]
+def colour(position: int) -> str:
+    """Return the colour of a line by its position; colours repeat after the last."""
+    return COLOURS[position % len(COLOURS)]
 
 
 def import_pyplot() -> Any:
@@ -43,13 +43,13 @@ def open_panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any
 
 
 def draw_band(
-    panel: Any, x: Sequence[float], table: npt.NDArray[np.float64], place: int, label: str, line: str = "-"
+    panel: Any, x: Sequence[float], table: npt.NDArray[np.float64], position: int, label: str, line: str = "-"
 ) -> None:
     """Draw the mean of each row of a table, one row per x, with the standard deviation as a band."""
     means, deviations = np.array([summarise(row) for row in table]).T
-    panel.plot(x, means, line, color=colour(place), marker="o", markersize=3, label=label)
+    panel.plot(x, means, line, color=colour(position), marker="o", markersize=3, label=label)
     panel.fill_between(
-        x, np.maximum(means - deviations, 0), means + deviations, color=colour(place), alpha=0.15, linewidth=0
+        x, np.maximum(means - deviations, 0), means + deviations, color=colour(position), alpha=0.15, linewidth=0
     )
 
 
@@ -96,10 +96,10 @@ def plot_communities(
     directions = normalise_rows(vectors)
     points = TSNE(init="pca", perplexity=30, random_state=0).fit_transform(directions)
     figure, axes = pyplot.subplots(figsize=(6, 5.4), layout="constrained")
-    for place, community in enumerate(np.unique(communities)):
+    for position, community in enumerate(np.unique(communities)):
         chosen = communities == community
         label = f"community {community + 1} ({np.count_nonzero(chosen):,} nodes)"
-        axes.scatter(*points[chosen].T, s=9, color=colour(place), linewidths=0, alpha=0.8, label=label)
+        axes.scatter(*points[chosen].T, s=9, color=colour(position), linewidths=0, alpha=0.8, label=label)
     axes.set(title=title, xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
     add_legend(figure, axes, markerscale=2)
@@ -113,10 +113,10 @@ def plot_scores(methods: Mapping[str, Sequence[Mapping[str, Any]]], path: Path) 
     """
     figure, axes = import_pyplot().subplots(1, 2, figsize=(9, 4.4), layout="constrained")
     for panel, name in zip(axes, ("micro", "macro"), strict=True):
-        for place, (method, rows) in enumerate(methods.items()):
+        for position, (method, rows) in enumerate(methods.items()):
             ratios = [row["train_ratio"] for row in rows]
             for key, line, what in ((name, "-", ""), (f"open_{name}", "--", ", number of labels not known")):
-                draw_band(panel, ratios, np.array([row[key] for row in rows]), place, f"{method}{what}", line)
+                draw_band(panel, ratios, np.array([row[key] for row in rows]), position, f"{method}{what}", line)
         panel.set(xlabel="part of the nodes trained on", ylabel=f"{name}-F1")
     tidy(axes)
     add_legend(figure, axes[0], columns=2)
@@ -126,9 +126,9 @@ def plot_scores(methods: Mapping[str, Sequence[Mapping[str, Any]]], path: Path) 
 def plot_precision(methods: Mapping[str, Sequence[Mapping[int, float]]], path: Path) -> None:
     """Draw precision@k against k, one line per method: the mean of runs, with the standard deviation as a band."""
     figure, axes = import_pyplot().subplots(figsize=(6, 4.6), layout="constrained")
-    for place, (method, runs) in enumerate(methods.items()):
+    for position, (method, runs) in enumerate(methods.items()):
         counts = sorted(set.intersection(*(set(run) for run in runs)))
-        draw_band(axes, counts, np.array([[run[k] for run in runs] for k in counts]), place, method)
+        draw_band(axes, counts, np.array([[run[k] for run in runs] for k in counts]), position, method)
     axes.set(xscale="log", xlabel="k", ylabel="precision@k")
     tidy([axes])
     add_legend(figure, axes)

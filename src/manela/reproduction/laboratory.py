@@ -43,8 +43,8 @@ class Laboratory:
 
     def get(self, part: str, compute: Callable[[], Any], **about: Any) -> Any:
         """Return the result from the ledger, or call `compute` and store its result there."""
-        words = [f"{name}={value}" for name, value in about.items() if isinstance(value, str | int | float)]
-        self.tell(f"{part}: {' '.join(words)}")
+        parts = [f"{name}={value}" for name, value in about.items() if isinstance(value, str | int | float)]
+        self.tell(f"{part}: {' '.join(parts)}")
         return self.ledger.get(part, about, compute)
 
     def choose_parameters(
@@ -134,7 +134,7 @@ class Ledger:
                 record = json.loads(line)
                 self._remember(record)
             except (ValueError, KeyError, TypeError) as error:
-                raise FormatError(f"{self.path}:{number}: is damaged; remove the file to begin anew") from error
+                raise FormatError(f"{self.path}:{number}: is damaged; remove the file to start again") from error
             complete_bytes += len(line)
         if complete_bytes < len(content) and not self.frozen:
             os.truncate(self.path, complete_bytes)

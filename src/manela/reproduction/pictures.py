@@ -189,8 +189,8 @@ def plot_visualisation(results: Mapping[str, Any], path: Path) -> None:
     figure, axes = open_panels(1, len(results), (4 * len(results), 4.2))
     for panel, (r1, result) in zip(axes[0], results.items(), strict=True):
         points, communities = np.array(result["points"]), np.array(result["communities"])
-        for place, community in enumerate(np.unique(communities)):
-            panel.scatter(*points[communities == community].T, s=6, color=colour(place), linewidths=0, alpha=0.8)
+        for position, community in enumerate(np.unique(communities)):
+            panel.scatter(*points[communities == community].T, s=6, color=colour(position), linewidths=0, alpha=0.8)
         scores = result["vectors"]
         panel.set(
             title=f"r₁ = {float(r1):g}\nsilhouette {scores['silhouette']:.3f}, nearest centre {scores['accuracy']:.1%}",

@@ -125,16 +125,16 @@ def split_addresses(text: str) -> list[str]:
     ['a@x.org', 'b@y.org']
     """
     text = text[:_LONGEST].rstrip(", \t")
-    addresses, place = [], 0
-    while place < len(text):
-        match = _ONE.match(text, place)
+    addresses, position = [], 0
+    while position < len(text):
+        match = _ONE.match(text, position)
         if match is None:
             try:
                 return [address for _, address in getaddresses([text]) if "@" in address]
             except RecursionError:  # from deeply nested brackets
                 return []
         addresses.append(match[1])
-        place = match.end()
+        position = match.end()
     return addresses
 
 

@@ -102,17 +102,17 @@ _LOOK_BACK = 4096
 """Bytes kept while searching for the start of a message, so that one across two blocks is found; more search longer."""
 
 
-def _find_end(buffer: bytes, place: int) -> int:
+def _find_end(buffer: bytes, position: int) -> int:
     """Return where the header of the message at this position ends, −1 if the end is not in the buffer yet."""
-    first = buffer.find(b"\n", place)
+    first = buffer.find(b"\n", position)
     # searching for both kinds of line ends would scan the whole buffer for the kind that is not used
     blank = b"\n\r\n" if first > 0 and buffer[first - 1 : first] == b"\r" else b"\n\n"
-    return buffer.find(blank, max(first, place))
+    return buffer.find(blank, max(first, position))
 
 
-def _find_begin(buffer: bytes, place: int) -> int:
+def _find_begin(buffer: bytes, position: int) -> int:
     """Return where the next message starts, −1 if there is none in the buffer or its first lines are incomplete."""
-    while (line_end := buffer.find(b"\nFrom ", place)) >= 0:
+    while (line_end := buffer.find(b"\nFrom ", position)) >= 0:
         follows_empty_line = (
             buffer[max(line_end - 1, 0) : line_end] == b"\n" or buffer[max(line_end - 2, 0) : line_end] == b"\n\r"
         )
@@ -124,7 +124,7 @@ def _find_begin(buffer: bytes, place: int) -> int:
             name, colon, _ = buffer[first + 1 : second].partition(b":")
             if colon and name and b" " not in name:
                 return line_end + 1
-        place = line_end + 1
+        position = line_end + 1
     return -1
 
 

@@ -157,11 +157,11 @@ class MailSource(Correspondence):
         return sum(len(split_addresses(_as_text(value))) for value in recipients) > self._most_recipients
 
 
-def _digest_before(file: BinaryIO, place: int) -> int:
+def _digest_before(file: BinaryIO, offset: int) -> int:
     """Return a digest of the bytes before an offset; 0 if the file is shorter."""
-    file.seek(max(0, place - _PREFIX))
-    before = file.read(min(place, _PREFIX))
-    return digest(before) if len(before) == min(place, _PREFIX) else 0
+    file.seek(max(0, offset - _PREFIX))
+    before = file.read(min(offset, _PREFIX))
+    return digest(before) if len(before) == min(offset, _PREFIX) else 0
 
 
 def _is_automatic(fields: dict[bytes, bytes]) -> bool:

@@ -115,19 +115,19 @@ class MailLogSource(Correspondence):
             return self._deliver(told[1], told[4] or told[3], senders)
         return None
 
-    def _find_postfix(self, name: bytes, words: bytes, senders: dict[str, int]) -> tuple[int, int] | None:
-        told = _FROM.match(words)
+    def _find_postfix(self, name: bytes, text: bytes, senders: dict[str, int]) -> tuple[int, int] | None:
+        told = _FROM.match(text)
         if told is not None:
             self._open(name, told[1], senders)
             return None
-        told = _TO.match(words)
+        told = _TO.match(text)
         if told is not None:
             # the bracket quotes the other server, which may say anything
-            fields, _, answer = words[told.end() :].partition(b" (")
+            fields, _, answer = text[told.end() :].partition(b" (")
             is_handed_on = _LOOP.search(fields) is not None and b" queued as " in answer
             if fields.rstrip().endswith(b"status=sent") and not is_handed_on:
                 return self._deliver(name, told[1], senders)
-        elif words.rstrip() == b"removed":
+        elif text.rstrip() == b"removed":
             senders.pop(name.decode(), None)
         return None
 

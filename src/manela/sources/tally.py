@@ -89,9 +89,9 @@ class Tally:
         faded = np.exp2(-ages / self._half_life) if self._half_life else np.ones(len(ages))
         weights = np.repeat(np.where(counts, faded, 0.0), np.frombuffer(self._sizes, dtype=np.int64))
         keys = np.concatenate((self._keys, np.frombuffer(self._waiting, dtype=np.int64)))
-        self._keys, places = np.unique(keys, return_inverse=True)
+        self._keys, codes = np.unique(keys, return_inverse=True)
         sums: npt.NDArray[Any] = np.bincount(
-            places, weights=np.concatenate((self._weights, weights)), minlength=len(self._keys)
+            codes, weights=np.concatenate((self._weights, weights)), minlength=len(self._keys)
         )
         self._weights = sums
         self._clear()
@@ -173,7 +173,7 @@ class Correspondence(Source):
         self._tally = Tally(self._addresses, state, self._half_life, self._today)
         return self._tally
 
-    def _describe(self, unit: str, place: str, left_out: Mapping[str, int]) -> str:
+    def _describe(self, unit: str, where: str, left_out: Mapping[str, int]) -> str:
         if self._tally is None:
             return "nothing was read yet"
         reasons = {
@@ -182,4 +182,4 @@ class Correspondence(Source):
             "without a person as sender": self._without_sender,
         }
         counts = ", ".join(f"{number:,} {reason}" for reason, number in reasons.items() if number)
-        return f"{self._tally.messages:,} {unit} in {place}" + (f"; left out: {counts}" if counts else "")
+        return f"{self._tally.messages:,} {unit} in {where}" + (f"; left out: {counts}" if counts else "")

@@ -110,11 +110,11 @@ class Threads(Closable):
 
     def share(self, work: Callable[[int, int], None], borders: Integers) -> None:
         """Call work(first, last) for each pair of adjacent borders; each free thread takes the next piece."""
-        places = itertools.count()
+        positions = itertools.count()
 
         def take() -> None:
-            while (place := next(places)) < len(borders) - 1:
-                work(int(borders[place]), int(borders[place + 1]))
+            while (position := next(positions)) < len(borders) - 1:
+                work(int(borders[position]), int(borders[position + 1]))
 
         helpers = [self._helpers.submit(take) for _ in range(min(self.count, len(borders) - 1) - 1)]
         take()

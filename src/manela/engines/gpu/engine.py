@@ -269,11 +269,11 @@ class GpuEngine:
         is_last = self._card.torch.ones_like(counts, dtype=self._card.torch.bool)
         is_last[:, :-1] = counts[:, 1:] != counts[:, :-1]
         is_last &= counts > 0
-        places = is_last.nonzero()
-        steps = self._card.torch.cat((places, counts[is_last][:, None]), dim=1).tolist()
+        positions = is_last.nonzero()
+        steps = self._card.torch.cat((positions, counts[is_last][:, None]), dim=1).tolist()
         runs: list[list[tuple[int, int]]] = [[] for _ in range(len(counts))]
-        for number, place, end in reversed(steps):
-            runs[number].append((end, place + 1))
+        for number, position, end in reversed(steps):
+            runs[number].append((end, position + 1))
         return runs
 
     def _reserve(self, active: int) -> None:

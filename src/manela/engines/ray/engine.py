@@ -282,8 +282,8 @@ class RayEngine:
             return self.state.rows(table, rows)
         vectors = np.zeros((len(rows), self.state.dimensions), dtype=np.float32)
         answers = self._ask(lambda: self._ray.get([worker.rows.remote(table, rows) for worker in self._workers]))
-        for places, part in answers:
-            vectors[places] = part
+        for positions, part in answers:
+            vectors[positions] = part
         return vectors
 
     def is_finite(self) -> bool:

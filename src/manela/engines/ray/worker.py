@@ -196,8 +196,8 @@ class Worker:
 
     def rows(self, table: int, rows: Integers) -> tuple[Integers, Table]:
         """Return the requested rows of a table that belong to own nodes: their positions in `rows`, and the vectors."""
-        places = np.flatnonzero((rows >= self._first) & (rows < self._last))
-        return places, self._rounds.state.rows(table, rows[places])
+        positions = np.flatnonzero((rows >= self._first) & (rows < self._last))
+        return positions, self._rounds.state.rows(table, rows[positions])
 
     def count_sent(self) -> int:
         """Return the bytes that this worker sent to others."""
@@ -230,8 +230,8 @@ def _find_surroundings(arcs: Arcs, own: slice, nodes: int, hops: int) -> tuple[I
         near = reached.copy()
         sources = np.flatnonzero(reached)
         first, count = arcs.indptr[sources], arcs.indptr[sources + 1] - arcs.indptr[sources]
-        places = np.repeat(first - np.append(0, np.cumsum(count)[:-1]), count) + np.arange(count.sum())
-        reached[arcs.indices[places]] = True
+        positions = np.repeat(first - np.append(0, np.cumsum(count)[:-1]), count) + np.arange(count.sum())
+        reached[arcs.indices[positions]] = True
     if hops == 1:
         near[:] = False
     reached[own] = False

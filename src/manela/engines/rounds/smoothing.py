@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.rounds.neighbours import Neighbours
-from manela.kernels.cpu import rows
 from manela.kernels.cpu import rows as kernels
 from manela.kernels.layout import LANES, Table, allocate
 from manela.kernels.reference import FILTER, MIDDLE, POWER, SCALE
@@ -44,7 +43,7 @@ def find_sizes(neighbours: Neighbours) -> npt.NDArray[np.float64]:
 def resize(table: Table, neighbours: Neighbours, sizes: npt.NDArray[np.float64], mean: float) -> None:
     """Scale vectors to norms proportional to `sizes`; `mean` is their mean over all nodes that have neighbours."""
     scaled = sizes * (SCALE / mean)
-    neighbours.threads.share(lambda first, last: rows.resize(table, scaled, first, last), neighbours.borders)
+    neighbours.threads.share(lambda first, last: kernels.resize(table, scaled, first, last), neighbours.borders)
 
 
 STEPS = 2 * (len(FILTER) - 1) + 1

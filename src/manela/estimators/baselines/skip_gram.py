@@ -177,7 +177,7 @@ class _Walker:
         kernel: Any = skipgram.train
 
         def work(piece: int) -> Callable[[Nodes, np.uint64], tuple[int, Nodes]]:
-            rates = [rate * (1 - (1 - _LAST_RATE) * place / total) for place in (piece, piece + 1)]
+            rates = [rate * (1 - (1 - _LAST_RATE) * position / total) for position in (piece, piece + 1)]
 
             def move(starts: Nodes, key: np.uint64) -> tuple[int, Nodes]:
                 updates = np.zeros(self.nodes, dtype=np.int64)
@@ -190,10 +190,10 @@ class _Walker:
             return move
 
         for piece in range(total):
-            number, place = divmod(piece, _PIECES)
-            if place == 0:
+            number, position = divmod(piece, _PIECES)
+            if position == 0:
                 parts = np.array_split(self._order(number), _PIECES)
-            for pairs, updates in self._share(work(piece), number, parts[place]):
+            for pairs, updates in self._share(work(piece), number, parts[position]):
                 self.pairs += pairs
                 self.updates += updates
             if not np.isfinite(self.vectors).all():
