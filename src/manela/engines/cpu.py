@@ -141,12 +141,12 @@ class WalkRounds:
     def show(self) -> None:
         """Do nothing: walks read the tables."""
 
-    def advance(self, number: int, schedule: Schedule) -> int:
+    def advance(self, round: int, schedule: Schedule) -> int:
         """Move all nodes through a round, unless it is abandoned, and return the update pairs made."""
-        counts = schedule.counts(number)
+        counts = schedule.counts(round)
         nodes = np.flatnonzero(counts)
         moved, pairs = self.reserve(len(nodes))
-        self.move(nodes, counts[nodes], number, schedule.rate(number), moved, pairs)
+        self.move(nodes, counts[nodes], round, schedule.rate(round), moved, pairs)
         if self.is_abandoned:
             return 0
         self.commit(nodes, pairs, moved)
@@ -166,16 +166,16 @@ class WalkRounds:
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Measure update pairs per second, including dropped targets, for about `seconds`; changes no vector."""
         self.move(np.arange(1), np.ones(1, dtype=np.int64), 0, 0.0, *self.reserve(1))
-        started, elapsed, pairs, number = time.perf_counter(), 0.0, 0, 0
+        started, elapsed, pairs, round = time.perf_counter(), 0.0, 0, 0
         while elapsed < seconds and not self.is_abandoned:
-            counts = np.minimum(schedule.counts(number % schedule.rounds), _LONGEST_TRIAL)
+            counts = np.minimum(schedule.counts(round % schedule.rounds), _LONGEST_TRIAL)
             nodes = np.flatnonzero(counts)
             step = max(1, len(nodes) * _PAIRS_OF_TRIAL // max(1, int(counts.sum()) * int(self._targets_by_hop.sum())))
-            nodes = nodes[number * step % max(1, len(nodes)) :][:step]
-            self.move(nodes, counts[nodes], number, 0.0, *self.reserve(len(nodes)))
+            nodes = nodes[round * step % max(1, len(nodes)) :][:step]
+            self.move(nodes, counts[nodes], round, 0.0, *self.reserve(len(nodes)))
             pairs += int(counts[nodes].sum() * self._targets_by_hop.sum())
             elapsed = time.perf_counter() - started
-            number += 1
+            round += 1
         return max(1.0, pairs / elapsed)
 
     def reserve(self, size: int) -> tuple[list[Table], Integers]:
@@ -187,11 +187,11 @@ class WalkRounds:
         return [room[:size] for room in self._room], self._made[:size]
 
     def move(
-        self, nodes: Integers, counts: Integers, number: int, rate: float, rows: list[Table], made: Integers
+        self, nodes: Integers, counts: Integers, round: int, rate: float, rows: list[Table], made: Integers
     ) -> None:
         """Write the new vectors of nodes to `rows` and their update pairs to `made`; the tables are only read."""
         tables = self.state.tables
-        key = np.uint64(derive(self._key, number))
+        key = np.uint64(derive(self._key, round))
         pieces = self._threads.cut(counts)
 
         def move(first: int, last: int) -> None:

@@ -108,15 +108,15 @@ MOST_GPU_DIMENSIONS = 4096
 LEARNING: dict[str, Parameter] = {
     "dimensions": Parameter(int, 128, "a whole number from 1 to 65536", _whole(1, 65536), "Length of a vector (m)."),
     "window": Parameter(
-        int, 10, "a whole number from 1 to 10000", _whole(1, 10000), "Half the targets of an iteration (w)."
+        int, 10, "a whole number from 1 to 10000", _whole(1, 10000), "Half the number of targets in an iteration (w)."
     ),
     "ratios": Parameter(
         tuple,
         None,
         "a sequence of 1 to 64 numbers that are not negative, or None",
         _optional(_is_ratios),
-        "Share of targets 1, 2, … s hops away (r); they sum to 1. By default 0.5,0.5, and 1 by messages with context "
-        "vectors.",
+        "Shares of the targets that are 1, 2, … s hops away (r). They sum to 1; by default 0.5,0.5, or 1 by messages "
+        "with context vectors.",
         conversion=lambda x: None if x is None else tuple(float(ratio) for ratio in x),
     ),
     "negatives": Parameter(
@@ -127,15 +127,15 @@ LEARNING: dict[str, Parameter] = {
         0.025,
         "a number above 0 and at most 1e38",
         lambda x: _positive(x) and x <= 1e38,
-        "Learning rate of the first round (α); falls linearly to 1e-4 of it once vectors have grown.",
+        "Initial learning rate (α). Once vectors have grown, it falls linearly to 1e-4 of this.",
     ),
     "exchange": _one_of(
         ("messages", "walks"),
-        "How nodes learn: from messages of their neighbours, or from walks and random nodes as in the paper.",
+        "How nodes learn: by messages of their neighbours, or by walks as in the paper.",
     ),
     "negative_source": _one_of(
         ("nodes", "moments"),
-        "With messages, the negatives of all nodes: vectors of random nodes, or draws with the moments of all vectors.",
+        "Negatives by messages: vectors of random nodes, or draws from the mean and covariance of all.",
     ),
     "frequency": Parameter(
         float,
@@ -145,52 +145,53 @@ LEARNING: dict[str, Parameter] = {
         "Iterations of a node are proportional to its strength to this power.",
     ),
     "start": _one_of(
-        ("neighbours", "random"), "First vectors: by sweeps over neighbours, or random. Random with context vectors."
+        ("neighbours", "random"),
+        "First vectors: by sweeps over neighbours, or random; always random with context vectors.",
     ),
     "smooth": Parameter(
         bool,
         True,
         "True or False",
         _is_flag,
-        "Smooth the vectors over the network at the end; has no effect with context vectors.",
+        "Smooth the vectors over the network at the end; ignored with context vectors.",
     ),
     "context": Parameter(
         bool,
         False,
         "True or False",
         _is_flag,
-        "Keep a second vector for each node: nodes with similar neighbours become similar.",
+        "Learn a second vector for each node, so that nodes with similar neighbours become similar.",
     ),
     "pairs": Parameter(
         int,
         None,
         "a whole number from 1 to 10^15, or None",
         _optional(_whole(1, MOST_PAIRS)),
-        "Total update pairs, including dropped ones; by default chosen for the network.",
+        "Budget: update pairs in all, including dropped ones; by default chosen for the network.",
     ),
     "updates": Parameter(
         float,
         None,
         "a finite number above 0, or None",
         _optional(_positive),
-        "Budget in units of d(v)/w iterations for every node v.",
+        "Budget: units of d(v)/w iterations for every node v.",
     ),
     "max_seconds": Parameter(
-        float, None, "a finite number above 0, or None", _optional(_positive), "Budget as running time (the paper's T)."
+        float, None, "a finite number above 0, or None", _optional(_positive), "Budget: running time (the paper's T)."
     ),
     "rounds": Parameter(
         int,
         None,
         "a whole number from 1 to 10000000, or None",
         _optional(_whole(1, 10_000_000)),
-        "Total rounds; by default chosen for the network.",
+        "Number of rounds; by default chosen for the network.",
     ),
     "patience": Parameter(
         float,
         1.0,
         "a number from 0.01 to 1000",
         _between(0.01, 1000.0),
-        "Factor for the rounds on a dense network, with messages and without a budget.",
+        "Multiplies the number of rounds; ignored if a budget is given, and by walks.",
     ),
 }
 """Parameters that define what is learned, and the budget."""
@@ -217,7 +218,7 @@ RUNNING: dict[str, Parameter] = {
     ),
     "engine": _one_of(
         ("auto", "cpu", "gpu", "ray"),
-        "What runs the rounds; auto takes a GPU if there is one and the run is long enough.",
+        "What runs the rounds; auto uses a GPU if there is one and the run is long enough.",
         decides_vectors=False,
     ),
     "workers": Parameter(
@@ -225,7 +226,7 @@ RUNNING: dict[str, Parameter] = {
         None,
         "a whole number from 1 to 100000, or None",
         _optional(_whole(1, 100_000)),
-        "Workers on a Ray cluster; one per machine by default.",
+        "Workers on a Ray cluster; by default one per machine.",
         decides_vectors=False,
     ),
     "address": Parameter(
@@ -233,7 +234,7 @@ RUNNING: dict[str, Parameter] = {
         None,
         "the address of a Ray cluster, or None",
         _optional(lambda x: isinstance(x, str) and len(x) > 0),
-        "A Ray cluster: auto, HOST:PORT or ray://HOST:PORT; Ray on this machine by default.",
+        "Ray cluster: auto, HOST:PORT or ray://HOST:PORT; by default Ray is started here.",
         decides_vectors=False,
     ),
 }
@@ -241,36 +242,46 @@ RUNNING: dict[str, Parameter] = {
 
 WALKING: dict[str, Parameter] = {
     "walks": Parameter(int, 10, "a whole number from 1 to 10^6", _whole(1, 10**6), "Walks from each node (γ)."),
-    "walk_length": Parameter(int, 80, "a whole number from 2 to 10^6", _whole(2, 10**6), "Nodes of a walk (ℓ)."),
-    "p": Parameter(float, 1.0, "a number from 0.001 to 1000", _is_bias, "How unlikely a walk is to go straight back."),
+    "walk_length": Parameter(int, 80, "a whole number from 2 to 10^6", _whole(2, 10**6), "Nodes in a walk (ℓ)."),
+    "p": Parameter(
+        float,
+        1.0,
+        "a number from 0.001 to 1000",
+        _is_bias,
+        "Return parameter of node2vec: larger makes walks go straight back less often.",
+    ),
     "q": Parameter(
-        float, 1.0, "a number from 0.001 to 1000", _is_bias, "How unlikely a walk is to leave what lies around."
+        float,
+        1.0,
+        "a number from 0.001 to 1000",
+        _is_bias,
+        "In-out parameter of node2vec: larger keeps walks closer to where they came from.",
     ),
 }
 """Parameters of DeepWalk and node2vec only."""
 
 FACTORISING: dict[str, Parameter] = {
-    "order": Parameter(int, 10, "a whole number from 2 to 1000", _whole(2, 1000), "Terms of ProNE's filter."),
+    "order": Parameter(int, 10, "a whole number from 2 to 1000", _whole(2, 1000), "Number of terms of ProNE's filter."),
     "theta": Parameter(
         float,
         0.5,
         "a number above 0 and at most 50",
         lambda x: _positive(x) and x <= 50,
-        "How narrow ProNE's filter is (θ).",
+        "Width of ProNE's filter: larger is narrower (θ).",
     ),
     "mu": Parameter(
         float,
         0.2,
         "a number from 0 to 2",
         _between(0.0, 2.0),
-        "The eigenvalue of the Laplacian in the middle of ProNE's filter (μ).",
+        "Centre of ProNE's filter, an eigenvalue of the Laplacian (μ).",
     ),
     "rank": Parameter(
         int,
         256,
         "a whole number from 1 to 32768, or None",
         _optional(_whole(1, 32768)),
-        "Eigenpairs with which NetMF approximates the network (h); None for the exact product.",
+        "Eigenpairs by which NetMF approximates the network (h); None computes it exactly.",
     ),
 }
 """Parameters of ProNE and NetMF only."""

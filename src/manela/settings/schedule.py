@@ -34,19 +34,19 @@ class Schedule:
     spread_over: int | None = None  # number of rounds over which `iterations` are spread; all rounds if None
     pairs: int | None = None  # update pairs of the whole network; None if the length of the run is open
 
-    def counts(self, number: int, nodes: slice = slice(None)) -> npt.NDArray[np.int64]:
+    def counts(self, round: int, nodes: slice = slice(None)) -> npt.NDArray[np.int64]:
         """Return k_t(v), the iterations in this round of each of `nodes`, all by default."""
-        return self._count_begun(number + 1, nodes) - self._count_begun(number, nodes)
+        return self._count_begun(round + 1, nodes) - self._count_begun(round, nodes)
 
     @property
     def most_iterations(self) -> int:
         """An upper bound of the iterations of any node in a round."""
         return int(self.iterations.max() / (self.spread_over or self.rounds)) + 2
 
-    def rate(self, number: int) -> float:
+    def rate(self, round: int) -> float:
         """Return α_t, which is constant until `falls_at` and then falls linearly."""
         falling = self.rounds - self.falls_at
-        progress = max(0, number - self.falls_at) / (falling - 1) if falling > 1 else 0.0
+        progress = max(0, round - self.falls_at) / (falling - 1) if falling > 1 else 0.0
         return self.learning_rate * (1.0 - (1.0 - FINAL_RATE) * progress)
 
     def has_work_of(self, other: Schedule) -> bool:
@@ -54,31 +54,31 @@ class Schedule:
         same = self.iterations is other.iterations and self.phases is other.phases
         return same and (self.spread_over or self.rounds) == (other.spread_over or other.rounds)
 
-    def fall(self, number: int) -> Schedule:
+    def fall(self, round: int) -> Schedule:
         """Return the schedule with a rate that falls from this round on."""
-        return replace(self, falls_at=number, rounds=self.rounds if self.falling is None else number + self.falling)
+        return replace(self, falls_at=round, rounds=self.rounds if self.falling is None else round + self.falling)
 
-    def expect_rounds(self, number: int) -> int:
+    def expect_rounds(self, round: int) -> int:
         """Estimate the total number of rounds if the rate does not fall yet in this one."""
-        return self.rounds if self.falling is None else min(self.rounds, number + self.falling)
+        return self.rounds if self.falling is None else min(self.rounds, round + self.falling)
 
     def map(self, convert: Callable[[Any], Any]) -> Schedule:
         """Return the schedule with its arrays converted, for example copied to a GPU or reordered."""
         return replace(self, iterations=convert(self.iterations), phases=convert(self.phases))
 
-    def begun(self, number: Any, nodes: slice = slice(None)) -> Any:
+    def begun(self, round: Any, nodes: slice = slice(None)) -> Any:
         """Return c·t/R + phase for each node, whose integer part is the number of iterations begun before a round.
 
-        `number` may be a column of rounds. NumPy arrays and tensors give the same bits.
+        `round` may be a column of rounds. NumPy arrays and tensors give the same bits.
         """
-        begun = self.iterations[nodes] * number
+        begun = self.iterations[nodes] * round
         # torch divides by a Python number by multiplying with its inverse, which rounds differently
         begun /= self.iterations[:1] * 0.0 + (self.spread_over or self.rounds)
         begun += self.phases[nodes]
         return begun
 
-    def _count_begun(self, number: int, nodes: slice) -> npt.NDArray[np.int64]:
-        begun: npt.NDArray[np.float64] = self.begun(number, nodes)
+    def _count_begun(self, round: int, nodes: slice) -> npt.NDArray[np.int64]:
+        begun: npt.NDArray[np.float64] = self.begun(round, nodes)
         return np.floor(begun, out=begun).astype(np.int64)
 
 

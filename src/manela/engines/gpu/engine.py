@@ -172,30 +172,30 @@ class GpuEngine:
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Measure update pairs per second, including dropped targets, for about `seconds`; changes no vector."""
-        number, pairs, started = 0, 0, 0.0
-        while number < 2 or (time.perf_counter() - started < seconds and not self._stopped):
+        round, pairs, started = 0, 0, 0.0
+        while round < 2 or (time.perf_counter() - started < seconds and not self._stopped):
             with self._card.active():
                 self._show()
-                self._move(schedule, number % schedule.rounds, 0.0, count=False)
+                self._move(schedule, round % schedule.rounds, 0.0, count=False)
                 self._card.wait()
-            if number == 0:
+            if round == 0:
                 started = time.perf_counter()  # kernels are compiled now
             else:
-                pairs += int(self._counts[number % schedule.rounds - self._planned.start].sum()) * self._targets
-            number += 1
+                pairs += int(self._counts[round % schedule.rounds - self._planned.start].sum()) * self._targets
+            round += 1
         return max(1.0, pairs / (time.perf_counter() - started))
 
     def _show(self) -> None:
         for table, shown in zip(self._tables, self._shown, strict=True):
             self._neighbours.show(table, shown, self._hops)
 
-    def _move(self, schedule: Schedule, number: int, rate: float, count: bool = True) -> None:
+    def _move(self, schedule: Schedule, round: int, rate: float, count: bool = True) -> None:
         if self._schedule is None or not schedule.has_work_of(self._schedule):
             self._schedule, self._planned = schedule, range(0)
             self._on_card, self._most_iterations = schedule.map(self._card.send), schedule.most_iterations
-        if number not in self._planned:
-            self._plan(number)
-        at = number - self._planned.start
+        if round not in self._planned:
+            self._plan(round)
+        at = round - self._planned.start
         tables = list(enumerate(self._tables))
         negatives = [self._fetch_negatives(self._shown[len(tables) - 1 - own], at, own) for own, _ in tables]
         iteration = 0
@@ -272,8 +272,8 @@ class GpuEngine:
         positions = is_last.nonzero()
         steps = self._card.torch.cat((positions, counts[is_last][:, None]), dim=1).tolist()
         runs: list[list[tuple[int, int]]] = [[] for _ in range(len(counts))]
-        for number, position, end in reversed(steps):
-            runs[number].append((end, position + 1))
+        for round, position, end in reversed(steps):
+            runs[round].append((end, position + 1))
         return runs
 
     def _reserve(self, active: int) -> None:

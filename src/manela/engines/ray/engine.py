@@ -136,31 +136,31 @@ class RayEngine:
 
     def advance(self, schedule: Schedule) -> bool:
         """Do the next round; return False if it was stopped, in which case it does not count."""
-        number = self.state.round
+        round = self.state.round
         while not self._stopped:
             try:
                 if self._schedule is not schedule:
                     self._take(schedule)
-                    if self.state.round != number:
+                    if self.state.round != round:
                         return True
                     if self._stopped:
                         return False
-                if not self._do(number):
+                if not self._do(round):
                     return False
-                if self.state.round > number:
+                if self.state.round > round:
                     self._losses = 0
                 return True
             except self._ray.exceptions.RayError as error:
                 self._recover(error)
-                if self.state.round != number:
+                if self.state.round != round:
                     # the run resumes from the last backup
                     return True
         return False
 
-    def _do(self, number: int) -> bool:
+    def _do(self, round: int) -> bool:
         """Do a round: send what the nodes of each worker show after it to the workers that need it, and commit."""
         computed = [
-            worker.compute.options(num_returns=2 if is_whole else 1 + len(self._workers)).remote(number, self._measured)
+            worker.compute.options(num_returns=2 if is_whole else 1 + len(self._workers)).remote(round, self._measured)
             for worker, is_whole in zip(self._workers, self._is_whole, strict=True)
         ]
         # pass on only finished results: Ray starts the calls of a worker in order
@@ -178,8 +178,8 @@ class RayEngine:
         if self._abandoned:
             return False
         pairs = self.state.pairs + sum(facts.pairs for facts in facts_of.values())
-        self._ray.get([worker.commit.remote(number) for worker in self._workers])
-        self.state.round, self.state.pairs = number + 1, pairs
+        self._ray.get([worker.commit.remote(round) for worker in self._workers])
+        self.state.round, self.state.pairs = round + 1, pairs
         if self._settings.negative_source == "moments":
             parts = [facts.measured for facts in facts_of.values()]
             self._measured = [moments.add(list(of_table)) for of_table in zip(*parts, strict=True)]

@@ -133,19 +133,19 @@ class Worker:
         totals = np.zeros(table.shape[1], dtype=np.int64)
         return totals, int(kernels.add_up(table, scales, self._first, self._last, totals))
 
-    def compute(self, number: int, measured: list[Moments] | None) -> tuple[Any, ...]:
+    def compute(self, round: int, measured: list[Moments] | None) -> tuple[Any, ...]:
         """Move the own nodes through a round; return its facts, and the vectors to show to others.
 
         These are all own nodes, or for each part the nodes that it needs and the negatives of the next round.
         `measured` are the moments of all shown vectors.
         """
         self._rounds.show_means()
-        pairs = self._rounds.advance(number, self._schedule, measured)
+        pairs = self._rounds.advance(round, self._schedule, measured)
         self._rounds.show_own()
         facts = Facts(pairs, self.measure_moments() if measured is not None else None)
         if self._served is None:
             return facts, self._give(slice(self._first, self._last))
-        negatives = self._find_negatives(number + 1, self._number)
+        negatives = self._find_negatives(round + 1, self._number)
         shown = [
             None if part == self._number else self._give(np.concatenate((served, negatives)))
             for part, served in enumerate(self._served)
@@ -163,14 +163,14 @@ class Worker:
             if attempt == self._attempt:
                 self._taken[part] = given
 
-    def commit(self, number: int) -> None:
+    def commit(self, round: int) -> None:
         """Finish a round: store what others now show."""
         with self._lock:
             received, self._taken = self._taken, {}
         for part, shown_by_part in received.items():
             where: slice | Integers = slice(*self._borders[part : part + 2])
             if not self._is_whole[part]:
-                where = np.concatenate((self._needed[part], self._find_negatives(number + 1, part)))
+                where = np.concatenate((self._needed[part], self._find_negatives(round + 1, part)))
             for shown, rows in zip(self._rounds.shown, shown_by_part, strict=True):
                 _write(shown, where, rows)
 
@@ -211,13 +211,13 @@ class Worker:
         """Measure the update pairs per second of this worker."""
         return float(self._rounds.measure(schedule, seconds))
 
-    def _find_negatives(self, number: int, part: int) -> Integers:
+    def _find_negatives(self, round: int, part: int) -> Integers:
         """Return the sorted nodes of a part that are common negatives of a round; none if moments are used."""
         if self._settings.negative_source != "nodes":
             return np.zeros(0, dtype=np.int64)
-        if self._negatives_of != number:
-            self._negatives_of = number
-            self._negatives: Integers = np.unique(self._rounds.find_negative_nodes(number, self._schedule))
+        if self._negatives_of != round:
+            self._negatives_of = round
+            self._negatives: Integers = np.unique(self._rounds.find_negative_nodes(round, self._schedule))
         first, last = np.searchsorted(self._negatives, self._borders[part : part + 2])
         return self._negatives[first:last]
 

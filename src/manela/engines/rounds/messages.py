@@ -92,13 +92,13 @@ class MessageRounds:
         """The factors that turn sums over neighbours into means."""
         return self._neighbours.scales
 
-    def advance(self, number: int, schedule: Schedule, measured: list[moments.Moments] | None = None) -> int:
+    def advance(self, round: int, schedule: Schedule, measured: list[moments.Moments] | None = None) -> int:
         """Move the own nodes through a round, after `show`, and return the update pairs made."""
-        negatives, pairs = self.draw_negatives(number, schedule, measured), 0
+        negatives, pairs = self.draw_negatives(round, schedule, measured), 0
         for first in range(self.own.start, self.own.stop, _NODES_AT_ONCE):
             nodes_now = slice(first, min(self.own.stop, first + _NODES_AT_ONCE))
             nodes, made = self.move(
-                nodes_now, schedule.counts(number, nodes_now), number, schedule.rate(number), negatives
+                nodes_now, schedule.counts(round, nodes_now), round, schedule.rate(round), negatives
             )
             if self.is_abandoned:
                 return 0
@@ -106,18 +106,18 @@ class MessageRounds:
             pairs += int(made.sum())
         return pairs
 
-    def choose_negatives(self, number: int, schedule: Schedule) -> npt.NDArray[np.uint64]:
+    def choose_negatives(self, round: int, schedule: Schedule) -> npt.NDArray[np.uint64]:
         """Return the keys of the common negatives of a round, (blocks, amount)."""
         blocks = min(BLOCKS, schedule.most_iterations)
-        key = derive(self._keys[1], number)
+        key = derive(self._keys[1], round)
         return derive(derive(key, np.arange(blocks))[:, None], np.arange(self.amount))
 
-    def find_negative_nodes(self, number: int, schedule: Schedule) -> Integers:
+    def find_negative_nodes(self, round: int, schedule: Schedule) -> Integers:
         """Return the nodes that are the common negatives of a round, (blocks, amount)."""
-        return scale_to(self.choose_negatives(number, schedule), len(self.updates)).astype(np.int64)
+        return scale_to(self.choose_negatives(round, schedule), len(self.updates)).astype(np.int64)
 
     def draw_negatives(
-        self, number: int, schedule: Schedule, measured: list[moments.Moments] | None = None
+        self, round: int, schedule: Schedule, measured: list[moments.Moments] | None = None
     ) -> list[tuple[Table, Table]]:
         """Return for each table the common negatives of a round, (blocks, amount, m), and their padded transpose.
 
@@ -126,9 +126,9 @@ class MessageRounds:
         size, drawn = len(self.updates), []
         for table, shown in reversed(list(enumerate(self.shown))):
             if self._settings.negative_source == "nodes":
-                negatives = _widen(shown[self.find_negative_nodes(number, schedule)])
+                negatives = _widen(shown[self.find_negative_nodes(round, schedule)])
             else:
-                keys = self.choose_negatives(number, schedule)
+                keys = self.choose_negatives(round, schedule)
                 table_moments = measured[table] if measured else measure_moments(shown[:size])
                 negatives = draw_normal(table_moments, keys.reshape(-1))
                 negatives = negatives.reshape(*keys.shape, negatives.shape[1])
@@ -139,7 +139,7 @@ class MessageRounds:
         return drawn
 
     def move(
-        self, among: slice, counts: Integers, number: int, rate: float, negatives: list[tuple[Table, Table]]
+        self, among: slice, counts: Integers, round: int, rate: float, negatives: list[tuple[Table, Table]]
     ) -> tuple[Integers, Integers]:
         """Move the nodes of a slice that have iterations; return these nodes and their update pairs."""
         nodes = np.flatnonzero(counts)
@@ -147,7 +147,7 @@ class MessageRounds:
         nodes = nodes[np.argsort(_narrow(-counts[nodes]), kind="stable")]
         counts, nodes = counts[nodes], nodes + among.start
         made = np.zeros(len(nodes), dtype=np.int64)
-        key = np.uint64(derive(self._keys[0], number))
+        key = np.uint64(derive(self._keys[0], round))
         neighbours = self._neighbours
         pieces = neighbours.threads.cut(counts)
         for own, table in enumerate(self.state.tables):
