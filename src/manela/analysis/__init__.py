@@ -1,7 +1,7 @@
 """What vectors are for: scores of labels and links, groups, odd and missing edges, tuning, and answers over HTTP.
 
-Everything here takes networks and vectors, or an estimator that learns them. Nothing here knows how vectors are
-learned, or reads a command line.
+Everything here takes networks and vectors, or learns vectors by an estimator. How they are learned is the business of
+`estimators` and `engines`; nothing here reads a command line.
 """
 
 from typing import TYPE_CHECKING

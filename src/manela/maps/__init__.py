@@ -1,7 +1,7 @@
 """Maps: vectors on a plane, as one HTML page that works offline.
 
-Points are placed (`layout`), coloured and named (`colouring`), and written to a page. Answers to questions about
-vectors are in `analysis`; figures of the paper in `reproduction`.
+Points are placed, coloured and named (`points`), and written to a page. Answers to questions about vectors are in
+`analysis`; figures of the paper in `reproduction`.
 """
 
 from typing import TYPE_CHECKING

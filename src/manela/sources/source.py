@@ -20,25 +20,15 @@ from manela.system.files import replace_file
 
 
 class Source(ABC):
-    """A place from which a network can be read.
+    """Something that edges can be read from."""
 
-    Attributes
-    ----------
-    key : str
-        Identifies the place and how it is read; a state can be used only with the key it was made for.
-    adds : bool
-        Whether each call of `read` yields only new edges, to be added to earlier ones. If not, it yields all edges.
-    own_hosts : frozenset of str
-        The hosts after the @ in names of own nodes; empty if the source does not know them.
-    """
-
-    adds = False
-    own_hosts: frozenset[str] = frozenset()
+    adds = False  # whether `read` yields only edges that are new since the last reading, to be added to earlier ones
+    own_hosts: frozenset[str] = frozenset()  # the hosts after the @ in names of own nodes; empty if they are not known
 
     @property
     @abstractmethod
     def key(self) -> str:
-        """Identifies the place and how it is read."""
+        """What is read and how; a state can be used only with the key it was made for."""
 
     @abstractmethod
     def read(self, state: ImportState) -> Iterator[Edges]:

@@ -1,5 +1,5 @@
-"""The operating system: files, arrays on disk, threads, memory, signals, progress and a web server on this machine.
+"""The operating system: files, arrays on disk, downloads, threads, memory, signals, progress and a local web server.
 
-Everything here would serve any program. Nothing here knows networks, vectors or hosts, and no module imports a
-package of manela but `errors`.
+Everything here would serve any program. Nothing here knows networks, vectors or hosts, and no module imports a room of
+manela; errors are from `manela.errors`.
 """

@@ -2,8 +2,8 @@
 
 The definition is `reference`; read that first. What other nodes show is read from one stacked table: row h·n + w holds
 Φ(w) for h = 0 and the mean M^h(w) for h ≥ 1, in half precision if the processor can read it.
-Numba's cache notices changes in this file only: after a change of `arc_lookup`, `draws`, `simd` or `tiles`, which are
-compiled into this one, delete the cached files.
+Numba's cache notices changes in this file only: after a change of `draws`, `simd` or `tiles`, which are compiled into
+this one, delete the cached files.
 """
 
 # mypy: ignore-errors

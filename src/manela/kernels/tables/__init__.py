@@ -1,4 +1,4 @@
-"""Kernels for what surrounds learning, compiled by Numba: texts and numbers of files, CSR adjacency, nearest rows.
+"""Kernels for what surrounds learning, compiled by Numba: edges in text files, compressed rows, and nearest rows.
 
 Nothing here draws random numbers or moves vectors.
 """
