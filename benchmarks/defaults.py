@@ -28,7 +28,11 @@ TRIALS: list[Trial] = [
     ("every start of norm 1", {}, {"engines.rounds.start._LEAST_SIZE": 1.0}),
     ("rate falls at once", {}, {"engines.cpu.GROWN": 0.0}),
     ("rate falls at 1.5", {}, {"engines.cpu.GROWN": 1.5}),
-    ("always 450 pairs while the rate falls", {}, {"settings.budget._FEWEST_PAIRS": 450, "settings.budget._MOST_PAIRS": 450}),
+    (
+        "always 450 pairs while the rate falls",
+        {},
+        {"settings.budget._FEWEST_PAIRS": 450, "settings.budget._MOST_PAIRS": 450},
+    ),
     ("always 1,800", {}, {"settings.budget._FEWEST_PAIRS": 1800, "settings.budget._MOST_PAIRS": 1800}),
     ("60 pairs a round", {}, {"settings.budget.STEADY": 3.0}),
     ("frequency 0", {"frequency": 0.0}, {}),
