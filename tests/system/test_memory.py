@@ -6,7 +6,7 @@ import sys
 CODE = """
 import ctypes, json, sqlite3, zlib
 import numpy as np
-from manela.system.memory import drop_code, keep_memory_small
+from manela.hosts.daemon.warming import drop_code, keep_memory_small
 
 calls, system = [], ctypes.CDLL
 if hasattr(ctypes.CDLL(None), "mallopt"):

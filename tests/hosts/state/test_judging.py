@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from manela.hosts.state.judging import Judge
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
 from manela.hosts.state.peers import Link, Peers
-from manela.hosts.state.trust import FEWEST_NODES, Bounded, Trust
+from manela.hosts.state.trust import FEWEST_NODES, Bounded, Judge, Trust
 
 OWN = 40
 

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from manela.hosts.state.judging import pool_moments
 from manela.hosts.state.peers import Peers
-from manela.hosts.state.trust import Trust
+from manela.hosts.state.trust import Trust, pool_moments
 from manela.kernels.moments import measure
 
 

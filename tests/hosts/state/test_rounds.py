@@ -11,9 +11,9 @@ from manela.errors import BadVectorError, MalformedError
 from manela.formats.datasets import stochastic_block_model
 from manela.hosts.state.driver import Driver
 from manela.hosts.state.instructions import Ask, Commit, Compute
-from manela.hosts.state.judging import pool_moments
 from manela.hosts.state.messages import ROUND, SMOOTH, START, Pull, Shown, Step
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
+from manela.hosts.state.trust import pool_moments
 from manela.hosts.walks.host import make_host
 from manela.kernels.moments import Moments, measure
 

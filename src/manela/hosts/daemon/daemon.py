@@ -22,7 +22,7 @@ from manela.hosts.daemon.saving import Reserve, Saver, allow_many_files
 from manela.hosts.daemon.service import Service
 from manela.hosts.daemon.status import Speed, count_refusals, describe_peers, find_expiry, warn_of_expiry, write_status
 from manela.hosts.daemon.status_server import ANSWERS, ON, Answering
-from manela.hosts.daemon.warming import warm_up
+from manela.hosts.daemon.warming import drop_code, keep_memory_small, warm_up
 from manela.hosts.folder.backups import keep_backup, remove_leftovers
 from manela.hosts.folder.config import FILE, describe_missing, read_config
 from manela.hosts.folder.edges import read_numbers
@@ -33,7 +33,6 @@ from manela.hosts.state.host import Host
 from manela.hosts.state.neighbourhood import Neighbourhood
 from manela.hosts.walks.host import make_host
 from manela.system.files import check_private, remove_unfinished
-from manela.system.memory import drop_code, keep_memory_small
 
 _TICK = 0.5
 """Seconds between two housekeeping passes; larger values show older status and notice changes later."""

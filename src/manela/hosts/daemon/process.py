@@ -20,7 +20,7 @@ def make_command(home: Path, *, trace: bool = False, while_stdin: bool = False) 
     flags = [flag for flag, given in ((_TRACE, trace), (_WHILE_STDIN, while_stdin)) if given]
     # threads of a linear algebra library would compete with each other, and with those of other daemons
     environment = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", **os.environ}
-    # -P: files in the current home must not be imported instead of a library
+    # -P: files in the current folder must not be imported instead of a library
     return [sys.executable, "-P", "-m", "manela.hosts.daemon.process", str(home), *flags], environment
 
 

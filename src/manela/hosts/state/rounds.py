@@ -19,11 +19,10 @@ from manela.errors import BadVectorError, DivergenceError, MalformedError, Refus
 from manela.hosts.state.arcs import UsedArcs, read_rows, write_rows
 from manela.hosts.state.host import NOISE, SAMPLES, Host, Saved
 from manela.hosts.state.instructions import Ask, Commit, Instruction
-from manela.hosts.state.judging import Judge, pool_moments
 from manela.hosts.state.messages import ROUND, START, Integers, Pull, Shown, Step, Sums
 from manela.hosts.state.phases import SmoothingPhase, StartPhase
 from manela.hosts.state.publishing import Publisher
-from manela.hosts.state.trust import Bounded, Trust
+from manela.hosts.state.trust import Bounded, Judge, Trust, pool_moments
 from manela.kernels.randomness import derive_key
 from manela.settings.budget import Sizes, resolve
 from manela.settings.schedule import GROWN, Schedule, plan, weigh
