@@ -49,7 +49,7 @@ MUTANTS = [
     (NEIGHBOURHOOD, "kept = len(sources) - 1 - last", "kept = last"),
     (NEIGHBOURHOOD, "ranks[targets[kept]], sources[kept]", "-ranks[targets[kept]], sources[kept]"),
     (NEIGHBOURHOOD, "if node[1] != peer:", "if False:"),
-    (NEIGHBOURHOOD, "is_edge &= keys[places] == wanted", "pass"),
+    (NEIGHBOURHOOD, "is_edge &= keys[positions] == wanted", "pass"),
     (NEIGHBOURHOOD, "if len(distinct) < np.count_nonzero(accepted):", "if False:"),
     (NEIGHBOURHOOD, "edges.max() < len(self.rows)", "edges.max() <= len(self.rows)"),
     (NEIGHBOURHOOD, "return values[np.sort(first)]", "return values[first]"),

@@ -2,11 +2,12 @@
 
 import pytest
 
-from manela import Graph
+from manela.data.graph import Graph
 from manela.engines import estimate as module
 from manela.engines.estimate import count_cpu_bytes, count_gpu_bytes, count_store_bytes, estimate
 from manela.engines.training import plan_run
 from manela.settings.budget import Sizes, resolve
+from manela.settings.parameters import PAPER
 from manela.settings.settings import check_all
 
 
@@ -51,3 +52,57 @@ def test_a_running_time_is_how_long_it_takes(graph):
     found = estimate(graph, check(max_seconds=2.0))
     assert found.seconds == pytest.approx(2.0, rel=0.01)
     assert found.pairs > 0
+
+
+COUNTS = [count_cpu_bytes, count_gpu_bytes, count_store_bytes]
+ARCS = 8 * 10_001 + 4 * 20_000
+
+
+@pytest.fixture(scope="module")
+def large():
+    return Graph.from_edges(range(10_000), [*range(1, 10_000), 0])
+
+
+@pytest.mark.parametrize(
+    ("count", "edition"), [(count_cpu_bytes, PAPER), *((count, {}) for count in COUNTS)],
+    ids=["cpu, walks", "cpu, messages", "gpu", "store"],
+)  # fmt: skip
+def test_longer_vectors_contexts_and_weights_need_more(large, count, edition):
+    least = count(large, check_all({**edition, "dimensions": 64}))
+    assert least > ARCS
+    assert count(large, check_all({**edition, "dimensions": 128})) > least
+    assert count(large, check_all({**edition, "dimensions": 64, "context": True, "ratios": (0.5, 0.5)})) > least
+    ends = range(10_000), [*range(1, 10_000), 0]
+    weighted = Graph.from_edges(*ends, [1.0 + (k % 2) for k in range(10_000)])
+    assert count(weighted, check_all({**edition, "dimensions": 64})) > least
+
+
+def test_processors_hold_vectors_and_what_is_shown(large):
+    """Of each node a vector in single precision, and in half precision itself and its mean."""
+    found = count_cpu_bytes(large, check_all({}))
+    assert 10_000 * 128 * (4 + 2 + 2) + ARCS < found < 10_000 * 128 * 9 + ARCS + 1_000_000
+
+
+def test_by_walks_processors_hold_the_vectors_that_move_twice(large):
+    all_move = count_cpu_bytes(large, check_all({**PAPER, "rounds": 10}))
+    few_move = count_cpu_bytes(large, check_all({**PAPER, "rounds": 10_000}))
+    assert all_move - few_move == pytest.approx(10_000 * 128 * 4, rel=0.05)
+
+
+def test_a_gpu_needs_room_for_smoothing(large):
+    smoothed, not_smoothed = (count_gpu_bytes(large, check_all({"smooth": smooth})) for smooth in (True, False))
+    assert smoothed - not_smoothed > 10_000 * 128 * 4
+
+
+def test_what_travels_is_half_as_long(large):
+    """Of two rounds, in half precision."""
+    assert 10_000 * 128 * 4 < count_store_bytes(large, check_all({})) < 10_000 * 128 * 4 * 1.2
+
+
+@pytest.mark.parametrize("count", [count_gpu_bytes, count_store_bytes])
+def test_walks_need_no_gpu_and_no_cluster(large, count):
+    assert count(large, check_all(PAPER)) == 0
+
+
+def test_a_run_of_some_seconds_is_counted_too(large):
+    assert all(count(large, check_all({"max_seconds": 10.0})) > ARCS for count in COUNTS)

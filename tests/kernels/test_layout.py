@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from numba import njit
 
-from manela.kernels.layout import LANES, allocate, find_strengths, normalise_rows, pad
+from manela.kernels.layout import LANES, Arcs, allocate, find_strengths, normalise_rows, pad
 
 
 @pytest.mark.parametrize(("dimensions", "columns"), [(1, 16), (15, 16), (16, 16), (17, 32), (128, 128), (65536, 65536)])
@@ -44,3 +45,23 @@ def test_strengths_are_sums_of_weights_and_degrees_without():
     assert find_strengths(indptr, np.array([0.5, 2.0, 4.0])).tolist() == [2.5, 0.0, 4.0]
     assert find_strengths(indptr, None).tolist() == [2.0, 0.0, 1.0]
     assert find_strengths(np.zeros(4, np.int64), np.zeros(0)).tolist() == [0.0] * 3
+
+
+@njit
+def count_out(arcs, node):
+    indptr, indices, thresholds, _ = arcs
+    return len(indices[indptr[node] : indptr[node + 1]]), thresholds is None
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_kernels_take_arcs_with_and_without_alias_tables(kind):
+    indptr, indices = np.array([0, 2, 3]), np.array([1, 0, 0], kind)
+    assert count_out(Arcs(indptr, indices), 0) == (2, True)
+    tables = np.zeros(3, np.uint32), np.zeros(3, np.int32)
+    assert count_out(Arcs(indptr, indices, *tables), 1) == (1, False)
+
+
+def test_arcs_without_weights_have_no_tables():
+    arcs = Arcs(np.array([0]), np.zeros(0, np.int32))
+    assert arcs.thresholds is arcs.aliases is None
+    assert arcs._fields == ("indptr", "indices", "thresholds", "aliases")  # kernels unpack them in this order

@@ -9,11 +9,13 @@ import zlib
 import numpy as np
 import pytest
 
+from manela import Graph
 from manela.data.embedding import Embedding
-from manela.errors import GraphError, ManelaWarning, OutputError, ParameterError
+from manela.errors import GraphError, ManelaWarning, MissingExtraError, OutputError, ParameterError
 from manela.formats.labels import read_labels
-from manela.maps.page import choose_links, write_map
+from manela.maps import page as module
 from manela.maps.points import colour_nodes
+from manela.maps.page import choose_links, find_all_neighbours, write_map
 
 HOSTILE = ["<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", "{{facts}}", "\ud800 \0 \u202e"]
 
@@ -153,3 +155,121 @@ def test_the_command_writes_a_page_with_labels_and_links(manela_here, tmp_path):
         assert len(done.stderr.splitlines()) == 1
         assert words in done.stderr
     assert not (tmp_path / "x.html").exists()
+
+
+NODES = np.array(["a", "b", "c", "d"], dtype=object)
+
+
+def test_an_edge_is_drawn_once_however_often_and_whichever_way_it_comes():
+    pairs, total = choose_links(NODES, [("b", "a"), ("a", "b"), ("c", "b"), ("c", "b")])
+    assert (pairs.tolist(), total) == ([[0, 1], [1, 2]], 2)
+    assert pairs.dtype == np.uint32
+
+
+def test_arcs_both_ways_are_one_link():
+    graph = Graph.from_edges(["a", "b", "d"], ["b", "a", "a"], directed=True)
+    assert choose_links(NODES, graph)[0].tolist() == [[0, 1], [0, 3]]
+
+
+def test_ids_are_compared_as_text_and_the_order_of_the_map_holds():
+    pairs, _ = choose_links(np.array([30, 10, 20]), [("10", "20"), ("20", "30")])
+    assert pairs.tolist() == [[0, 2], [1, 2]]
+
+
+def test_edges_of_nodes_without_a_vector_are_left_out_with_a_warning():
+    with pytest.warns(ManelaWarning, match="edges of 2 nodes that have no vector are left out of the map"):
+        pairs, total = choose_links(NODES, [("a", "b"), ("a", "x"), ("x", "y")])
+    assert (pairs.tolist(), total) == ([[0, 1]], 1)
+
+
+def test_edges_of_another_network_are_refused():
+    with pytest.raises(GraphError, match="no edge joins two nodes of the map"):
+        choose_links(NODES, [("x", "y"), ("a", "z")])
+
+
+def test_too_many_links_are_a_sample_that_is_the_same_for_the_same_number(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_LINKS", 50)
+    ends = np.triu_indices(30, 1)
+    graph = Graph.from_edges(*ends)
+    pairs, total = choose_links(np.arange(30), graph, random_state=1)
+    assert (len(pairs), total) == (50, len(ends[0]))
+    everyone = set(zip(*map(np.ndarray.tolist, ends), strict=True))
+    drawn = list(map(tuple, pairs.tolist()))
+    assert len(set(drawn)) == 50
+    assert set(drawn) <= everyone
+    assert drawn == sorted(drawn)
+    np.testing.assert_array_equal(choose_links(np.arange(30), graph, random_state=1)[0], pairs)
+    assert not np.array_equal(choose_links(np.arange(30), graph, random_state=2)[0], pairs)
+
+
+def test_as_many_links_as_may_be_are_all_drawn(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_LINKS", 2)
+    assert choose_links(NODES, [("a", "b"), ("b", "c")])[0].tolist() == [[0, 1], [1, 2]]
+
+
+def draw(nodes, m=8, seed=0):
+    return np.random.default_rng(seed).normal(size=(nodes, m)).astype(np.float32)
+
+
+def find_by_hand(vectors, count):
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = units @ units.T
+    np.fill_diagonal(cosines, -np.inf)
+    order = np.argsort(-cosines, axis=1)[:, :count]
+    return order, np.take_along_axis(cosines, order, axis=1)
+
+
+@pytest.fixture(params=["exact", "index"])
+def search(request, monkeypatch):
+    """Both ways to search."""
+    if request.param == "index":
+        pytest.importorskip("usearch")
+        monkeypatch.setattr(module, "_EXACT", 1)
+    return request.param
+
+
+def test_nearest_nodes_come_first_and_nobody_is_near_itself(search):
+    vectors = draw(200)
+    rows, cosines = find_all_neighbours(vectors, 5)
+    assert rows.shape == cosines.shape == (200, 5)
+    assert not (rows == np.arange(200)[:, None]).any()
+    assert all(len(set(row)) == 5 for row in rows.tolist())
+    assert (np.diff(cosines, axis=1) <= 1e-6).all()
+    wanted, wanted_cosines = find_by_hand(vectors, 5)
+    if search == "exact":
+        np.testing.assert_array_equal(rows, wanted)
+        np.testing.assert_allclose(cosines, wanted_cosines, atol=1e-5)
+    else:
+        assert np.mean([len(set(a) & set(b)) for a, b in zip(rows.tolist(), wanted.tolist(), strict=True)]) > 4.5
+
+
+@pytest.mark.parametrize("count", [4, 5, 100])
+def test_there_are_no_more_neighbours_than_other_nodes(search, count):
+    rows, _ = find_all_neighbours(draw(5), count)
+    assert sorted(map(sorted, rows.tolist())) == sorted(sorted(set(range(5)) - {node}) for node in range(5))
+
+
+def test_many_equal_vectors_have_others_for_neighbours(search):
+    vectors = np.ones((30, 4), np.float32)
+    rows, cosines = find_all_neighbours(vectors, 3)
+    assert not (rows == np.arange(30)[:, None]).any()
+    assert all(len(set(row)) == 3 for row in rows.tolist())
+    assert (np.abs(cosines) <= 1.0).all()
+
+
+def test_an_index_is_needed_for_very_many_nodes(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_EXACT", 3)
+
+    def missing(name, extra, purpose):
+        raise MissingExtraError(f"{purpose}: {name} of {extra}")
+
+    monkeypatch.setattr(module, "import_extra", missing)
+    with pytest.raises(MissingExtraError, match="a map of more than 3 nodes: usearch.index of index"):
+        find_all_neighbours(draw(4), 2)
+    assert find_all_neighbours(draw(3), 2)[0].shape == (3, 2)
+
+
+def test_without_an_index_some_more_nodes_are_searched_exactly(monkeypatch):
+    monkeypatch.setattr(module, "_EXACT", 1)
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    np.testing.assert_array_equal(find_all_neighbours(draw(40), 3)[0], find_by_hand(draw(40), 3)[0])

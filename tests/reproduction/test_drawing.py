@@ -1,9 +1,21 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
+from matplotlib import pyplot
 
 from manela.errors import ParameterError
-from manela.reproduction.drawing import COLOURS, check_picture, colour, import_pyplot, save
+from manela.reproduction import drawing as plots
+from manela.reproduction.drawing import (
+    COLOURS,
+    check_picture,
+    colour,
+    import_pyplot,
+    plot_communities,
+    plot_precision,
+    plot_scores,
+    save,
+)
 
 
 def test_the_ending_names_the_format():
@@ -23,3 +35,44 @@ def test_the_same_figure_gives_the_same_bytes(tmp_path):
         axes.plot([1, 2], [3, 4])
         save(figure, tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that are saved, as they are then."""
+    figures = []
+
+    def save(figure, path):
+        figure.canvas.draw()
+        figures.append(figure)
+
+    monkeypatch.setattr(plots, "save", save)
+    yield figures
+    pyplot.close("all")
+
+
+def test_the_picture_has_a_size_and_the_colours_of_all_communities(tmp_path):
+    communities = np.repeat([0, 1, 2], 30)
+    vectors = np.eye(3)[communities] + 0.1 * np.random.default_rng(0).normal(size=(90, 3))
+    plot_communities(vectors, communities, "three", tmp_path / "p.png")
+    picture = pyplot.imread(tmp_path / "p.png")
+    assert picture.shape[0] > 500
+    assert picture.shape[1] > 500
+    assert len(np.unique(picture.reshape(-1, picture.shape[2]).round(1), axis=0)) > 6
+    plot_communities(vectors, communities, "three", tmp_path / "p.svg")
+    assert "<svg" in (tmp_path / "p.svg").read_text()
+
+
+def test_legends_cover_no_line(drawn, tmp_path):
+    rows = [
+        {"train_ratio": ratio, **{key: [0.2, 0.4] for key in ("micro", "macro", "open_micro", "open_macro")}}
+        for ratio in (0.1, 0.5, 0.9)
+    ]
+    plot_scores({"a": rows, "b": rows, "c": rows}, tmp_path / "p.png")
+    plot_precision({name: [{1: 0.5, 10: 0.4}] for name in "abcdefgh"}, tmp_path / "p.png")
+    assert len(drawn) == 2
+    for figure in drawn:
+        [legend] = figure.legends
+        for panel in figure.axes:
+            assert panel.get_legend() is None
+            assert not legend.get_window_extent().overlaps(panel.get_tightbbox())

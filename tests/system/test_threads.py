@@ -1,10 +1,12 @@
+"""What a `with` statement closes."""
+
 import os
 import threading
 
 import numpy as np
 import pytest
 
-from manela.system.threads import Threads, allow_cores, count_cores, count_jobs
+from manela.system.threads import Closable, Threads, allow_cores, count_cores, count_jobs
 
 
 def test_negative_jobs_count_from_all_cores():
@@ -75,3 +77,24 @@ def test_several_threads_work_at_the_same_time():
     both = threading.Barrier(2)
     with Threads(2) as threads:
         threads.share(lambda *_: both.wait(60), np.arange(3))
+
+
+class Recorder(Closable):
+    def __init__(self):
+        self.closed = 0
+
+    def close(self):
+        self.closed += 1
+
+
+def test_it_is_closed_once_at_the_end_and_not_before():
+    with Recorder() as recorder:
+        assert recorder.closed == 0
+    assert recorder.closed == 1
+
+
+def test_an_error_closes_it_and_goes_on():
+    recorder = Recorder()
+    with pytest.raises(ValueError, match="broken"), recorder:
+        raise ValueError("broken")
+    assert recorder.closed == 1

@@ -1,12 +1,17 @@
 """Lines of a daemon's log."""
 
+import asyncio
 import json
 import logging
 import os
+from pathlib import Path
 
 import pytest
 
-from manela.hosts.daemon.logs import JsonLines, begin_log, log
+from manela.errors import MalformedError, OutputError, TooOftenError
+from manela.hosts.daemon.logs import Journal, JsonLines, Tracer, begin_log, log
+from manela.hosts.folder.store import Store
+from manela.hosts.folder.trace import read_disclosures
 
 
 @pytest.fixture
@@ -74,3 +79,92 @@ def test_a_daemon_goes_on_where_nothing_can_be_written(logger):
         os.close(kept)
         if full is not None:
             os.close(full)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path, create="alpha") as found:
+        yield found
+
+
+def test_alike_refusals_are_one_line_and_a_flood_is_a_few(store, capfd):
+    begin_log()
+    journal = Journal(store)
+    for _ in range(5):
+        journal.add("beta", TooOftenError("slow down"))
+    for i in range(1000):
+        journal.add("flood", MalformedError(f"rubbish {i}"))
+    journal.add("gamma", MalformedError("once"))
+    journal.flush_now()
+    lines = store.audited(1000)
+    assert [detail for _, peer, _, detail in lines if peer == "beta"] == ["slow down (5 times)"]
+    assert [detail for _, peer, _, detail in lines if peer == "gamma"] == ["once"]
+    flood = [detail for _, peer, _, detail in lines if peer == "flood"]
+    assert len(flood) == 21
+    assert "and others (980 times)" in flood
+    logged = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    assert {line["event"] for line in logged} == {"refused"}
+    assert len(logged) == len(lines)
+
+
+def test_a_store_that_cannot_be_written_is_told_once_a_line(store, capfd, monkeypatch):
+    begin_log()
+    journal, audit = Journal(store), store.audit
+
+    def fail(_):
+        raise OutputError("the disk is full")
+
+    monkeypatch.setattr(store, "audit", fail)
+    journal.add("beta", TooOftenError("slow down"))
+    for _ in range(5):
+        with pytest.raises(OutputError):
+            asyncio.run(journal.flush())
+    assert capfd.readouterr().err.count("slow down") == 1
+    for i in range(3000):
+        journal.add(f"peer{i}", MalformedError("x"))
+    with pytest.raises(OutputError):
+        asyncio.run(journal.flush())
+    monkeypatch.setattr(store, "audit", audit)
+    asyncio.run(journal.flush())
+    assert len(store.audited(10_000)) == 1000
+
+
+def test_facts_are_added_to_those_of_earlier_starts(tmp_path):
+    for number in (1, 2):
+        tracer = Tracer(tmp_path / "trace.jsonl")
+        tracer.add(kind="own", number=number)
+        assert tracer.is_open
+        tracer.close()
+        assert not tracer.is_open
+        tracer.add(kind="own", number=-1)
+    assert [fact["number"] for fact in read_disclosures(tmp_path / "trace.jsonl")] == [1, 2]
+    assert (tmp_path / "trace.jsonl").stat().st_mode & 0o077 == 0
+
+
+def test_a_link_is_not_followed(tmp_path):
+    (tmp_path / "trace.jsonl").symlink_to(tmp_path / "other")
+    with pytest.raises(OutputError, match="cannot be written"):
+        Tracer(tmp_path / "trace.jsonl")
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_trace_that_cannot_be_written_is_given_up_and_logged_once(caplog):
+    caplog.set_level("INFO", "manela.daemon")
+    tracer = Tracer(Path("/dev/full"))
+    tracer.add(kind="own", names="x" * 100_000)  # more than is buffered
+    assert not tracer.is_open
+    tracer.add(kind="own", number=2)
+    tracer.close()
+    assert [record.getMessage() for record in caplog.records] == ["not traced"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_what_cannot_be_written_at_the_end_is_logged(caplog):
+    caplog.set_level("INFO", "manela.daemon")
+    tracer = Tracer(Path("/dev/full"))
+    tracer.add(kind="own")
+    assert tracer.is_open
+    tracer.close()
+    assert not tracer.is_open
+    assert [record.getMessage() for record in caplog.records] == ["not traced"]

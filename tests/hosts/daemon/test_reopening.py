@@ -5,7 +5,7 @@ import pytest
 
 from manela.errors import OutputError
 from manela.hosts.daemon import reopening
-from manela.hosts.daemon.reopening import Reopening, find_request, request_rounds
+from manela.hosts.daemon.reopening import Reopening, RoundRequest, close_request, find_request, request_rounds
 from manela.hosts.folder.store import Store
 
 
@@ -76,3 +76,44 @@ def test_peers_reopen_after_a_pause_that_doubles(store, monkeypatch):
         clock[0] += 1
         assert decision.has_reason(Finished(should_go_on=True))
         assert reopen(decision, Finished(should_go_on=True))
+
+
+@pytest.fixture
+def host_store(tmp_path):
+    with Store(tmp_path, create="alpha") as host_store:
+        yield host_store
+
+
+def test_a_request_is_open_until_it_is_carried_out(host_store):
+    assert find_request(host_store) is None
+    assert request_rounds(host_store, 5) == 5
+    request = find_request(host_store)
+    assert request.rounds == 5
+    close_request(host_store, request)
+    assert find_request(host_store) is None
+
+
+def test_rounds_are_added_to_those_that_wait_and_to_no_others(host_store):
+    request_rounds(host_store, 5)
+    assert request_rounds(host_store, 7) == 12
+    close_request(host_store, find_request(host_store))
+    assert request_rounds(host_store, 3) == 3
+
+
+def test_what_closes_an_earlier_request_does_not_close_a_later_one(host_store):
+    request_rounds(host_store, 5)
+    earlier = find_request(host_store)
+    request_rounds(host_store, 7)
+    close_request(host_store, earlier)
+    assert find_request(host_store).rounds == 12
+
+
+@pytest.mark.parametrize("text", ["", "7", "7 many", "7 -1"])
+def test_what_is_no_request_is_none(host_store, text):
+    host_store.put("learn", text)
+    assert find_request(host_store) is None
+
+
+def test_the_words_of_earlier_versions_are_read(host_store):
+    host_store.put("learn", "7 2")
+    assert find_request(host_store) == RoundRequest("7", 2)

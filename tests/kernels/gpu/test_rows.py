@@ -9,7 +9,7 @@ triton = pytest.importorskip("triton")
 import triton.language as tl  # noqa: E402
 
 from manela.kernels.cpu.walks import build_aliases  # noqa: E402
-from manela.kernels.gpu import neighbours as draws  # noqa: E402
+from manela.kernels.gpu import neighbours as rows  # noqa: E402
 from manela.kernels.layout import Arcs  # noqa: E402
 from manela.kernels.randomness import derive  # noqa: E402
 from manela.kernels.reference import choose  # noqa: E402
@@ -21,7 +21,7 @@ SIZE = tl.constexpr(64)
 @triton.jit
 def derive_all(keys, numbers, out):
     places = tl.arange(0, SIZE)
-    drawn = draws.derive(tl.load(keys + places).to(tl.uint64, bitcast=True), tl.load(numbers + places))
+    drawn = rows.derive(tl.load(keys + places).to(tl.uint64, bitcast=True), tl.load(numbers + places))
     tl.store(out + places, drawn.to(tl.int64, bitcast=True))
 
 
@@ -31,7 +31,7 @@ def choose_all(first, degree, drawn, thresholds, aliases, out, WEIGHTED: tl.cons
     words = tl.load(drawn + places).to(tl.uint64, bitcast=True)
     goes = places >= 0
     starts, degrees = tl.load(first + places), tl.load(degree + places)
-    tl.store(out + places, draws.choose(starts, degrees, words, thresholds, aliases, goes, WEIGHTED))
+    tl.store(out + places, rows.choose(starts, degrees, words, thresholds, aliases, goes, WEIGHTED))
 
 
 def send(array):
@@ -71,3 +71,27 @@ def test_the_arc_that_a_draw_takes_is_that_of_the_definition(weighted):
         for node, word in zip(nodes, words, strict=True)
     ]
     assert out.cpu().numpy().tolist() == wanted
+
+
+WIDTHS = pytest.mark.parametrize("columns", [16, 11])
+"""A power of two, and columns that leave some of the lanes without a number."""
+
+
+@triton.jit
+def fetch(table, numbers, out, columns, COLUMNS: tl.constexpr, EVEN: tl.constexpr):
+    places, column = tl.arange(0, 4), tl.arange(0, COLUMNS)
+    tile = rows.fetch_rows(table, tl.load(numbers + places), columns, COLUMNS, EVEN)
+    tl.store(out + places[:, None] * COLUMNS + column[None, :], tile)
+
+
+@WIDTHS
+@pytest.mark.parametrize("precision", [torch.float32, torch.float16])
+def test_rows_are_those_of_the_table_and_dropped_ones_are_zeros(columns, precision):
+    table = torch.rand(5, columns, device=DEVICE).to(precision)
+    numbers = torch.tensor([4, -1, 0, 4], dtype=torch.int32, device=DEVICE)
+    out = torch.full((4, 16), 9.0, dtype=precision, device=DEVICE)
+    fetch[(1,)](table, numbers, out, columns, 16, columns == 16)
+    wanted = torch.zeros_like(out)
+    wanted[:, :columns] = table[numbers.long()]
+    wanted[1] = 0
+    assert torch.equal(out, wanted)
