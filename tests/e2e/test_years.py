@@ -326,7 +326,7 @@ def test_an_operators_day(tmp_path, manela_here):
         wait(lambda found: found["beta"]["peers"].get("gamma", {}).get("trouble"))
         trouble = read_status(homes["beta"])["peers"]["gamma"]["trouble"]
         shown = read_certificate(homes["alpha"] / CERTIFICATE)
-        assert f"it shows {fingerprint(shown)}, and pinned is {fingerprint(pinned)}" in trouble
+        assert f"it presented {fingerprint(shown)}, but {fingerprint(pinned)} is pinned" in trouble
 
 
 def test_numbers_that_cannot_be_are_refused_with_one_line(tmp_path, manela_here):

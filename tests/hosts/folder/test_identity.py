@@ -4,6 +4,7 @@ import pytest
 
 from manela.errors import AgentError
 from manela.hosts.folder.identity import (
+    Invitation,
     check_certificate,
     check_key,
     expiry_of,
@@ -12,6 +13,7 @@ from manela.hosts.folder.identity import (
     make_identity,
     name_of,
     read_certificate,
+    read_invitation,
 )
 
 
@@ -73,3 +75,24 @@ def test_a_certificate_is_found_by_the_first_digits_of_its_fingerprint(tmp_path)
     for wrong in ("", "AB", fingerprint(certificates[0])[:5], "00:00:00:00:00"):
         with pytest.raises(AgentError, match="match exactly one certificate"):
             find_certificate(certificates, wrong)
+
+
+PRINT = "AB:" * 31 + "AB"
+
+
+def test_a_line_comes_back():
+    line = str(Invitation("beta", "beta.example.org:7446", PRINT))
+    assert line == "manela:beta@beta.example.org:7446#" + "AB" * 32
+    assert read_invitation(f"  {line}\n") == ("beta", "beta.example.org:7446", "AB" * 32)
+    assert read_invitation(str(Invitation("beta", "[::1]:7446", PRINT))).address == "[::1]:7446"
+    assert read_invitation(line.lower().replace("manela:beta@", "manela:beta@")).print_ == "AB" * 32
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", "beta", "manela:beta", "manela:beta@x:1", "manela:beta@x:1#AB", "manela:Not a host@x:1#" + "AB" * 32,
+     "manela:beta@x#" + "AB" * 32, "manela:beta@x:99999#" + "AB" * 32, "other:beta@x:1#" + "AB" * 32],
+)  # fmt: skip
+def test_what_is_no_invitation_says_so(line):
+    with pytest.raises(AgentError):
+        read_invitation(line)
