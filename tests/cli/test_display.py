@@ -11,7 +11,6 @@ from manela.cli.display import (
     print_facts,
     say_written,
 )
-from manela.engines import estimate
 from manela.settings.settings import check_all
 
 
@@ -54,8 +53,7 @@ def test_a_long_name_moves_all_values(capsys):
     assert [len(line) for line in capsys.readouterr().out.splitlines()] == [43, 43]
 
 
-def test_what_a_run_takes_is_estimated_before_it_begins(graph, monkeypatch):
-    monkeypatch.setattr(estimate, "_TRIAL", 0.02)
+def test_what_a_run_takes_is_estimated_before_it_begins(graph):
     settings = check_all({"dimensions": 4, "pairs": 5000, "n_jobs": 1})
     facts = estimate_facts(graph, settings)
     assert (facts["update pairs"], facts["threads"]) == (5000, 1)

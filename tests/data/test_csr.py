@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manela.data import csr as adjacency
 from manela.data.csr import build_rows
 from manela.system.threads import allow_cores
 
@@ -37,15 +36,14 @@ def test_rows_are_those_of_scipy(edges, directed, weighted):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_rows_are_the_same_for_any_number_of_threads(monkeypatch, weighted):
+def test_rows_are_the_same_for_any_number_of_threads(weighted):
     draw = np.random.default_rng(0)
     ends = draw.zipf(1.5, size=(2, 20_000)) % 700
     weights = draw.random(20_000) + 0.5 if weighted else None
     rows = []
     for cores in (1, 3):
-        monkeypatch.setattr(adjacency, "_ALONE", 0)
         with allow_cores(cores):
-            rows.append(build_rows(*ends, weights, 700, directed=False, adds=True))
+            rows.append(build_rows(*ends, weights, 700, directed=False, adds=True, shared_from=0))
     assert rows[0].repeated == rows[1].repeated > 0
     for one, other in zip(rows[0][:3], rows[1][:3], strict=True):
         np.testing.assert_array_equal(one, other)

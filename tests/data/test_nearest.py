@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from manela.data import nearest
 from manela.data.embedding import Embedding
 from manela.data.nearest import VectorIndex, find_nearest
 from manela.errors import FormatError, ParameterError
@@ -31,17 +30,16 @@ def cosines_of(vectors, queries):
 
 
 @pytest.mark.parametrize("alone", [0, 1 << 60])
-def test_rows_and_cosines_are_those_of_all_products(monkeypatch, vectors, alone):
-    monkeypatch.setattr(nearest, "_ALONE", alone)
-    monkeypatch.setattr(nearest, "_QUERIES", 7)
-    rows, cosines = find_nearest(vectors, vectors[:20], 5, None, np.arange(20)[:, None])
+def test_rows_and_cosines_are_those_of_all_products(vectors, alone):
+    options = {"shared_from": alone, "queries_at_once": 7}
+    rows, cosines = find_nearest(vectors, vectors[:20], 5, None, np.arange(20)[:, None], **options)
     wanted = cosines_of(vectors, vectors[:20])
     wanted[np.arange(20), np.arange(20)] = -2
     order = np.argsort(-wanted, axis=1)[:, :5]
     np.testing.assert_allclose(cosines, np.take_along_axis(wanted, order, axis=1), atol=1e-5)
     assert (rows == order).mean() > 0.98  # but for ties of rounding
     among = np.arange(500, 3000, 3)
-    rows, _ = find_nearest(vectors, vectors[:20], 5, among)
+    rows, _ = find_nearest(vectors, vectors[:20], 5, among, **options)
     np.testing.assert_array_equal(rows, among[np.argsort(-wanted[:, among], axis=1)[:, :5]])
 
 
@@ -141,12 +139,12 @@ def test_edges_have_vectors(embedding, vectors):
             embedding.edge_vectors(edges)
 
 
-def test_many_threads_leave_products_as_they_were(embedding, monkeypatch):
-    monkeypatch.setattr(nearest, "_ALONE", 0)
+def test_many_threads_leave_products_as_they_were(vectors):
     before = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: embedding.most_similar(list(range(50)), k=3), range(40)))
-    assert all(one == found[0] for one in found)
+        found = list(pool.map(lambda _: find_nearest(vectors, vectors[:50], 3, shared_from=0), range(40)))
+    for rows, _ in found:
+        np.testing.assert_array_equal(rows, found[0][0])
     assert [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"] == before
 
 

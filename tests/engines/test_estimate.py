@@ -3,7 +3,6 @@
 import pytest
 
 from manela.data.graph import Graph
-from manela.engines import estimate as module
 from manela.engines.estimate import count_cpu_bytes, count_gpu_bytes, count_store_bytes, estimate
 from manela.engines.training import plan_run
 from manela.settings.budget import Sizes, resolve
@@ -16,9 +15,8 @@ def graph():
     return Graph.from_edges(list(range(40)), [(i + 1) % 40 for i in range(40)])
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    monkeypatch.setattr(module, "_TRIAL", 0.02)
+TRIAL = 0.02
+"""Seconds to measure the speed."""
 
 
 def check(**parameters):
@@ -28,7 +26,7 @@ def check(**parameters):
 @pytest.mark.parametrize("parameters", [{"pairs": 50_000}, {"exchange": "walks", "pairs": 7_000}, {"updates": 2.0}, {}])
 def test_pairs_and_rounds_are_those_that_the_run_makes(graph, parameters):
     settings = check(**parameters)
-    found = estimate(graph, settings)
+    found = estimate(graph, settings, TRIAL)
     assert found.pairs == resolve(settings, Sizes.of(graph.indptr)).expected_pairs
     assert found.rounds == plan_run(graph, settings, found.pairs).rounds
     assert found.seconds > 0
@@ -42,7 +40,7 @@ def test_more_pairs_take_longer_and_no_more_room_on_a_processor(graph):
 
 def test_room_is_counted_as_before_a_run(graph):
     settings = check(pairs=1000)
-    found = estimate(graph, settings)
+    found = estimate(graph, settings, TRIAL)
     assert found.bytes == count_cpu_bytes(graph, settings) > 0
     assert found.gpu_bytes == count_gpu_bytes(graph, settings)
     assert found.store_bytes == count_store_bytes(graph, settings)

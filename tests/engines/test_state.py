@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from manela.engines import state as module
 from manela.engines.state import State, begin
 from manela.kernels.layout import allocate
 
@@ -26,11 +25,10 @@ def test_context_vectors_are_other_ones_and_do_not_change_the_vectors():
     assert not np.array_equal(both.context, both.vectors)
 
 
-def test_a_seed_gives_the_same_bits_for_any_number_of_threads(monkeypatch):
+def test_a_seed_gives_the_same_bits_for_any_number_of_threads():
     alone = begin(101, 7, True, seed=9)
-    monkeypatch.setattr(module, "_MANY", 1)
     for threads in (1, 2, 5):
-        shared = begin(101, 7, True, seed=9, threads=threads)
+        shared = begin(101, 7, True, seed=9, threads=threads, shared_from=1)
         for table, wanted in zip(shared.tables, alone.tables, strict=True):
             np.testing.assert_array_equal(table, wanted)
     assert not np.array_equal(begin(101, 7, False, seed=8).vectors, alone.vectors)
@@ -53,12 +51,11 @@ def test_rows_are_copies_without_padding_and_may_come_twice():
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("row", [0, 6])
 @pytest.mark.parametrize("table", [0, 1])
-def test_one_number_that_is_not_finite_is_found_wherever_it_is(monkeypatch, value, row, table):
-    monkeypatch.setattr(module, "_CHECKED", 3)
+def test_one_number_that_is_not_finite_is_found_wherever_it_is(value, row, table):
     state = begin(7, 4, True, seed=1)
-    assert state.is_finite()
+    assert state.is_finite(rows=3)
     state.tables[table][row, 3] = value
-    assert not state.is_finite()
+    assert not state.is_finite(rows=3)
 
 
 def test_a_state_of_no_nodes_is_finite():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from manela.formats import numbers
 from manela.formats.numbers import read_pairs
 
 
@@ -13,12 +12,11 @@ def as_bytes(text):
 
 @pytest.mark.parametrize("factor", [1, 1_000_003, 10**12])
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
-def test_edges_and_nodes_are_those_that_are_written(monkeypatch, factor, ending):
-    monkeypatch.setattr(numbers, "_PIECE", 1000)
+def test_edges_and_nodes_are_those_that_are_written(factor, ending):
     ends = np.random.default_rng(0).integers(500, size=(3000, 2)) * factor
     lines = [f"{u},{v}" for u, v in ends.tolist()]
     lines[100:100] = ["# a comment", "", "% another"]
-    pairs = read_pairs(as_bytes(ending.join(lines)), ord(","))
+    pairs = read_pairs(as_bytes(ending.join(lines)), ord(","), piece=1000)
     np.testing.assert_array_equal(pairs.nodes, np.unique(ends))
     np.testing.assert_array_equal(pairs.nodes[pairs.sources], ends[:, 0])
     np.testing.assert_array_equal(pairs.nodes[pairs.targets], ends[:, 1])

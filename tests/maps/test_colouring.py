@@ -7,7 +7,6 @@ import scipy.sparse as sp
 from manela import Embedding
 from manela.errors import FormatError, ParameterError
 from manela.formats.labels import Labels
-from manela.maps import points as module
 from manela.maps.points import colour_nodes
 
 
@@ -73,13 +72,13 @@ def test_as_many_labels_as_nodes_are_needed(labels):
         colour_nodes(embed(list("ab")), labels)
 
 
-def test_groups_that_are_too_many_share_a_colour(monkeypatch):
-    monkeypatch.setattr(module, "_MOST_GROUPS", 2)
-    found = colour_nodes(embed(list("abcdefg")), ["x", "x", "x", "y", "y", "z", None])
-    assert found.names == ["x", "y", "1 smaller ones", "no label"]
+def test_groups_that_are_too_many_share_a_colour():
+    large = [str(i) for i in range(250)] * 2
+    found = colour_nodes(embed(list(range(502))), [*large, "small", None])
+    assert found.names == [*large[:250], "1 smaller ones", "no label"]
     assert found.grey == 2
-    assert shown(found)[5:] == ["1 smaller ones", "no label"]
-    assert found.summary.endswith("3 labels, of which the 2 largest have a colour")
+    assert shown(found)[500:] == ["1 smaller ones", "no label"]
+    assert found.summary.endswith("251 labels, of which the 250 largest have a colour")
 
 
 def test_as_many_groups_as_a_page_has_numbers_for_fit_into_a_byte():

@@ -5,8 +5,8 @@ import pytest
 
 from manela.data.nearest import find_nearest
 from manela.errors import ManelaWarning, MissingExtraError, ParameterError
-from manela.maps import page as neighbours
 from manela.maps import points as layout
+from manela.maps.points import choose_method, lay_out
 from manela.maps.page import find_all_neighbours
 from manela.maps.points import choose_method, lay_out
 
@@ -67,13 +67,12 @@ def test_what_cannot_be_laid_out_is_said(monkeypatch):
 
 
 @pytest.mark.parametrize("index", [False, True])
-def test_neighbours_are_the_nearest_others(monkeypatch, index):
+def test_neighbours_are_the_nearest_others(index):
     if index:
         pytest.importorskip("usearch")
-        monkeypatch.setattr(neighbours, "_EXACT", 10)
     vectors, _ = plant()
     vectors[7] = vectors[8]  # of two that are the same, neither is found for itself
-    rows, cosines = find_all_neighbours(vectors, 5)
+    rows, cosines = find_all_neighbours(vectors, 5, exact=10 if index else 1000)
     wanted, _ = find_nearest(vectors, vectors, 5, exclude=np.arange(120)[:, None])
     assert rows.shape == cosines.shape == (120, 5)
     assert not (rows == np.arange(120)[:, None]).any()

@@ -101,14 +101,13 @@ def test_more_labels_than_colours_share_grey(embedding):
     assert np.bincount(colouring.groups)[250] == 100
 
 
-def test_links_are_those_of_known_nodes_and_sampled_if_many(monkeypatch):
+def test_links_are_those_of_known_nodes_and_sampled_if_many():
     nodes = np.array([10, 20, 30])
     with pytest.warns(ManelaWarning, match="1 nodes that have no vector"):
         pairs, total = choose_links(nodes, [("10", "20"), ("20", "30"), ("30", "40"), ("20", "10")])
     assert (pairs.tolist(), total) == ([[0, 1], [1, 2]], 2)
-    monkeypatch.setattr("manela.maps.page._MOST_LINKS", 50)
     ring = [(node, (node + 1) % 200) for node in range(200)]
-    first, second = (choose_links(np.arange(200), ring, 1) for _ in range(2))
+    first, second = (choose_links(np.arange(200), ring, 1, most=50) for _ in range(2))
     assert (first[0].shape, first[1]) == ((50, 2), 200)
     np.testing.assert_array_equal(first[0], second[0])
     with pytest.raises(GraphError, match="no edge joins two nodes of the map"):
@@ -187,24 +186,22 @@ def test_edges_of_another_network_are_refused():
         choose_links(NODES, [("x", "y"), ("a", "z")])
 
 
-def test_too_many_links_are_a_sample_that_is_the_same_for_the_same_number(monkeypatch):
-    monkeypatch.setattr(module, "_MOST_LINKS", 50)
+def test_too_many_links_are_a_sample_that_is_the_same_for_the_same_number():
     ends = np.triu_indices(30, 1)
     graph = Graph.from_edges(*ends)
-    pairs, total = choose_links(np.arange(30), graph, random_state=1)
+    pairs, total = choose_links(np.arange(30), graph, random_state=1, most=50)
     assert (len(pairs), total) == (50, len(ends[0]))
     everyone = set(zip(*map(np.ndarray.tolist, ends), strict=True))
     drawn = list(map(tuple, pairs.tolist()))
     assert len(set(drawn)) == 50
     assert set(drawn) <= everyone
     assert drawn == sorted(drawn)
-    np.testing.assert_array_equal(choose_links(np.arange(30), graph, random_state=1)[0], pairs)
-    assert not np.array_equal(choose_links(np.arange(30), graph, random_state=2)[0], pairs)
+    np.testing.assert_array_equal(choose_links(np.arange(30), graph, random_state=1, most=50)[0], pairs)
+    assert not np.array_equal(choose_links(np.arange(30), graph, random_state=2, most=50)[0], pairs)
 
 
-def test_as_many_links_as_may_be_are_all_drawn(monkeypatch):
-    monkeypatch.setattr(module, "_MOST_LINKS", 2)
-    assert choose_links(NODES, [("a", "b"), ("b", "c")])[0].tolist() == [[0, 1], [1, 2]]
+def test_as_many_links_as_may_be_are_all_drawn():
+    assert choose_links(NODES, [("a", "b"), ("b", "c")], most=2)[0].tolist() == [[0, 1], [1, 2]]
 
 
 def draw(nodes, m=8, seed=0):
@@ -220,23 +217,23 @@ def find_by_hand(vectors, count):
 
 
 @pytest.fixture(params=["exact", "index"])
-def search(request, monkeypatch):
-    """Both ways to search."""
+def search(request):
+    """Both ways to search, and the most nodes for the exact one."""
     if request.param == "index":
         pytest.importorskip("usearch")
-        monkeypatch.setattr(module, "_EXACT", 1)
-    return request.param
+        return 1
+    return 1000
 
 
 def test_nearest_nodes_come_first_and_nobody_is_near_itself(search):
     vectors = draw(200)
-    rows, cosines = find_all_neighbours(vectors, 5)
+    rows, cosines = find_all_neighbours(vectors, 5, search)
     assert rows.shape == cosines.shape == (200, 5)
     assert not (rows == np.arange(200)[:, None]).any()
     assert all(len(set(row)) == 5 for row in rows.tolist())
     assert (np.diff(cosines, axis=1) <= 1e-6).all()
     wanted, wanted_cosines = find_by_hand(vectors, 5)
-    if search == "exact":
+    if search > 1:
         np.testing.assert_array_equal(rows, wanted)
         np.testing.assert_allclose(cosines, wanted_cosines, atol=1e-5)
     else:
@@ -251,25 +248,22 @@ def test_there_are_no_more_neighbours_than_other_nodes(search, count):
 
 def test_many_equal_vectors_have_others_for_neighbours(search):
     vectors = np.ones((30, 4), np.float32)
-    rows, cosines = find_all_neighbours(vectors, 3)
+    rows, cosines = find_all_neighbours(vectors, 3, search)
     assert not (rows == np.arange(30)[:, None]).any()
     assert all(len(set(row)) == 3 for row in rows.tolist())
     assert (np.abs(cosines) <= 1.0).all()
 
 
 def test_an_index_is_needed_for_very_many_nodes(monkeypatch):
-    monkeypatch.setattr(module, "_MOST_EXACT", 3)
-
     def missing(name, extra, purpose):
         raise MissingExtraError(f"{purpose}: {name} of {extra}")
 
     monkeypatch.setattr(module, "import_extra", missing)
     with pytest.raises(MissingExtraError, match="a map of more than 3 nodes: usearch.index of index"):
-        find_all_neighbours(draw(4), 2)
-    assert find_all_neighbours(draw(3), 2)[0].shape == (3, 2)
+        find_all_neighbours(draw(4), 2, most_exact=3)
+    assert find_all_neighbours(draw(3), 2, most_exact=3)[0].shape == (3, 2)
 
 
 def test_without_an_index_some_more_nodes_are_searched_exactly(monkeypatch):
-    monkeypatch.setattr(module, "_EXACT", 1)
     monkeypatch.setattr(module, "find_spec", lambda name: None)
-    np.testing.assert_array_equal(find_all_neighbours(draw(40), 3)[0], find_by_hand(draw(40), 3)[0])
+    np.testing.assert_array_equal(find_all_neighbours(draw(40), 3, exact=1)[0], find_by_hand(draw(40), 3)[0])

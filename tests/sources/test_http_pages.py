@@ -6,7 +6,6 @@ import pytest
 from mastodon_server import TOKEN, Mastodon, serve_mastodon
 
 from manela.errors import ManelaWarning, SourceError
-from manela.sources import mastodon_api as http_pages
 from manela.sources.mastodon_api import Pages
 
 NOW = 1_800_000_000.0
@@ -95,10 +94,9 @@ def test_what_is_no_json_is_told_in_a_line(server, body):
         ask(server, (200, {}, body))
 
 
-def test_an_answer_that_is_too_long_is_refused_before_it_is_parsed(server, monkeypatch):
-    monkeypatch.setattr(http_pages, "_MOST_BYTES", 100)
-    with pytest.raises(SourceError, match="at most 100 bytes"):
-        ask(server, (200, {}, b"[" + b" " * 200 + b"]"))
+def test_an_answer_that_is_too_long_is_refused_before_it_is_parsed(server):
+    with pytest.raises(SourceError, match="at most 8,388,608 bytes"):
+        ask(server, (200, {}, b"[" + b" " * (1 << 23) + b"]"))
 
 
 def test_the_next_page_is_the_one_that_is_called_so(server):

@@ -7,7 +7,6 @@ from email.message import EmailMessage
 import pytest
 
 from manela.errors import SourceError
-from manela.sources import letters
 from manela.sources.letters import Mbox, find_mailboxes, list_maildir, open_letters, read_header
 
 
@@ -23,11 +22,10 @@ def write_with_the_standard_library(path, count):
 
 
 @pytest.mark.parametrize("block", [1 << 20, 777, 64])
-def test_an_mbox_has_the_letters_that_the_standard_library_wrote(tmp_path, monkeypatch, block):
-    monkeypatch.setattr(letters, "_BLOCK", block)
+def test_an_mbox_has_the_letters_that_the_standard_library_wrote(tmp_path, block):
     write_with_the_standard_library(tmp_path / "box", 60)
     with open_letters(tmp_path / "box") as file:
-        found = [letter.header for letter in Mbox(file)]
+        found = [letter.header for letter in Mbox(file, block)]
     assert len(found) == 60
     assert [header.split(b"\n")[0] for header in found] == [b"From: a%d@example.org" % n for n in range(60)]
 

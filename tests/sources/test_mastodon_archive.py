@@ -6,7 +6,6 @@ import json
 import tarfile
 import zipfile
 from decimal import Decimal
-from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -15,7 +14,6 @@ from source_cases import ACTOR, ARCHIVE_EDGES, FOLLOWING, OUTBOX
 
 from manela.errors import SourceError
 from manela.sources import mastodon_archive
-from manela.sources import mastodon_archive as archive
 from manela.sources.mastodon_archive import Archive, MastodonArchiveSource, read_items
 from manela.sources.state import ImportState
 
@@ -118,8 +116,8 @@ def test_an_actor_file_that_fills_memory_and_too_many_accounts_are_refused(folde
     monkeypatch.setattr(mastodon_archive, "_MOST_ACCOUNTS", 1)
     with pytest.raises(SourceError, match="at most 1 accounts"):
         edges(folder)
-    monkeypatch.setattr(mastodon_archive, "_MOST_ACTOR_BYTES", 10)
-    with pytest.raises(SourceError, match="at most 10 bytes"):
+    (folder / "actor.json").write_bytes(b" " * ((1 << 22) + 1))
+    with pytest.raises(SourceError, match="at most 4,194,304 bytes"):
         edges(folder)
 
 
@@ -140,14 +138,14 @@ def test_reading_does_not_hold_an_outbox_in_memory(tmp_path):
 
 
 def test_a_file_that_unpacks_to_much_is_refused_by_whoever_reads_it():
-    assert io.BufferedReader(mastodon_archive._Bounded(io.BytesIO(b"abc"), 3, "x")).read() == b"abc"
-    endless = mastodon_archive._Bounded(io.BytesIO(bytes(1 << 25)), 3, "x")
+    assert io.BufferedReader(mastodon_archive.Bounded(io.BytesIO(b"abc"), 3, "x")).read() == b"abc"
+    endless = mastodon_archive.Bounded(io.BytesIO(bytes(1 << 25)), 3, "x")
     with pytest.raises(SourceError, match="^x: unpacks to more than 200 times its size"):
         io.BufferedReader(endless).read()
 
 
-def read(path, name="a.json"):
-    with Archive(path).open_member(name) as file:
+def read(path, name="a.json", **options):
+    with Archive(path, **options).open_member(name) as file:
         if file is None:
             return None
         data = b""
@@ -194,30 +192,27 @@ def test_nothing_is_unpacked_to_disk(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["a.zip", "a.tar.gz"])
-def test_a_bomb_is_refused_when_it_has_grown_too_much(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(archive, "_FREE_BYTES", 1 << 20)
+def test_a_bomb_is_refused_when_it_has_grown_too_much(tmp_path, kind):
     bomb = {"a.json": b"\0" * (1 << 26)}
     path = make_zip(tmp_path / kind, bomb) if kind == "a.zip" else make_tar(tmp_path / kind, bomb)
     with pytest.raises(SourceError, match="200 times"):
-        read(path)
+        read(path, free_bytes=1 << 20)
 
 
-def test_a_bomb_before_the_file_is_refused_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(archive, "_FREE_BYTES", 1 << 20)
+def test_a_bomb_before_the_file_is_refused_too(tmp_path):
     with pytest.raises(SourceError, match="200 times"):
-        read(make_tar(tmp_path / "a.tar.gz", {"media.png": b"\0" * (1 << 26), "a.json": b"yes"}))
+        read(make_tar(tmp_path / "a.tar.gz", {"media.png": b"\0" * (1 << 26), "a.json": b"yes"}), free_bytes=1 << 20)
 
 
-def test_archives_of_too_many_files_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(archive, "_MOST_MEMBERS", 3)
+def test_archives_of_too_many_files_are_refused(tmp_path):
     members = {f"{number}": b"" for number in range(9)}
     for path in (make_zip(tmp_path / "a.zip", members), make_tar(tmp_path / "a.tar", members)):
         with pytest.raises(SourceError, match="at most 3 files"):
-            read(path)
+            read(path, most_members=3)
     four = {"1": b"", "2": b"", "3": b"", "a.json": b"yes"}
     for path in (make_zip(tmp_path / "b.zip", four), make_tar(tmp_path / "b.tar", four)):
         with pytest.raises(SourceError, match="at most 3 files"):
-            read(path)
+            read(path, most_members=3)
 
 
 def damaged(data):
@@ -264,8 +259,7 @@ values = st.recursive(
 @given(st.lists(values, max_size=8), st.integers(1, 9), st.booleans())
 def test_items_are_those_of_the_list_wherever_blocks_end(items, block, indented):
     data = json.dumps({"a": [1], "items": items, "b": 2}, ensure_ascii=False, indent=1 if indented else None)
-    with mock.patch.object(mastodon_archive, "_BLOCK", block):
-        read = list(read_items(io.BytesIO(data.encode(errors="replace")), "items", "file"))
+    read = list(read_items(io.BytesIO(data.encode(errors="replace")), "items", "file", block))
     assert read == json.loads(data.encode(errors="replace"), parse_float=Decimal)["items"]
 
 

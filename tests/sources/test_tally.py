@@ -14,10 +14,10 @@ TODAY = 20_000
 class Office:
     """An import of the mail of own.org into a state."""
 
-    def __init__(self, state, half_life=0.0, today=TODAY):
+    def __init__(self, state, half_life=0.0, today=TODAY, **options):
         self.addresses = Addresses(["own.org"], None)
         self.state = state
-        self.tally = Tally(self.addresses, state, half_life, today)
+        self.tally = Tally(self.addresses, state, half_life, today, **options)
 
     def mail(self, message, sender, *recipients, day=TODAY):
         numbers = [self.addresses.number_one(address) for address in (sender, *recipients)]
@@ -76,9 +76,8 @@ def test_a_message_counts_once_however_often_it_comes(state):
 
 
 def test_sums_do_not_depend_on_how_many_are_counted_at_once(state, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_WAITING", 3)
     monkeypatch.setattr(module, "BATCH", 2)
-    office = Office(state)
+    office = Office(state, most_waiting=3)
     for number in range(20):
         office.mail(str(number % 15), "ann@own.org", f"p{number % 5}@else.org")
     assert office.finish() == {("ann@own.org", f"p{number}@else.org"): 3 for number in range(5)}

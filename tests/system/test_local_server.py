@@ -6,7 +6,6 @@ import socket
 import pytest
 
 from manela.errors import AgentError
-from manela.system import local_server
 from manela.system.local_server import LocalServer, Reply, is_local
 
 
@@ -44,9 +43,8 @@ def test_only_names_of_this_machine_are_local():
     ]  # fmt: skip
 
 
-def test_whoever_is_connected_and_says_nothing_does_not_hold_up_the_end(monkeypatch):
-    monkeypatch.setattr(local_server, "_PATIENCE", 3600.0)
-    server = LocalServer("127.0.0.1:0", lambda path, query: Reply("text/plain", path))
+def test_whoever_is_connected_and_says_nothing_does_not_hold_up_the_end():
+    server = LocalServer("127.0.0.1:0", lambda path, query: Reply("text/plain", path), patience=3600.0)
     with socket.create_connection(("127.0.0.1", int(server.url.split(":")[2].strip("/")))) as idle:
         idle.send(b"GET /status.json HTTP/1.1\r\n")
         server.close()

@@ -158,10 +158,15 @@ def recommend(
             yield order.astype(np.int64), line[order]
 
 
-def measure_recall(graph: Graph, learn: Learn, count: int, random_state: Any = 0) -> Recall:
-    """Hide a tenth of the edges, learn from the rest, and measure how many are among `count` recommended per node."""
+def measure_recall(
+    graph: Graph, learn: Learn, count: int, random_state: Any = 0, most_asked: int = _MOST_ASKED
+) -> Recall:
+    """Hide a tenth of the edges, learn from the rest, and measure how many are among `count` recommended per node.
+
+    At most `most_asked` nodes, drawn at random, are asked.
+    """
     split = hide_edges(graph, _SHARE, random_state)
-    rows = sample_nodes(split, _MOST_ASKED, random_state)
+    rows = sample_nodes(split, most_asked, random_state)
     by_vectors = _count_found(split, score_vectors(learn(split.graph)), rows, count)
     by_neighbours = _count_found(split, score_adamic_adar(split.graph), rows, count)
     ends = int(split.hidden[rows].nnz)

@@ -31,7 +31,14 @@ class CompressedRows(NamedTuple):
 
 
 def build_rows(
-    sources: Positions, targets: Positions, weights: Weights | None, size: int, *, directed: bool, adds: bool
+    sources: Positions,
+    targets: Positions,
+    weights: Weights | None,
+    size: int,
+    *,
+    directed: bool,
+    adds: bool,
+    shared_from: int = _ALONE,
 ) -> CompressedRows:
     """Build the rows for edges between nodes 0 … size − 1, without self-loops.
 
@@ -42,7 +49,7 @@ def build_rows(
 
     kind: Any = np.int32 if size < 2**31 else np.int64
     sources, targets = np.ascontiguousarray(sources, dtype=kind), np.ascontiguousarray(targets, dtype=kind)
-    cores = 1 if len(sources) < _ALONE else count_cores()
+    cores = 1 if len(sources) < shared_from else count_cores()
     counts = np.zeros(size + 1, dtype=np.int64)
     both = not directed
     with Threads(cores) as threads:

@@ -61,13 +61,21 @@ _BLAS = _Blas()
 
 
 def find_nearest(
-    vectors: Vectors, queries: Vectors, k: int, among: RowNumbers | None = None, exclude: RowNumbers | None = None
+    vectors: Vectors,
+    queries: Vectors,
+    k: int,
+    among: RowNumbers | None = None,
+    exclude: RowNumbers | None = None,
+    *,
+    shared_from: int = _ALONE,
+    queries_at_once: int = _QUERIES,
 ) -> tuple[RowNumbers, Vectors]:
     """Return the k rows of `vectors` with the largest cosine for each query, and the cosines, largest first.
 
     Both are of shape (q, k), with a row of −1 and a cosine of −∞ where there are fewer candidates. `among` are the rows
     of the candidates, in ascending order, all by default; `exclude`, (q, any), are rows to exclude from the results of
     each query, −1 for none.
+    `shared_from` are the products, n·q·m, from which threads share the work.
     """
     from manela.kernels.tables import rows as kernels
 
@@ -98,15 +106,15 @@ def find_nearest(
 
     tiles = -(-candidates // _CANDIDATES)
     workers = count_cores()
-    workers = 1 if candidates * unit.size < _ALONE else min(workers, tiles)
+    workers = 1 if candidates * unit.size < shared_from else min(workers, tiles)
     borders = [min(candidates, (tiles * part // workers) * _CANDIDATES) for part in range(workers)] + [candidates]
     with ExitStack() as stack:
         pool = None
         if workers > 1:
             stack.enter_context(_BLAS.alone())
             pool = stack.enter_context(ThreadPoolExecutor(workers))
-        for first in range(0, len(unit), _QUERIES):
-            batch = slice(first, min(len(unit), first + _QUERIES))
+        for first in range(0, len(unit), queries_at_once):
+            batch = slice(first, min(len(unit), first + queries_at_once))
             if pool is None:
                 parts = [search(batch, 0, candidates)]
             else:

@@ -34,9 +34,9 @@ class Estimate:
     store_bytes: int
 
 
-def estimate(graph: Graph, settings: Settings) -> Estimate:
-    """Measure the speed on this graph and machine for half a second, and extrapolate."""
-    speed, sizes = measure_speed(graph, settings, _TRIAL), Sizes.of(graph.indptr)
+def estimate(graph: Graph, settings: Settings, seconds: float = _TRIAL) -> Estimate:
+    """Measure the speed on this graph and machine for some seconds, and extrapolate."""
+    speed, sizes = measure_speed(graph, settings, seconds), Sizes.of(graph.indptr)
     budget = resolve(settings, sizes)
     pairs = budget.expected_pairs if budget.seconds is None else int(speed * budget.seconds)
     return Estimate(

@@ -42,19 +42,19 @@ class State:
         selected: Table = self.tables[table][rows, : self.dimensions]
         return selected
 
-    def is_finite(self) -> bool:
-        """Whether all vectors are finite."""
+    def is_finite(self, rows: int = _CHECKED) -> bool:
+        """Whether all vectors are finite; `rows` of them are looked at together."""
         return all(
-            bool(np.isfinite(table[first : first + _CHECKED]).all())
+            bool(np.isfinite(table[first : first + rows]).all())
             for table in self.tables
-            for first in range(0, len(table), _CHECKED)
+            for first in range(0, len(table), rows)
         )
 
 
-def begin(nodes: int, dimensions: int, context: bool, seed: int, threads: int = 1) -> State:
+def begin(nodes: int, dimensions: int, context: bool, seed: int, threads: int = 1, shared_from: int = _MANY) -> State:
     """Return a state before the first round: every vector uniform in ±0.5/m."""
     state = State([allocate(nodes, dimensions) for _ in range(1 + context)], dimensions)
-    borders = np.linspace(0, nodes, 1 + (threads if nodes * dimensions >= _MANY else 1)).astype(np.int64)
+    borders = np.linspace(0, nodes, 1 + (threads if nodes * dimensions >= shared_from else 1)).astype(np.int64)
 
     def draw(first: int, last: int) -> None:
         for table, purpose in zip(state.tables, (VECTORS, CONTEXTS), strict=False):

@@ -28,14 +28,14 @@ class Pairs(NamedTuple):
     nodes: Integers
 
 
-def read_pairs(data: Bytes, separator: int) -> Pairs | None:
+def read_pairs(data: Bytes, separator: int, piece: int = _PIECE) -> Pairs | None:
     """Parse a file whose lines are all two integers, comments or empty; return None if any is not."""
     from manela.kernels.tables import text as kernels
 
     if not len(data):
         return None
     with Threads(count_cores()) as threads:
-        borders = _cut_lines(data)
+        borders = _cut_lines(data, piece)
         pieces = np.arange(len(borders))
         lines = np.zeros(len(borders), dtype=np.int64)
 
@@ -57,7 +57,7 @@ def read_pairs(data: Bytes, separator: int) -> Pairs | None:
         threads.share(lambda first, _: parse(first, 0), pieces[1:])
         if counts.min() < 0 or counts.sum() == 0 or counts.sum() >= 2**30:
             return None
-        return _number([_compact(values, starts, counts) for values in ends], threads)
+        return _number([_compact(values, starts, counts) for values in ends], threads, piece)
 
 
 def number_pairs(sources: Integers, targets: Integers) -> Pairs:
@@ -78,10 +78,10 @@ def number_pairs(sources: Integers, targets: Integers) -> Pairs:
     return pairs._replace(nodes=pairs.nodes + least)
 
 
-def _cut_lines(data: Bytes) -> Integers:
+def _cut_lines(data: Bytes, piece: int) -> Integers:
     borders, position = [0], 0
-    while position + _PIECE < len(data):
-        position += _PIECE
+    while position + piece < len(data):
+        position += piece
         end = -1
         while position < len(data) and end < 0:
             end = data[position : position + _WINDOW].tobytes().find(b"\n")
@@ -101,13 +101,13 @@ def _compact(values: Integers, starts: Integers, counts: Integers) -> Integers:
     return values[:end]
 
 
-def _number(ends: list[Integers], threads: Threads) -> Pairs:
+def _number(ends: list[Integers], threads: Threads, piece: int = _PIECE) -> Pairs:
     """Map ids to positions: with a table if they are dense, and otherwise with a hash."""
     from manela.kernels.tables import text as kernels
 
     least, largest = (int(bound([bound(values) for values in ends])) for bound in (np.min, np.max))
     coded = [np.empty(len(values), dtype=np.int32) for values in ends]
-    borders = np.linspace(0, len(ends[0]), len(ends[0]) // _PIECE + threads.count + 1).astype(np.int64)
+    borders = np.linspace(0, len(ends[0]), len(ends[0]) // piece + threads.count + 1).astype(np.int64)
     if largest - least <= _SPARSE * 2 * len(ends[0]) + 1000:
         seen = np.zeros(largest - least + 1, dtype=np.uint8)
 

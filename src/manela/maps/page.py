@@ -220,10 +220,12 @@ _MOST_LINKS = 30_000
 """Most links that are drawn; more make the page larger and cover the points."""
 
 
-def choose_links(nodes: npt.NDArray[Any], edges: Any, random_state: int = 0) -> tuple[Pairs, int]:
+def choose_links(
+    nodes: npt.NDArray[Any], edges: Any, random_state: int = 0, most: int = _MOST_LINKS
+) -> tuple[Pairs, int]:
     """Return the links to draw, (links, 2), and the number of edges between the nodes.
 
-    Ids of the map's nodes and of the edges are compared as text. If there are too many edges, a random sample is drawn.
+    Ids of the map's nodes and of the edges are compared as text. Of more than `most` edges, a random sample is drawn.
 
     Examples
     --------
@@ -248,8 +250,8 @@ def choose_links(nodes: npt.NDArray[Any], edges: Any, random_state: int = 0) -> 
             f"edges of {left_out:,} nodes that have no vector are left out of the map", ManelaWarning, stacklevel=2
         )
     total = len(pairs)
-    if total > _MOST_LINKS:
-        chosen = np.random.default_rng(random_state).choice(total, _MOST_LINKS, replace=False)
+    if total > most:
+        chosen = np.random.default_rng(random_state).choice(total, most, replace=False)
         pairs = pairs[np.sort(chosen)]
     return pairs.astype(np.uint32), total
 
@@ -260,8 +262,12 @@ _MOST_EXACT = 200_000
 """Most nodes for which the exact search is allowed without an index; with more it would take hours."""
 
 
-def find_all_neighbours(vectors: Vectors, count: int) -> tuple[RowNumbers, Vectors]:
+def find_all_neighbours(
+    vectors: Vectors, count: int, exact: int = _EXACT, most_exact: int = _MOST_EXACT
+) -> tuple[RowNumbers, Vectors]:
     """Return the nearest other nodes of every node, and the cosines, nearest first: at most n − 1 for each.
+
+    Up to `exact` nodes are searched exactly, and up to `most_exact` if there is no index.
 
     Examples
     --------
@@ -272,9 +278,9 @@ def find_all_neighbours(vectors: Vectors, count: int) -> tuple[RowNumbers, Vecto
     nodes = len(vectors)
     count = min(count, nodes - 1)
     itself = np.arange(nodes)[:, None]
-    if nodes > _MOST_EXACT:
-        import_extra("usearch.index", "index", f"a map of more than {_MOST_EXACT:,} nodes")
-    if nodes <= _EXACT or find_spec("usearch") is None:
+    if nodes > most_exact:
+        import_extra("usearch.index", "index", f"a map of more than {most_exact:,} nodes")
+    if nodes <= exact or find_spec("usearch") is None:
         return find_nearest(vectors, vectors, count, exclude=itself)
     rows, cosines = VectorIndex(vectors).find_nearest(vectors, count + 1)
     # a node usually finds itself, which is dropped; if it does not, its last neighbour is dropped instead

@@ -64,9 +64,9 @@ class Mbox:
     [b'From: a@x', b'From: b@x\nTo: a@x']
     """
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, block: int = _BLOCK) -> None:
         self.end = file.tell()
-        self._file = file
+        self._file, self._block = file, block
         self._buffer, self._place, self._is_end = b"", 0, False
 
     def __iter__(self) -> Iterator[Letter]:
@@ -94,7 +94,7 @@ class Mbox:
 
     def _read_more(self) -> None:
         """Drop the used part of the buffer, and append the next block."""
-        block = self._file.read(_BLOCK)
+        block = self._file.read(self._block)
         self._buffer, self._place, self._is_end = self._buffer[self._place :] + block, 0, not block
 
 

@@ -136,7 +136,7 @@ class MastodonArchiveSource(Source):
         return owner
 
 
-def read_items(file: IO[bytes], name: str, label: str) -> Iterator[Any]:
+def read_items(file: IO[bytes], name: str, label: str, block: int = _BLOCK) -> Iterator[Any]:
     """Yield the items of the list under the key `name` of a JSON object, one at a time; `label` is for errors.
 
     Examples
@@ -148,7 +148,7 @@ def read_items(file: IO[bytes], name: str, label: str) -> Iterator[Any]:
     reader = _ItemReader(file, label)
     depth, key, builder, is_inside = 0, "", None, False
     try:
-        for event, value in ijson.basic_parse(reader, buf_size=_BLOCK):
+        for event, value in ijson.basic_parse(reader, buf_size=block):
             depth += event.startswith("start_") - event.startswith("end_")
             if depth > _DEEPEST:
                 raise SourceError(f"{label}: an item must have at most {_DEEPEST} levels, got more")
@@ -260,6 +260,10 @@ class Archive:
     ----------
     path : Path
         The path of the folder or archive.
+    free_bytes : int
+        Unpacked bytes that are allowed at any ratio of unpacked to packed size.
+    most_members : int
+        Most files that an archive may hold.
 
     Examples
     --------
@@ -272,8 +276,8 @@ class Archive:
     b'[]'
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, free_bytes: int = _FREE_BYTES, most_members: int = _MOST_MEMBERS) -> None:
+        self.path, self._free_bytes, self._most_members = path, free_bytes, most_members
 
     @contextmanager
     def open_member(self, name: str) -> Iterator[IO[bytes] | None]:
@@ -314,7 +318,7 @@ class Archive:
                 return
             member = min(matches, key=lambda match: match.filename.count("/"))
             with packed.open(member) as file:
-                yield io.BufferedReader(_Bounded(file, member.compress_size, f"{self.path}: {name}"))
+                yield io.BufferedReader(self._bound(file, member.compress_size, f"{self.path}: {name}"))
 
     @contextmanager
     def _open_in_tar(self, name: str) -> Iterator[IO[bytes] | None]:
@@ -323,7 +327,7 @@ class Archive:
             raw.seek(0)
             file: IO[bytes] = gzip.GzipFile(fileobj=raw) if is_packed else raw  # type: ignore[assignment]
             size = self.path.stat().st_size
-            bounded = _Bounded(file, size, str(self.path))
+            bounded = self._bound(file, size, str(self.path))
             with tarfile.open(fileobj=bounded, mode="r|", errorlevel=2) as packed:
                 for count, member in enumerate(packed, 1):
                     self._check_members(count)
@@ -331,21 +335,25 @@ class Archive:
                     packed.members.clear()  # type: ignore[attr-defined]
                     if member.isreg() and _has_name(member.name, name) and (extracted := packed.extractfile(member)):
                         # a member of a stream does not say whether it can be sought, which a text reader asks
-                        yield io.BufferedReader(_Bounded(extracted, size, str(self.path)))
+                        yield io.BufferedReader(self._bound(extracted, size, str(self.path)))
                         return
             yield None
 
+    def _bound(self, file: Any, packed: int, label: str) -> Bounded:
+        """Return a reader that refuses a bomb."""
+        return Bounded(file, packed, label, self._free_bytes)
+
     def _check_members(self, count: int) -> None:
-        if count > _MOST_MEMBERS:
-            raise SourceError(f"{self.path}: an archive must hold at most {_MOST_MEMBERS:,} files, got more")
+        if count > self._most_members:
+            raise SourceError(f"{self.path}: an archive must hold at most {self._most_members:,} files, got more")
 
 
-class _Bounded(io.RawIOBase):
+class Bounded(io.RawIOBase):
     """Reads a file that is unpacked on the fly, and refuses it once it is far longer than it was packed."""
 
-    def __init__(self, file: IO[bytes], packed: int, label: str) -> None:
+    def __init__(self, file: IO[bytes], packed: int, label: str, free_bytes: int = _FREE_BYTES) -> None:
         self._file, self._label = file, label
-        self._left = _FREE_BYTES + _MOST_RATIO * packed
+        self._left = free_bytes + _MOST_RATIO * packed
 
     def readable(self) -> bool:
         """Return that the stream can be read."""

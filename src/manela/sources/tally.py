@@ -39,11 +39,20 @@ class Tally:
 
     A message counts half after `half_life` days, or as much as others if it is 0. `today` is in days since 1970.
     `messages` is how many messages were counted, `repeated` how many were skipped as they had been counted before.
+    `most_waiting` pairs and messages are held in memory before they are added to the sums.
     """
 
-    def __init__(self, addresses: Addresses, state: ImportState, half_life: float, today: int) -> None:
+    def __init__(
+        self,
+        addresses: Addresses,
+        state: ImportState,
+        half_life: float,
+        today: int,
+        most_waiting: int = _MOST_WAITING,
+    ) -> None:
         self.messages = self.repeated = 0
         self._addresses, self._state, self._half_life = addresses, state, half_life
+        self._most_waiting = most_waiting
         self._today = max(today, state.get(_DAY, today))  # a clock that went back must not increase weights
         if self._today - state.get(_DAY, self._today) > _LONGEST_PAUSE:
             raise SourceError(
@@ -73,7 +82,7 @@ class Tally:
         self._digests.append(message)
         self._days.append(day)
         self._sizes.append(len(self._waiting) - first)
-        if len(self._waiting) + len(self._digests) >= _MOST_WAITING:
+        if len(self._waiting) + len(self._digests) >= self._most_waiting:
             self._count()
 
     def _count(self) -> None:

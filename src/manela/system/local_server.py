@@ -56,13 +56,13 @@ Find = Callable[[str, Query], Reply]
 class LocalServer:
     """Answers on an address of this machine, `host:port`, until it is closed, in separate threads.
 
-    Port 0 takes any free port; `url` is that of the root page.
+    Port 0 takes any free port; `url` is that of the root page. A connection is closed after `patience` seconds.
     """
 
-    def __init__(self, address: str, find: Find) -> None:
+    def __init__(self, address: str, find: Find, patience: float = _PATIENCE) -> None:
         host, _, port = address.rpartition(":")
         try:
-            self._server = _Server((host.strip("[]"), int(port)), partial(_Handler, find))
+            self._server = _Server((host.strip("[]"), int(port)), partial(_Handler, find), patience)
         except OSError as error:
             raise AgentError(f"cannot listen on {address}: {error.strerror or error}") from error
         except OverflowError as error:
@@ -92,9 +92,9 @@ class _Server(ThreadingHTTPServer):
     daemon_threads, block_on_close = True, False
     request_queue_size = _MOST_CONNECTIONS
 
-    def __init__(self, address: tuple[str, int], handler: Any) -> None:
+    def __init__(self, address: tuple[str, int], handler: Any, patience: float) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        self._free = threading.Semaphore(_MOST_CONNECTIONS)
+        self._free, self._patience = threading.Semaphore(_MOST_CONNECTIONS), patience
         super().__init__(address, handler)
 
     def server_bind(self) -> None:
@@ -124,7 +124,7 @@ class _Server(ThreadingHTTPServer):
 
     def process_request_thread(self, request: Any, *args: Any) -> None:
         """Answer within the time limit, however slow the client is, and free the slot."""
-        timer = threading.Timer(_PATIENCE, _hang_up, (request,))
+        timer = threading.Timer(self._patience, _hang_up, (request,))
         timer.daemon = True
         try:
             timer.start()

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from manela.data.graph import Graph
-from manela.engines.rounds import smoothing
 from manela.engines.rounds.neighbours import Neighbours, prepare_arcs
 from manela.engines.rounds.smoothing import smooth
 from manela.kernels import reference
@@ -38,9 +37,9 @@ def draw_vectors(graph, dimensions=37):
     return table
 
 
-def smoothed(graph, table, threads=2):
+def smoothed(graph, table, threads=2, **options):
     with Threads(threads) as pool:
-        smooth(table, Neighbours.of(graph, prepare_arcs(graph), 2, pool))
+        smooth(table, Neighbours.of(graph, prepare_arcs(graph), 2, pool), **options)
     return table
 
 
@@ -60,11 +59,10 @@ def test_every_number_of_threads_gives_the_same_bits(kind):
         np.testing.assert_array_equal(other, first)
 
 
-def test_columns_have_the_same_bits_whichever_are_filtered_together(kind, monkeypatch):
+def test_columns_have_the_same_bits_whichever_are_filtered_together(kind):
     graph = draw_network(kind)
     together = smoothed(graph, draw_vectors(graph))
-    monkeypatch.setattr(smoothing, "_ROOM", 1)
-    np.testing.assert_array_equal(smoothed(graph, draw_vectors(graph)), together)
+    np.testing.assert_array_equal(smoothed(graph, draw_vectors(graph), room=1), together)
 
 
 def test_nodes_without_neighbours_keep_their_vectors(kind):

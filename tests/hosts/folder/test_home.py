@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from manela.errors import AgentError, OutputError
-from manela.hosts.folder import home as locks
 from manela.hosts.folder.config import FILE, Config, read_config
 from manela.hosts.folder.home import LOCK, STATUS, export, init, is_running, only_one, read_status, remove_node
 from manela.hosts.folder.identity import CERTIFICATE, KEY, check_key, name_of, read_certificate
@@ -170,10 +169,9 @@ def test_a_folder_is_taken_until_the_block_ends_however_it_ends(tmp_path):
     assert (tmp_path / LOCK).stat().st_mode & 0o077 == 0
 
 
-def test_a_second_one_is_refused_and_the_first_keeps_the_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(locks, "_ATTEMPTS", 2)
+def test_a_second_one_is_refused_and_the_first_keeps_the_folder(tmp_path):
     with only_one(tmp_path):
-        with pytest.raises(AgentError, match=f"{tmp_path}: a daemon is already running there"), only_one(tmp_path):
+        with pytest.raises(AgentError, match=f"{tmp_path}: a daemon is already running there"), only_one(tmp_path, 2):
             pass
         assert is_running(tmp_path)
     with only_one(tmp_path):

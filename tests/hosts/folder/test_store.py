@@ -88,20 +88,18 @@ def test_a_peer_is_forgotten_with_all_of_it(store):
     store.add_peer("gamma", "c:1", "PEM")  # the certificate is free again
 
 
-def test_one_peer_cannot_push_out_what_others_did(store, monkeypatch):
-    monkeypatch.setattr("manela.hosts.folder.store._MOST_AUDITED_OF_ONE", 5)
+def test_one_peer_cannot_push_out_what_others_did(store):
     store.audit([("honest", "too slow", str(i)) for i in range(3)])
     for i in range(50):
-        store.audit([("flood", "malformed", str(i))])
+        store.audit([("flood", "malformed", str(i))], most_of_one=5)
     found = [(peer, detail) for _, peer, _, detail in store.audited()]
     assert found[:5] == [("flood", str(i)) for i in range(49, 44, -1)]
     assert found[5:] == [("honest", "2"), ("honest", "1"), ("honest", "0")]
 
 
-def test_the_audit_log_keeps_the_latest(store, monkeypatch):
-    monkeypatch.setattr("manela.hosts.folder.store._MOST_AUDITED", 3)
+def test_the_audit_log_keeps_the_latest(store):
     for i in range(6):
-        store.audit([("beta", "flood", str(i))])
+        store.audit([("beta", "flood", str(i))], most=3)
     assert [detail for *_, detail in store.audited()] == ["5", "4", "3"]
 
 
@@ -240,12 +238,10 @@ def test_threads_that_write_at_once_do_not_end_each_others_transactions(store):
     assert [store.get(f"fact{number}") for number in range(4)] == ["59"] * 4
 
 
-def test_a_flood_of_one_leaves_the_lines_of_others_however_long_it_lasts(store, monkeypatch):
-    monkeypatch.setattr("manela.hosts.folder.store._MOST_AUDITED", 50)
-    monkeypatch.setattr("manela.hosts.folder.store._MOST_AUDITED_OF_ONE", 20)
+def test_a_flood_of_one_leaves_the_lines_of_others_however_long_it_lasts(store):
     store.audit([("honest", "too slow", str(i)) for i in range(10)])
     for i in range(300):
-        store.audit([("evil", "malformed", str(i))])
+        store.audit([("evil", "malformed", str(i))], most=50, most_of_one=20)
     assert sum(peer == "honest" for _, peer, *_ in store.audited(1000)) == 10
 
 

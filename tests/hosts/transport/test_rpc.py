@@ -29,7 +29,7 @@ from manela.hosts.wire.frames import PIECE
 class Listener:
     """A server `a` that peers `b` and `c` may call, and what it was asked and has refused."""
 
-    def __init__(self, identities, serve=None, bound=10 * PIECE, kind=RpcServer):
+    def __init__(self, identities, serve=None, bound=10 * PIECE, kind=RpcServer, **options):
         self.asked, self.told = [], []
         self.counted, self.counted_by_callers = [], []
         self.identities = identities
@@ -42,6 +42,7 @@ class Listener:
         self.server = kind(
             "127.0.0.1:0", identities["a"], self.known, serve or echo, lambda peer, kind: bound,
             lambda peer, refusal: self.told.append((peer, refusal)), 5.0, lambda *counts: self.counted.append(counts),
+            **options,
         )  # fmt: skip
 
     async def __aenter__(self):
@@ -236,8 +237,6 @@ def test_a_request_that_does_not_come_to_its_end_in_time_is_refused_and_told(ide
 
 
 def test_a_peer_may_have_so_many_requests_open_and_another_peer_is_answered_beside_them(identities, monkeypatch):
-    monkeypatch.setattr(rpc, "_MOST_OPEN", 3)
-
     async def call():
         open_now, all_open, go = [], asyncio.Event(), asyncio.Event()
 
@@ -250,7 +249,7 @@ def test_a_peer_may_have_so_many_requests_open_and_another_peer_is_answered_besi
             return content
 
         async with (
-            Listener(identities, serve) as listener,
+            Listener(identities, serve, most_open=3) as listener,
             listener.calling("b") as transport,
             listener.calling("c") as other,
         ):

@@ -18,7 +18,7 @@ _ROOM = 1 << 25
 """Bytes of each of four work tables; larger filters more columns at once, but no longer fits the cache."""
 
 
-def smooth(table: Table, neighbours: Neighbours) -> None:
+def smooth(table: Table, neighbours: Neighbours, room: int = _ROOM) -> None:
     """Filter vectors and scale their norms, in place; nodes without neighbours keep theirs.
 
     The definition is `kernels.reference.smooth`.
@@ -26,7 +26,7 @@ def smooth(table: Table, neighbours: Neighbours) -> None:
     network_filter = Filter(neighbours)
     isolated = np.flatnonzero(~neighbours.joined)
     isolated_rows = table[isolated]
-    width = max(1, _ROOM // (4 * LANES * len(table))) * LANES
+    width = max(1, room // (4 * LANES * len(table))) * LANES
     for first in range(0, table.shape[1], width):
         for _ in network_filter.pass_through(table[:, first : first + width]):
             pass

@@ -30,14 +30,20 @@ class StatusServer(LocalServer):
         Returns the current status.
     find_answer : callable, optional
         Returns the reply to a request for any other path, or None if there is none.
+    options
+        Those of `LocalServer`.
     """
 
     def __init__(
-        self, address: str, read: Callable[[], Status], find_answer: Callable[[str, Query], Reply | None] | None = None
+        self,
+        address: str,
+        read: Callable[[], Status],
+        find_answer: Callable[[str, Query], Reply | None] | None = None,
+        **options: float,
     ) -> None:
         self._read, self._find_answer = read, find_answer
         try:
-            super().__init__(address, self._find)
+            super().__init__(address, self._find, **options)
         except AgentError as error:
             raise AgentError(f"watch: {error}") from error
 

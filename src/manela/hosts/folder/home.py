@@ -115,7 +115,7 @@ def is_running(home: Path) -> bool:
 
 
 @contextlib.contextmanager
-def only_one(home: Path) -> Iterator[None]:
+def only_one(home: Path, attempts: int = _ATTEMPTS) -> Iterator[None]:
     """Hold the lock of a home within this block, or raise if a daemon holds it."""
     try:
         handle = os.open(home / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
@@ -124,13 +124,13 @@ def only_one(home: Path) -> Iterator[None]:
             raise AgentError(f"{home / LOCK}: is a symbolic link, which is not followed; remove it") from error
         raise OutputError(f"{home}: cannot be written: {error.strerror or error}") from error
     try:
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(attempts):
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except OSError:
                 # retry, as `is_running` takes the lock for a moment
-                if attempt == _ATTEMPTS - 1:
+                if attempt == attempts - 1:
                     raise AgentError(f"{home}: a daemon is already running there") from None
                 time.sleep(0.05)
         yield

@@ -369,7 +369,12 @@ class Store(Closable):
 
     # refusals
 
-    def audit(self, refusals: Iterable[tuple[str, str, str]]) -> None:
+    def audit(
+        self,
+        refusals: Iterable[tuple[str, str, str]],
+        most: int = _MOST_AUDITED,
+        most_of_one: int = _MOST_AUDITED_OF_ONE,
+    ) -> None:
         """Record refusals, each with its peer, reason and detail, and delete the oldest beyond the limits.
 
         Each peer has a limit of its own, so that none can push out the refusals of others.
@@ -382,11 +387,11 @@ class Store(Closable):
                 database.execute(
                     "DELETE FROM audit WHERE peer = ?1 AND id <= coalesce((SELECT id FROM audit WHERE peer = ?1 "
                     "ORDER BY id DESC LIMIT 1 OFFSET ?2), -1)",
-                    (peer, _MOST_AUDITED_OF_ONE),
+                    (peer, most_of_one),
                 )
             database.execute(
                 "DELETE FROM audit WHERE id <= coalesce((SELECT id FROM audit ORDER BY id DESC LIMIT 1 OFFSET ?), -1)",
-                (_MOST_AUDITED,),
+                (most,),
             )
 
     def audited(self, most: int = 100) -> list[tuple[str, str, str, str]]:

@@ -212,7 +212,9 @@ class RpcServer:
         refuse: Callable[[str, RefusedError], None],
         deadline: float,
         count: Count,
+        most_open: int = _MOST_OPEN,
     ) -> None:
+        self._most_open = most_open
         self._listen, self._serve, self._refuse, self._deadline = listen, serve, refuse, deadline
         self._count, self._bound = count, bound
         self._opened: deque[float] = deque()
@@ -307,8 +309,8 @@ class RpcServer:
             peer = ""
             try:
                 peer = self._identify(context)
-                if self._open[peer] >= _MOST_OPEN:
-                    raise self._report(peer, TooOftenError(f"{peer} has {_MOST_OPEN} requests open"))
+                if self._open[peer] >= self._most_open:
+                    raise self._report(peer, TooOftenError(f"{peer} has {self._most_open} requests open"))
                 self._open[peer] += 1
                 try:
                     await self._read_and_answer(peer, kind, frames, context)
