@@ -85,7 +85,7 @@ def manela_here(monkeypatch):
             if cwd is not None:
                 context.chdir(cwd)
             warnings.simplefilter("always", ManelaWarning)
-            warnings.showwarning = main._show_warning
+            warnings.showwarning = main.show_warning
             status = main.run([str(one) for one in arguments])
         return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())
 

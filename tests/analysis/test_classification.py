@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import f1_score
 
-from manela.analysis.classification import _learn, best_threshold, classify, split, summarise, take_best
+from manela.analysis.classification import best_threshold, classify, learn, split, summarise, take_best
 from manela.errors import ParameterError
 
 
@@ -75,7 +75,7 @@ def test_no_test_label_is_seen_in_training():
     train, test = split(60, 0.5, 1)[0]
     changed = labels.copy()
     changed[test] = rng.permutation(labels[test])
-    for one, other in zip(_learn(vectors, labels, train, test), _learn(vectors, changed, train, test), strict=True):
+    for one, other in zip(learn(vectors, labels, train, test), learn(vectors, changed, train, test), strict=True):
         np.testing.assert_array_equal(one, other)
 
 

@@ -60,19 +60,19 @@ def test_the_silhouette_by_means_is_that_of_all_pairs():
     vectors, planted = plant([40, 30, 20], noise=0.5)
     directions = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     wanted = silhouette_score(directions, planted, metric="cosine")
-    assert module._measure_silhouette(directions, planted) == pytest.approx(wanted, abs=1e-5)
+    assert module.measure_silhouette(directions, planted) == pytest.approx(wanted, abs=1e-5)
 
 
 def test_the_score_is_of_nodes_that_had_no_part(monkeypatch):
     vectors, _ = plant([100, 100])
     seen = []
-    find = module._find_centres
+    find = module.find_centres
 
     def remember(known, *given):
         seen.append(len(known))
         return find(known, *given)
 
-    monkeypatch.setattr(module, "_find_centres", remember)
+    monkeypatch.setattr(module, "find_centres", remember)
     assert find_groups(vectors, count=2).hidden == 40
     assert seen == [160, 80, 80]  # without a fifth, and then each half of what is left
 

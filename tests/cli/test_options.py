@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from manela.cli.options import (
-    _READING,
+    READING,
     Flags,
     Paper,
     Reading,
@@ -126,7 +126,7 @@ def test_every_parameter_of_learning_has_a_flag_and_a_default(name):
 
 def test_only_a_command_that_follows_arcs_has_the_flag_for_it():
     assert "directed" not in Reading().flags
-    assert list(Reading(directed=True).flags) == list(_READING)
+    assert list(Reading(directed=True).flags) == list(READING)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_columns_are_separated_by_commas(text, found):
 
 
 def test_how_a_network_was_read_is_written_as_a_shell_takes_it():
-    usual = {name: value for name, (_, value) in _READING.items()} | {"columns": None}
+    usual = {name: value for name, (_, value) in READING.items()} | {"columns": None}
     assert write_reading(usual) == []
     given = {
         "directed": True, "unweighted": True, "duplicates": "first", "columns": ["payer", "it's"],

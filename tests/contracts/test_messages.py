@@ -91,7 +91,7 @@ def check_rounds(engine_class, graph, parameters, pairs):
 def read_shown(engine, table):
     """What nodes showed of a table in the last round: [Φ, M¹, …] in double precision."""
     on_card = isinstance(engine, GpuEngine)
-    shown = engine._shown[table].cpu().numpy() if on_card else engine._rounds.shown[table]
+    shown = engine.shown[table].cpu().numpy() if on_card else engine.rounds.shown[table]
     dimensions, nodes = engine.state.dimensions, len(engine.updates)
     rows = shown.view(np.float16) if shown.dtype == np.uint16 else shown
     assert not rows[:, dimensions:].any()
@@ -173,7 +173,7 @@ def test_a_heavy_arc_to_a_dead_end_does_not_drown_a_light_one_that_leads_on(engi
 
 
 def show(engine):
-    (engine._show if isinstance(engine, GpuEngine) else engine._rounds.show)()
+    (engine.show if isinstance(engine, GpuEngine) else engine.rounds.show)()
 
 
 @pytest.mark.parametrize("source", ["nodes", "moments"])
@@ -191,7 +191,7 @@ def test_the_place_of_a_node_among_others_does_not_change_its_bits(source):
     nodes = np.flatnonzero(counts)
     assert len(set(counts[nodes].tolist())) > 4
     with CpuEngine(graph, wanted, start_large(graph, wanted)) as engine:
-        rounds = engine._rounds
+        rounds = engine.rounds
         rounds.show()
         shown, negatives = rounds.shown[0], rounds.draw_negatives(0, schedule)[0]
 
@@ -202,7 +202,7 @@ def test_the_place_of_a_node_among_others_does_not_change_its_bits(source):
                 pairs = np.zeros(len(piece), dtype=np.int64)
                 messages.advance(
                     piece, None, counts[piece], own, shown, *negatives, engine.arcs, rounds.own_shares,
-                    engine._neighbours.scales, rounds.targets, rounds.amount, np.uint64(77), np.float32(0.05), pairs,
+                    engine.neighbours.scales, rounds.targets, rounds.amount, np.uint64(77), np.float32(0.05), pairs,
                     np.zeros(1, dtype=np.uint8),
                 )  # fmt: skip
                 made[piece] = pairs
@@ -253,7 +253,7 @@ def test_a_round_that_has_begun_is_finished_before_a_stop_counts(engine_class):
 
 def before_showing(engine, first):
     """Have something done before the agents of an engine show themselves."""
-    owner, name = (engine, "_show") if isinstance(engine, GpuEngine) else (engine._rounds, "show")
+    owner, name = (engine, "show") if isinstance(engine, GpuEngine) else (engine.rounds, "show")
     then = getattr(owner, name)
 
     def call():

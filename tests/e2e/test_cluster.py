@@ -180,12 +180,12 @@ def test_a_run_goes_on_with_the_same_bits_when_workers_and_nodes_are_killed(conn
                 continue
             seen = state.round
             if state.round == 3:
-                victim = engine._workers[1]
+                victim = engine.workers[1]
                 os.kill(ray.get(victim.__ray_call__.remote(lambda _: os.getpid())), signal.SIGKILL)
             if state.round == 6:
                 connected.remove_node(extra, allow_graceful=False)
             if state.round == 8:
-                for victim in engine._workers:  # nobody is left: it goes on from what was kept
+                for victim in engine.workers:  # nobody is left: it goes on from what was kept
                     ray.kill(victim)
         engine.collect()
         np.testing.assert_array_equal(engine.updates, whole.updates_)
@@ -202,7 +202,7 @@ def test_a_worker_killed_while_vectors_are_handed_out_changes_nothing(connected,
     def read_and_kill(self, first, last):
         calls.append(first)
         if len(calls) == 3:
-            os.kill(ray.get(self._workers[0].__ray_call__.remote(lambda _: os.getpid())), signal.SIGKILL)
+            os.kill(ray.get(self.workers[0].__ray_call__.remote(lambda _: os.getpid())), signal.SIGKILL)
         return read(self, first, last)
 
     monkeypatch.setattr(RayEngine, "_read_state", read_and_kill)
@@ -220,7 +220,7 @@ def test_workers_that_are_all_lost_after_the_last_round_do_not_take_the_result_w
     def lose_all(self):
         if self.state.round == 12 and not lost:
             lost.append(True)
-            for worker in self._workers:
+            for worker in self.workers:
                 ray.kill(worker)
         return look(self)
 

@@ -147,11 +147,11 @@ def test_ctrl_c_leaves_no_worker(start, environment, tmp_path):
 
 def test_a_lost_connection_is_told_from_other_troubles():
     engine = RayEngine.__new__(RayEngine)
-    engine._is_client = True
+    engine.is_client = True
     with pytest.raises(ClusterError, match="connection to the Ray cluster is lost; a run with a checkpoint"):
-        engine._translate(ConnectionError("Request can't be sent because the Ray client has already been disconnected"))
-    engine._translate(BrokenPipeError("of a terminal that was closed"))
-    engine._translate(None)
+        engine.translate(ConnectionError("Request can't be sent because the Ray client has already been disconnected"))
+    engine.translate(BrokenPipeError("of a terminal that was closed"))
+    engine.translate(None)
 
 
 def test_a_connection_lost_before_the_first_round_ends_in_one_line(file, address, environment, tmp_path):

@@ -137,11 +137,11 @@ def test_the_health_service_answers_peers(world):
 
     async def check():
         async with world.calling("b") as transport:
-            stub = health_pb2_grpc.HealthStub(transport._channel("a"))
+            stub = health_pb2_grpc.HealthStub(transport.channel("a"))
             try:
                 return await stub.Check(health_pb2.HealthCheckRequest(service=rpc.SERVICE), timeout=20.0)
             except rpc.grpc.aio.AioRpcError as error:
-                raise rpc._as_ours("a", error) from error
+                raise rpc.as_ours("a", error) from error
 
     assert reach(check).status == health_pb2.HealthCheckResponse.SERVING
 
@@ -208,12 +208,12 @@ def send(world, pieces, pause=0.0, kind=WALK):
                     yield frame
                 await asyncio.sleep(pause)
 
-            found = transport._channel("a").stream_stream(f"/{rpc.SERVICE}/{kind}")(speak(), timeout=20.0)
+            found = transport.channel("a").stream_stream(f"/{rpc.SERVICE}/{kind}")(speak(), timeout=20.0)
             try:
                 async for _ in found:
                     pass
             except rpc.grpc.aio.AioRpcError as error:
-                ours = rpc._as_ours("a", error)
+                ours = rpc.as_ours("a", error)
                 if isinstance(ours, PeerError):
                     raise ours from error
                 return getattr(ours, "reason", str(error))

@@ -275,11 +275,11 @@ def test_it_is_the_mean_over_pairs_of_the_logarithms_of_equation_1(blocks):
     objective, state = objective_of(blocks, negatives=2), begin(100, 8, False, seed=1)
     state.tables[0][:] *= 50
     total = pairs = 0
-    for node, row, sign in zip(objective._nodes, objective._rows, objective._signs, strict=True):
+    for node, row, sign in zip(objective.nodes, objective.rows, objective.signs, strict=True):
         product = float(state.vectors[node].astype(float) @ state.vectors[row].astype(float))
         total += math.log(1 / (1 + math.exp(-sign * product)))
         pairs += sign > 0
-    assert pairs * 3 == len(objective._signs)
+    assert pairs * 3 == len(objective.signs)
     assert objective.of(state) == pytest.approx(total / pairs, rel=1e-5)
 
 
@@ -307,7 +307,7 @@ def test_the_sample_goes_by_the_seed_alone(blocks):
 
 def test_nodes_without_edges_are_not_drawn():
     blocks = Graph.from_edges([3], [7], nodes=range(50))
-    assert set(objective_of(blocks, ratios=(1.0,))._nodes.tolist()) == {3, 7}
+    assert set(objective_of(blocks, ratios=(1.0,)).nodes.tolist()) == {3, 7}
 
 
 def test_with_no_pairs_there_is_no_number():

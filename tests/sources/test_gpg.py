@@ -150,6 +150,6 @@ def test_lines_that_are_no_records_and_overlong_ones_are_passed_over(monkeypatch
     import io
 
     data = b"\xff\xfe\n" + b"x" * 200_000 + b"\n" + b":\nsig\npub\nfpr\nuid:u\n" + b"tru::1\npub:u"
-    lines = list(gpg._read_lines(io.BytesIO(data)))
+    lines = list(gpg.read_lines(io.BytesIO(data)))
     assert all(len(line) >= 13 for line in lines)
     assert read_listing(monkeypatch, tmp_path, lines) == set()

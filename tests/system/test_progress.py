@@ -104,8 +104,8 @@ def test_a_bar_ends_with_an_error_and_lets_it_through(look):
     look(is_terminal=True)
     with pytest.raises(ZeroDivisionError), RunBar(True) as run:
         raise ZeroDivisionError
-    assert run._bar.finished is False
-    assert not run._bar.live.is_started
+    assert run.bar.finished is False
+    assert not run.bar.live.is_started
 
 
 def test_a_download_is_told_to_nobody_where_nobody_looks(look):

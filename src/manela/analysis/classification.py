@@ -115,7 +115,7 @@ def _score(
     features: npt.NDArray[np.floating], truth: Labels, train: RowNumbers, test: RowNumbers
 ) -> tuple[float, float, float, float]:
     """Return micro- and macro-F1 with known numbers of labels, and the same by threshold."""
-    at_test, at_train = _learn(features, truth, train, test)
+    at_test, at_train = learn(features, truth, train, test)
     predicted = take_best(at_test, truth[test].sum(axis=1))
     open_predicted = at_test >= best_threshold(at_train, truth[train])
     return (*_f1(truth[test], predicted), *_f1(truth[test], open_predicted))
@@ -126,7 +126,7 @@ def _f1(truth: Labels, predicted: Labels) -> tuple[float, float]:
     return float(micro), float(macro)
 
 
-def _learn(
+def learn(
     features: npt.NDArray[np.floating], truth: Labels, train: RowNumbers, test: RowNumbers
 ) -> tuple[Chances, Chances]:
     """Return label probabilities for test and training nodes; −1 for a label that no training node has, 2 if all do."""

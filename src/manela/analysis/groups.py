@@ -112,7 +112,7 @@ def find_groups(
     scored, halves = hidden[:_MOST_SCORED], np.array_split(known, 2)
     silhouette = stability = float("nan")
     if len(scored):
-        silhouette = _measure_silhouette(directions[scored], joined[scored], directions[known], joined[known])
+        silhouette = measure_silhouette(directions[scored], joined[scored], directions[known], joined[known])
         stability = _measure_stability(directions, scored, halves, count, rng)
     labels = np.full(nodes, -1, dtype=np.int64)
     labels[rows], sizes = _number_by_size(joined)
@@ -217,7 +217,7 @@ def _split(order: RowNumbers, count: int | None) -> tuple[RowNumbers, RowNumbers
 
 def _group(known: Vectors, count: int | None, rng: np.random.Generator) -> _Grouping:
     """Find groups of these nodes: `count` groups by k-means, or by HDBSCAN if `count` is None."""
-    return _find_regions(known) if count is None else _Centres(_find_centres(known, count, _RESTARTS, rng))
+    return _find_regions(known) if count is None else _Centres(find_centres(known, count, _RESTARTS, rng))
 
 
 def _choose_count(known: Vectors, rng: np.random.Generator) -> int:
@@ -231,8 +231,8 @@ def _choose_count(known: Vectors, rng: np.random.Generator) -> int:
     for restarts in (1, *[2] * _STEPS):
         for count in counts:
             if count not in scores:
-                labels = _Centres(_find_centres(sample, count, restarts, rng)).assign(sample)
-                scores[count] = _measure_silhouette(sample, labels)
+                labels = _Centres(find_centres(sample, count, restarts, rng)).assign(sample)
+                scores[count] = measure_silhouette(sample, labels)
         tried = sorted(scores)
         position = tried.index(max(tried, key=scores.__getitem__))
         low, high = tried[max(0, position - 1)], tried[min(len(tried) - 1, position + 1)]
@@ -240,7 +240,7 @@ def _choose_count(known: Vectors, rng: np.random.Generator) -> int:
     return tried[position]
 
 
-def _find_centres(known: Vectors, count: int, restarts: int, rng: np.random.Generator) -> Vectors:
+def find_centres(known: Vectors, count: int, restarts: int, rng: np.random.Generator) -> Vectors:
     """Return centres of k-means: the best of several starts on a sample, then refined on all nodes."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
@@ -281,7 +281,7 @@ def _find_regions(known: Vectors) -> _Regions:
     return _Regions(sample, groups.astype(np.int64))
 
 
-def _measure_silhouette(
+def measure_silhouette(
     directions: Vectors, labels: RowNumbers, known: Vectors | None = None, known_labels: RowNumbers | None = None
 ) -> float:
     """Return the mean silhouette by cosine of nodes against known nodes, or against each other by default.

@@ -66,7 +66,7 @@ def _options(
 
 def run_from_shell() -> None:
     """Run the command with the arguments of the shell, with notes and signals as a user expects them, and exit."""
-    warnings.showwarning = _show_warning  # type: ignore[assignment]
+    warnings.showwarning = show_warning  # type: ignore[assignment]
     warnings.simplefilter("always", ManelaWarning)
     signal.signal(signal.SIGTERM, terminate)
     with safe_interrupts():
@@ -102,7 +102,8 @@ def _one_line(error: Any) -> str:
     return f"{message} (see `{context.command_path} --help`)" if context is not None else message
 
 
-def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+def show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+    """Print a warning of this library as a note, and others as usual."""
     if isinstance(message, ManelaWarning):
         print(f"note: {write_message(message, as_flag)}", file=sys.stderr)
     else:

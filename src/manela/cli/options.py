@@ -62,10 +62,10 @@ class Reading:
     """Marks an argument of a command that is a dict of the reading options of `load_graph`."""
 
     def __init__(self, directed: bool = False) -> None:
-        self.flags = {name: hint for name, hint in _READING.items() if directed or name != "directed"}
+        self.flags = {name: hint for name, hint in READING.items() if directed or name != "directed"}
 
 
-_READING: dict[str, tuple[Any, Any]] = {
+READING: dict[str, tuple[Any, Any]] = {
     "directed": (Directed, False),
     "unweighted": (Unweighted, False),
     "duplicates": (Duplicates, "sum"),
@@ -225,6 +225,6 @@ def write_reading(reading: Values) -> list[str]:
         shown = ",".join(value) if isinstance(value, list) else value
         if shown is True:
             flags.append(f"--{name.replace('_', '-')}")
-        elif shown and shown != _READING[name][1]:
+        elif shown and shown != READING[name][1]:
             flags.append(f"--{name.replace('_', '-')} {quote(str(shown))}")
     return flags

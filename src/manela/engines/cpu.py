@@ -35,16 +35,17 @@ class CpuEngine(Closable):
         self._hops = 1 if self._by_walks else len(settings.targets_by_hop)
         self._threads = Threads(settings.threads)
         self.arcs = prepare_arcs(graph)
-        self.state = state or start(graph, settings, lambda: self._neighbours)
-        self._rounds: MessageRounds | WalkRounds
+        self.state = state or start(graph, settings, lambda: self.neighbours)
+        self.rounds: MessageRounds | WalkRounds
         if self._by_walks:
-            self._rounds = WalkRounds(self.arcs, settings, self.state, self._threads)
+            self.rounds = WalkRounds(self.arcs, settings, self.state, self._threads)
         else:
             every_row = slice(0, graph.number_of_nodes)
-            self._rounds = MessageRounds(self._neighbours, settings, self.state, every_row)
+            self.rounds = MessageRounds(self.neighbours, settings, self.state, every_row)
 
     @cached_property
-    def _neighbours(self) -> Neighbours:
+    def neighbours(self) -> Neighbours:
+        """The neighbours that vectors are started and smoothed with."""
         return Neighbours.of(self._graph, self.arcs, self._hops, self._threads)
 
     def close(self) -> None:
@@ -54,7 +55,7 @@ class CpuEngine(Closable):
     @property
     def updates(self) -> npt.NDArray[np.int64]:
         """Update pairs that each node has made with this engine."""
-        return self._rounds.updates
+        return self.rounds.updates
 
     @property
     def pairs(self) -> int:
@@ -65,9 +66,9 @@ class CpuEngine(Closable):
         """Run the next round; return False if the engine was stopped before it or abandoned it."""
         if self._stopped:
             return False
-        self._rounds.show()
-        pairs = self._rounds.advance(self.state.round, schedule)
-        if self._rounds.is_abandoned:
+        self.rounds.show()
+        pairs = self.rounds.advance(self.state.round, schedule)
+        if self.rounds.is_abandoned:
             return False
         self.state.round += 1
         self.state.pairs += pairs
@@ -77,19 +78,19 @@ class CpuEngine(Closable):
         """Stop after the current round by messages; at once with walks, or if the result is not kept."""
         self._stopped = True
         if self._by_walks or not keep:
-            self._rounds.abandon()
+            self.rounds.abandon()
 
     def has_grown(self) -> bool:
         """Return whether the vectors are far enough apart for the learning rate to fall; with walks, always."""
-        return self._by_walks or measure_spread(self.state.tables[0], self._neighbours) >= GROWN
+        return self._by_walks or measure_spread(self.state.tables[0], self.neighbours) >= GROWN
 
     def settle(self) -> None:
         """Wait for rounds that are still running; threads of this process leave none."""
 
     def smooth(self) -> None:
         """Pass the vectors through the filter of the network; no rounds may follow."""
-        self._rounds.release()  # smoothing needs the memory
-        smooth(self.state.tables[0], self._neighbours)
+        self.rounds.release()  # smoothing needs the memory
+        smooth(self.state.tables[0], self.neighbours)
 
     def collect(self) -> None:
         """Bring the state up to date; in this process it always is."""
@@ -104,7 +105,7 @@ class CpuEngine(Closable):
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Return update pairs a second, including dropped targets, tried for about this long; moves nothing."""
-        return self._rounds.measure(schedule, seconds)
+        return self.rounds.measure(schedule, seconds)
 
 
 _LONGEST_TRIAL = 100

@@ -303,15 +303,15 @@ class Objective:
             draw(int(node), int(derive(derive(key, node), position)), arcs, settings.targets_by_hop, settings.negatives)
             for position, node in enumerate(nodes)
         ]
-        self._nodes = np.repeat(nodes, [len(rows) for rows, _ in drawn])
-        self._rows = np.concatenate([rows for rows, _ in drawn])
-        self._signs = 2 * np.concatenate([labels for _, labels in drawn]) - 1
+        self.nodes = np.repeat(nodes, [len(rows) for rows, _ in drawn])
+        self.rows = np.concatenate([rows for rows, _ in drawn])
+        self.signs = 2 * np.concatenate([labels for _, labels in drawn]) - 1
 
     def of(self, engine: Engine) -> float:
         """Return (Σ log σ(x·u) over targets + Σ log σ(−x·u) over negatives) per update pair; NaN without pairs."""
-        pairs = np.count_nonzero(self._signs > 0)
+        pairs = np.count_nonzero(self.signs > 0)
         if pairs == 0:
             return float("nan")
-        x, others = engine.rows(0, self._nodes), engine.rows(-1, self._rows)
-        logits: npt.NDArray[np.float64] = self._signs * np.einsum("ij,ij->i", x, others).astype(np.float64)
+        x, others = engine.rows(0, self.nodes), engine.rows(-1, self.rows)
+        logits: npt.NDArray[np.float64] = self.signs * np.einsum("ij,ij->i", x, others).astype(np.float64)
         return float(-np.logaddexp(0.0, -logits).sum() / pairs)

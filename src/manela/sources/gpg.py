@@ -158,7 +158,7 @@ class GnupgSource(Source):
             timer.start()
             try:
                 if process.stdout is not None:
-                    yield from _read_lines(process.stdout)
+                    yield from read_lines(process.stdout)
                 status = process.wait()
             finally:
                 timer.cancel()
@@ -275,7 +275,7 @@ def _record_certification(
         key.certifications[user_id, issuer] = issued, weight
 
 
-def _read_lines(file: IO[bytes]) -> Iterator[list[str]]:
+def read_lines(file: IO[bytes]) -> Iterator[list[str]]:
     """Yield the fields of each line, padded to at least 13; overlong lines are skipped."""
     while line := file.readline(_LONGEST_LINE):
         if not line.endswith(b"\n") and len(line) == _LONGEST_LINE:

@@ -138,14 +138,14 @@ class MailSource(Correspondence):
         if _is_automatic(fields):
             self._lists += 1
             return
-        sender = self._addresses.number(_as_text(fields.get(b"from") or fields.get(b"sender") or b""))
+        sender = self.addresses.number(_as_text(fields.get(b"from") or fields.get(b"sender") or b""))
         if not sender:
             self._without_sender += 1
             return
         if self._is_crowd(written):
             self._crowds += 1
             return
-        recipients = {number for value in written for number in self._addresses.number(_as_text(value))}
+        recipients = {number for value in written for number in self.addresses.number(_as_text(value))}
         message = digest(fields[b"message-id"].strip() if fields.get(b"message-id", b"").strip() else letter.header)
         day = _find_day(fields.get(b"date", b"")) or _find_day(letter.envelope) or self._today
         tally.add(message, day, sender[0], tuple(recipients))

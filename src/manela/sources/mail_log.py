@@ -64,12 +64,12 @@ class MailLogSource(Correspondence):
         tally = self._begin(state)
         self._lines = self._without_sender = 0
         self._is_log = False
-        senders = {name: self._addresses.number_name(sender) for name, sender in state.get(_OPEN, {}).items()}
+        senders = {name: self.addresses.number_name(sender) for name, sender in state.get(_OPEN, {}).items()}
         for path in self._paths:
             self._read_log(path, state, tally, senders)
         if self._lines and not self._is_log:
             raise SourceError(f"{self._paths[0]}: must be a log of Postfix or Exim, but no line is")
-        names = self._addresses.names
+        names = self.addresses.names
         state.put(_OPEN, {name: names[sender] for name, sender in senders.items() if sender >= 0})
         yield from tally.finish()
 
@@ -145,7 +145,8 @@ class MailLogSource(Correspondence):
         return (sender, number) if sender >= 0 and number >= 0 else None
 
     def _number(self, address: bytes) -> int:
-        return self._addresses.number_one(address.decode("utf-8", "replace"))
+        """Return the number of an address."""
+        return self.addresses.number_one(address.decode("utf-8", "replace"))
 
 
 def _read_line(file: BinaryIO) -> bytes:

@@ -164,12 +164,12 @@ class Correspondence(Source):
         if not 0 <= half_life < 1e6:
             raise ParameterError.of("half_life", "must be a number of days from 0, for none, to a million", half_life)
         self._paths = list(paths)
-        self._addresses = Addresses(domains, hash_key)
+        self.addresses = Addresses(domains, hash_key)
         self._half_life = half_life
         self._today = int(time.time()) // DAY if today is None else today
-        self.own_hosts = self._addresses.domains
+        self.own_hosts = self.addresses.domains
         hashed = "" if hash_key is None else f", key {hashlib.blake2b(hash_key, digest_size=4).hexdigest()}"
-        self._key = f"{self.kind} of {', '.join(sorted(self._addresses.domains))}, half-life {half_life:g}{hashed}"
+        self._key = f"{self.kind} of {', '.join(sorted(self.addresses.domains))}, half-life {half_life:g}{hashed}"
         self._without_sender = 0
         self._tally: Tally | None = None
 
@@ -179,7 +179,8 @@ class Correspondence(Source):
         return self._key
 
     def _begin(self, state: ImportState) -> Tally:
-        self._tally = Tally(self._addresses, state, self._half_life, self._today)
+        """Start counting messages that were not counted before."""
+        self._tally = Tally(self.addresses, state, self._half_life, self._today)
         return self._tally
 
     def _describe(self, unit: str, where: str, left_out: Mapping[str, int]) -> str:

@@ -66,7 +66,7 @@ class RunBar:
     """A progress bar of the rounds of a run, on standard error; does nothing unless `is_shown`."""
 
     def __init__(self, is_shown: bool, title: str = "") -> None:
-        self._bar: Any = None
+        self.bar: Any = None
         self._task: Any = None
         self._title, self.is_shown = title, is_shown
 
@@ -79,7 +79,7 @@ class RunBar:
             console = Console(stderr=True, force_jupyter=None if _has_widgets() else False)
             if self._title:
                 console.print(self._title, highlight=False, markup=False)
-            self._bar = Bar(
+            self.bar = Bar(
                 TextColumn("round {task.completed:.0f}/{task.total:.0f}"),
                 BarColumn(bar_width=None),
                 TextColumn(
@@ -89,15 +89,15 @@ class RunBar:
                 console=console,
                 expand=True,
             )
-            self._task = self._bar.add_task("", total=1, speed="", left="", rate="", objective="")
-            self._bar.start()
+            self._task = self.bar.add_task("", total=1, speed="", left="", rate="", objective="")
+            self.bar.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        if self.bar is not None:
+            self.bar.stop()
 
     @property
     def report(self) -> Reporter | None:
@@ -105,7 +105,8 @@ class RunBar:
         return self._report if self.is_shown else None
 
     def _report(self, progress: Progress) -> None:
-        self._bar.update(
+        """Show the progress of a run."""
+        self.bar.update(
             self._task,
             completed=progress.round,
             total=progress.rounds,

@@ -118,8 +118,8 @@ def test_negatives_are_not_chosen_for_all_of_many_rounds_at_once(graph, monkeypa
     schedule = plan_run(graph, wanted, 60_000)
     with GpuEngine(graph, wanted, begin(13, 16, False, 0)) as engine:
         assert engine.advance(schedule)
-        assert engine._chosen.numel() <= 1000
-        assert len(engine._planned) > 1
+        assert engine.chosen.numel() <= 1000
+        assert len(engine.planned) > 1
 
 
 def test_what_a_gpu_cannot_do_is_said(graph):

@@ -106,7 +106,7 @@ def test_workers_together_give_the_bits_of_the_cpu_engine(graph, workers, parame
         totals, squares = zip(*(part.sum_rows() for part in parts), strict=True)
         joined = int(np.count_nonzero(graph.degrees))
         spread = find_spread(np.sum(totals, axis=0), sum(squares), joined)
-        assert spread == measure_spread(state.tables[0], engine._neighbours)
+        assert spread == measure_spread(state.tables[0], engine.neighbours)
 
 
 def test_a_worker_is_shown_little_where_others_are_far_away():
@@ -125,10 +125,10 @@ def test_what_is_of_an_attempt_before_is_not_taken():
     wanted = settings()
     schedule = plan_run(graph, wanted, 4000)
     (part, _) = start(graph, wanted, schedule, begin(NODES, 20, False, 0), 2, True)
-    before = part._rounds.shown[0].copy()
+    before = part.rounds.shown[0].copy()
     part.take(0, 1, [np.full((len(before), 32), 7, np.float16)])
     part.commit(0)
-    np.testing.assert_array_equal(part._rounds.shown[0], before)
+    np.testing.assert_array_equal(part.rounds.shown[0], before)
 
 
 @given(st.lists(st.floats(0.0, 1e6), min_size=1, max_size=60), st.integers(1, 9))

@@ -47,8 +47,7 @@ def daemon_of(folder, **options):
         try:
             yield daemon
         finally:
-            daemon._reserve.close()
-            daemon._audit.close()
+            daemon.close()
 
 
 class Watcher(logging.Handler):
@@ -130,7 +129,7 @@ def test_every_start_has_draws_of_its_own(folder):
     seeds = []
     for start in ("1", "2", "3"):
         with daemon_of(folder) as daemon:
-            seeds.append(daemon._terms.settings.seed)
+            seeds.append(daemon.terms.settings.seed)
             assert daemon.store.get("starts") == start
     assert len(set(seeds)) == 3
 
@@ -242,7 +241,7 @@ def test_what_others_tell_is_traced_only_where_it_is_asked_for(folder):
         run_until_done(daemon)
     assert not (folder / "trace.jsonl").exists()
     with daemon_of(folder, trace=True) as daemon:
-        daemon._host.on_disclosure(kind="edge", own="n0")
+        daemon.host.on_disclosure(kind="edge", own="n0")
         run_until_done(daemon)
     assert read_status(folder)["traced"]
     assert next(read_disclosures(folder / "trace.jsonl")) == {"kind": "edge", "own": "n0"}

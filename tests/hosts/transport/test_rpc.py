@@ -206,7 +206,7 @@ def test_bytes_that_are_no_frame_are_refused_and_told(identities):
 
     async def call():
         async with Listener(identities) as listener, listener.calling("b") as transport:
-            method = transport._channel("a").stream_stream(f"/{rpc.SERVICE}/{SHOW}")
+            method = transport.channel("a").stream_stream(f"/{rpc.SERVICE}/{SHOW}")
             with pytest.raises(rpc.grpc.aio.AioRpcError) as caught:
                 async for _ in method(speak(), timeout=5.0):
                     pass
@@ -220,14 +220,14 @@ def test_bytes_that_are_no_frame_are_refused_and_told(identities):
 def test_a_request_that_does_not_come_to_its_end_in_time_is_refused_and_told(identities):
     async def call():
         async with Listener(identities) as listener, listener.calling("b") as transport:
-            listener.server._deadline = 0.05  # from here on: a busy machine takes longer to greet
+            listener.server.deadline = 0.05  # from here on: a busy machine takes longer to greet
             forever = asyncio.Event()
 
             async def speak():
                 await forever.wait()
                 yield b""
 
-            method = transport._channel("a").stream_stream(f"/{rpc.SERVICE}/{SHOW}")
+            method = transport.channel("a").stream_stream(f"/{rpc.SERVICE}/{SHOW}")
             with pytest.raises(rpc.grpc.aio.AioRpcError, match="the request did not arrive in time"):
                 async for _ in method(speak(), timeout=20.0):
                     pass
@@ -298,11 +298,11 @@ def test_connections_to_peers_that_are_as_before_stay_and_others_are_made_anew(i
     async def call():
         async with Listener(identities) as listener, listener.calling("b") as transport:
             await transport.call("a", SHOW, b"x")
-            peers, channel = dict(transport._peers), transport._channel("a")
+            peers, channel = dict(transport.peers), transport.channel("a")
             await transport.change(identities["b"], {**peers, "c": listener.known["c"]})
-            assert transport._channel("a") is channel
+            assert transport.channel("a") is channel
             await transport.change(identities["c"], peers)
-            assert transport._channel("a") is not channel
+            assert transport.channel("a") is not channel
             await transport.call("a", SHOW, b"y")
             assert [peer for peer, *_ in listener.asked] == ["b", "c"]
             await transport.change(identities["c"], {})
@@ -328,7 +328,7 @@ def test_a_connection_that_never_shows_a_certificate_is_counted_once(identities)
                 assert await asyncio.to_thread(begun.wait, 10)
                 server.sweep()
                 assert listener.told == []  # it still has time
-                server._deadline = -1.0
+                server.deadline = -1.0
                 server.sweep()
                 server.sweep()
             [(peer, refusal)] = listener.told

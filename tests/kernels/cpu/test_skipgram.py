@@ -21,7 +21,7 @@ def graph():
 def walk(graph, start, key, length, p=1.0, q=1.0, weighted=False):
     room = np.empty(length, np.int64)
     arcs = prepare_arcs(graph if weighted else graph.without_weights())
-    size, draws = skipgram._walk(start, np.uint64(key), *arcs, p, q, room)
+    size, draws = skipgram.walk_from(start, np.uint64(key), *arcs, p, q, room)
     return room[:size], draws
 
 

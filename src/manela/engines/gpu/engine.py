@@ -79,16 +79,16 @@ class GpuEngine:
         self._hops = len(settings.targets_by_hop)
         with card.active():
             self._shares = self._neighbours.find_shares()
-            self._shown = [card.empty(self._hops * self._size, self._columns, kind="float16") for _ in self._tables]
+            self.shown = [card.empty(self._hops * self._size, self._columns, kind="float16") for _ in self._tables]
         self._hop_of_target = card.send(np.repeat(np.arange(self._hops), settings.targets_by_hop).astype(np.int64))
         self._targets = sum(settings.targets_by_hop)
         self._amount = settings.negatives * self._targets
         self._keys = derive_key(settings.seed, ROUNDS), derive_key(settings.seed, NEGATIVES)
         self._schedule: Schedule | None = None
-        self._planned = range(0)
+        self.planned = range(0)
         self._nodes: Any = None
         self._counts: Any = None
-        self._chosen: Any = None
+        self.chosen: Any = None
         self._rows = max(16, min(_NEGATIVES, _LARGE_TILE // self._padded))
         self._kind, self._way = _OPERANDS[PRECISION]
         self._room = [card.zeros(0, 0, 0) for _ in self._tables]
@@ -117,7 +117,7 @@ class GpuEngine:
         if self._stopped:
             return False
         with self._card.active():
-            self._show()
+            self.show()
             self._move(schedule, self.state.round, schedule.rate(self.state.round))
         if self._abandoned:
             return False
@@ -135,7 +135,7 @@ class GpuEngine:
 
     def smooth(self) -> None:
         """Smooth the vectors over the network, after the last round."""
-        self._shown, self._shares, self._planned = [], None, range(0)  # frees memory for smoothing
+        self.shown, self._shares, self.planned = [], None, range(0)  # frees memory for smoothing
         with self._card.active():
             self._neighbours.smooth(self._tables[0])
 
@@ -175,35 +175,36 @@ class GpuEngine:
         round, pairs, started = 0, 0, 0.0
         while round < 2 or (time.perf_counter() - started < seconds and not self._stopped):
             with self._card.active():
-                self._show()
+                self.show()
                 self._move(schedule, round % schedule.rounds, 0.0, count=False)
                 self._card.wait()
             if round == 0:
                 started = time.perf_counter()  # kernels are compiled now
             else:
-                pairs += int(self._counts[round % schedule.rounds - self._planned.start].sum()) * self._targets
+                pairs += int(self._counts[round % schedule.rounds - self.planned.start].sum()) * self._targets
             round += 1
         return max(1.0, pairs / (time.perf_counter() - started))
 
-    def _show(self) -> None:
-        for table, shown in zip(self._tables, self._shown, strict=True):
+    def show(self) -> None:
+        """Publish what all nodes show: their current vectors, and the means."""
+        for table, shown in zip(self._tables, self.shown, strict=True):
             self._neighbours.show(table, shown, self._hops)
 
     def _move(self, schedule: Schedule, round: int, rate: float, count: bool = True) -> None:
         if self._schedule is None or not schedule.has_work_of(self._schedule):
-            self._schedule, self._planned = schedule, range(0)
+            self._schedule, self.planned = schedule, range(0)
             self._on_card, self._most_iterations = schedule.map(self._card.send), schedule.most_iterations
-        if round not in self._planned:
+        if round not in self.planned:
             self._plan(round)
-        at = round - self._planned.start
+        at = round - self.planned.start
         tables = list(enumerate(self._tables))
-        negatives = [self._fetch_negatives(self._shown[len(tables) - 1 - own], at, own) for own, _ in tables]
+        negatives = [self._fetch_negatives(self.shown[len(tables) - 1 - own], at, own) for own, _ in tables]
         iteration = 0
         for end, active in self._runs[at]:
             while iteration < end and not self._abandoned:
                 self._draw_targets(at, iteration, active)
                 for own, table in tables:
-                    self._pull(at, active, table, self._shown[len(tables) - 1 - own])
+                    self._pull(at, active, table, self.shown[len(tables) - 1 - own])
                     self._push(at, active, table, negatives[own][iteration % self._blocks], rate, count and own == 0)
                 iteration += 1
 
@@ -245,7 +246,7 @@ class GpuEngine:
         blocks = min(BLOCKS, self._most_iterations)
         ahead = min(MOST_PLANNED // self._size, _MOST_CHOSEN // max(1, blocks * self._amount))
         last = min(schedule.rounds, first + max(1, ahead))
-        self._nodes = self._counts = self._chosen = None  # frees their memory
+        self._nodes = self._counts = self.chosen = None  # frees their memory
         numbers = torch.arange(first, last + 1, dtype=torch.float64, device=self._card.device)[:, None]
         begun = schedule.begun(numbers).floor_()
         counts = (begun[1:] - begun[:-1]).to(torch.int32 if self._most_iterations < 2**31 else torch.int64)
@@ -260,8 +261,8 @@ class GpuEngine:
         keys = derive(derive(derive(self._keys[1], rounds)[:, None], np.arange(self._blocks))[..., None],
                       np.arange(self._amount))  # fmt: skip
         nodes = self._settings.negative_source == "nodes"
-        self._chosen = self._card.send(scale_to(keys, self._size).astype(np.int64) if nodes else keys.view(np.int64))
-        self._planned = range(first, last)
+        self.chosen = self._card.send(scale_to(keys, self._size).astype(np.int64) if nodes else keys.view(np.int64))
+        self.planned = range(first, last)
 
     def _find_runs(self) -> list[list[tuple[int, int]]]:
         """Return for each planned round a list of (end, active): up to iteration `end`, `active` nodes take part."""
@@ -287,7 +288,7 @@ class GpuEngine:
 
     def _fetch_negatives(self, shown: Any, at: int, own: int) -> Any:
         """Return the common negatives of a round, (blocks, amount, m), padded with zeros, which have no effect."""
-        amount, chosen = -(-self._amount // self._rows) * self._rows, self._chosen[at]
+        amount, chosen = -(-self._amount // self._rows) * self._rows, self.chosen[at]
         if self._room[own].shape[:2] != (self._blocks, amount):
             self._room[own] = self._card.zeros(self._blocks, amount, self._columns, kind=self._kind)
         if self._amount > 0:
@@ -305,7 +306,7 @@ class GpuEngine:
         amount = self._blocks * self._amount
         normals = self._card.empty(amount, m, kind="float64")
         self._card.launch(
-            self._kernels.draw_normals, -(-amount * m // _BLOCK), self._chosen, normals, at * amount, amount, m,
+            self._kernels.draw_normals, -(-amount * m // _BLOCK), self.chosen, normals, at * amount, amount, m,
             BLOCK=_BLOCK,
         )  # fmt: skip
         drawn = torch.addmm(self._card.send(mean), normals, self._card.send(np.ascontiguousarray(lower.T)))

@@ -61,8 +61,8 @@ class RayEngine:
     """
 
     def __init__(self, graph: Graph, settings: Settings, state: State | None = None) -> None:
-        self._is_client = is_client(settings.address)
-        if self._is_client:
+        self.is_client = is_client(settings.address)
+        if self.is_client:
             bring_token()
         self._ray = import_extra("ray", "cluster", "engine 'ray'")
         self._settings, self._graph = settings, graph
@@ -70,7 +70,7 @@ class RayEngine:
         self._measured: list[moments.Moments] | None = None
         self._updates = np.zeros(graph.number_of_nodes, dtype=np.int64)
         self._schedule: Schedule | None = None
-        self._workers: list[Any] = []
+        self.workers: list[Any] = []
         self._is_whole: list[bool] = []
         self._backup_time = 0.0
         self._losses = self._attempt = 0
@@ -89,11 +89,11 @@ class RayEngine:
         except BaseException as error:
             self._shut_down()
             self._threads.close()
-            self._translate(error)
+            self.translate(error)
             if isinstance(error, self._ray.exceptions.RayError):
                 raise ClusterError(f"the Ray cluster does not take the network: {last_line(error)}") from error
             raise
-        self.name = f"ray, {count(len(self._workers), 'worker')} with {count(threads, 'thread')} each"
+        self.name = f"ray, {count(len(self.workers), 'worker')} with {count(threads, 'thread')} each"
 
     @cached_property
     def _neighbours(self) -> Neighbours:
@@ -105,11 +105,11 @@ class RayEngine:
     def __exit__(self, _: object, error: BaseException | None, trace: object, /) -> None:
         self._shut_down()
         self._threads.close()
-        self._translate(error)
+        self.translate(error)
 
-    def _translate(self, error: BaseException | None) -> None:
+    def translate(self, error: BaseException | None) -> None:
         """Raise ClusterError for a lost connection of Ray's client; a BrokenPipeError, a subclass, has other causes."""
-        if self._is_client and type(error) in (ConnectionError, ConnectionAbortedError):
+        if self.is_client and type(error) in (ConnectionError, ConnectionAbortedError):
             raise ClusterError(
                 "the connection to the Ray cluster is lost; a run with a checkpoint can be resumed"
             ) from error
@@ -123,14 +123,14 @@ class RayEngine:
         self._stopped = True
         if not keep:
             self._abandoned = True
-            for worker in self._workers:
+            for worker in self.workers:
                 worker.stop.remote()
 
     def has_grown(self) -> bool:
         """Whether vectors lie far enough apart for the learning rate to fall."""
         if self._schedule is None:
             return measure_spread(self.state.tables[0], self._neighbours) >= GROWN
-        parts = self._ask(lambda: self._ray.get([worker.sum_rows.remote() for worker in self._workers]))
+        parts = self._ask(lambda: self._ray.get([worker.sum_rows.remote() for worker in self.workers]))
         totals, squares = zip(*parts, strict=True)
         return find_spread(np.sum(totals, axis=0), sum(squares), int(np.count_nonzero(self._graph.degrees))) >= GROWN
 
@@ -160,8 +160,8 @@ class RayEngine:
     def _do(self, round: int) -> bool:
         """Do a round: send what the nodes of each worker show after it to the workers that need it, and commit."""
         computed = [
-            worker.compute.options(num_returns=2 if is_whole else 1 + len(self._workers)).remote(round, self._measured)
-            for worker, is_whole in zip(self._workers, self._is_whole, strict=True)
+            worker.compute.options(num_returns=2 if is_whole else 1 + len(self.workers)).remote(round, self._measured)
+            for worker, is_whole in zip(self.workers, self._is_whole, strict=True)
         ]
         # pass on only finished results: Ray starts the calls of a worker in order
         deliveries, waiting = [], {facts: part for part, (facts, *_) in enumerate(computed)}
@@ -170,7 +170,7 @@ class RayEngine:
             (ready,), _ = self._ray.wait(list(waiting), num_returns=1)
             part = waiting.pop(ready)
             facts_of[part] = self._ray.get(ready)
-            for other, worker in enumerate(self._workers):
+            for other, worker in enumerate(self.workers):
                 if other != part:
                     shown = computed[part][1 if self._is_whole[part] else 1 + other]
                     deliveries.append(worker.take.remote(self._attempt, part, shown))
@@ -178,7 +178,7 @@ class RayEngine:
         if self._abandoned:
             return False
         pairs = self.state.pairs + sum(facts.pairs for facts in facts_of.values())
-        self._ray.get([worker.commit.remote(round) for worker in self._workers])
+        self._ray.get([worker.commit.remote(round) for worker in self.workers])
         self.state.round, self.state.pairs = round + 1, pairs
         if self._settings.negative_source == "moments":
             parts = [facts.measured for facts in facts_of.values()]
@@ -192,7 +192,7 @@ class RayEngine:
         """Give workers a schedule; they start again from the state, unless only the learning rate differs."""
         if self._schedule is not None and schedule.has_work_of(self._schedule):
             self._schedule, self._schedule_ref = schedule, self._ray.put(schedule)
-            self._ray.get([worker.follow.remote(self._schedule_ref) for worker in self._workers])
+            self._ray.get([worker.follow.remote(self._schedule_ref) for worker in self.workers])
             return
         self.collect()
         self._schedule, self._schedule_ref = schedule, self._ray.put(schedule)
@@ -201,25 +201,25 @@ class RayEngine:
     def _begin(self, schedule: Schedule) -> None:
         self._attempt += 1
         self._backup_time = time.monotonic()
-        borders = divide(schedule.iterations, len(self._workers)).tolist()
+        borders = divide(schedule.iterations, len(self.workers)).tolist()
         needed = self._ray.get([
             worker.begin.remote(self._attempt, self._topology, self._schedule_ref, borders, number, self.state.round)
-            for number, worker in enumerate(self._workers)
+            for number, worker in enumerate(self.workers)
         ])  # fmt: skip
         served = []
         self._is_whole = []
-        for number, worker in enumerate(self._workers):
+        for number, worker in enumerate(self.workers):
             needed_by = [needed_of_parts[number] for needed_of_parts in needed]
             least = min((len(rows) for part, rows in enumerate(needed_by) if part != number), default=0)
             # if nearly all are needed, sending all rows as they are is less work than selecting them
             self._is_whole.append(least > _NEARLY_ALL * (borders[number + 1] - borders[number]))
             served.append(worker.serve.remote(None if self._is_whole[number] else needed_by))
-        self._ray.get([*served, *(worker.expect.remote(self._is_whole) for worker in self._workers)])
+        self._ray.get([*served, *(worker.expect.remote(self._is_whole) for worker in self.workers)])
         self._hand_out(self._read_state)
-        self._ray.get([worker.ready.remote() for worker in self._workers])
+        self._ray.get([worker.ready.remote() for worker in self.workers])
         self._measured = None
         if self._settings.negative_source == "moments":
-            parts = self._ray.get([worker.measure_moments.remote() for worker in self._workers])
+            parts = self._ray.get([worker.measure_moments.remote() for worker in self.workers])
             self._measured = [moments.add(list(of_table)) for of_table in zip(*parts, strict=True)]
 
     def _hand_out(self, read: Callable[[int, int], Any]) -> None:
@@ -228,7 +228,7 @@ class RayEngine:
         step = max(1, LARGE_PIECE // sum(4 * table.shape[1] for table in self.state.tables))
         for first in range(0, nodes, step):
             rows = read(first, min(nodes, first + step))
-            self._ray.get([worker.fill.remote(first, rows) for worker in self._workers])
+            self._ray.get([worker.fill.remote(first, rows) for worker in self.workers])
 
     def _read_state(self, first: int, last: int) -> Any:
         rows: NodeRows = [table[first:last] for table in self.state.tables], self._updates[first:last]
@@ -248,7 +248,7 @@ class RayEngine:
     @property
     def sent(self) -> int:
         """Bytes that workers have sent to each of the others."""
-        return int(self._ask(lambda: sum(self._ray.get([worker.count_sent.remote() for worker in self._workers]))))
+        return int(self._ask(lambda: sum(self._ray.get([worker.count_sent.remote() for worker in self.workers]))))
 
     def settle(self) -> None:
         """Fetch all vectors; if a worker is lost meanwhile, the state is the last backup."""
@@ -263,12 +263,12 @@ class RayEngine:
 
     def collect(self) -> None:
         """Bring the state's tables up to date; does nothing once the workers are stopped."""
-        if self._schedule is None or not self._workers:
+        if self._schedule is None or not self.workers:
             return
 
         def collect() -> None:
             # fetch everything before changing anything
-            for first, (tables, updates) in self._ray.get([worker.own.remote() for worker in self._workers]):
+            for first, (tables, updates) in self._ray.get([worker.own.remote() for worker in self.workers]):
                 for table, rows in zip(self.state.tables, tables, strict=True):
                     table[first : first + len(rows)] = rows
                 self._updates[first : first + len(updates)] = updates
@@ -281,7 +281,7 @@ class RayEngine:
         if self._schedule is None:
             return self.state.rows(table, rows)
         vectors = np.zeros((len(rows), self.state.dimensions), dtype=np.float32)
-        answers = self._ask(lambda: self._ray.get([worker.rows.remote(table, rows) for worker in self._workers]))
+        answers = self._ask(lambda: self._ray.get([worker.rows.remote(table, rows) for worker in self.workers]))
         for positions, part in answers:
             vectors[positions] = part
         return vectors
@@ -290,14 +290,14 @@ class RayEngine:
         """Whether all vectors are finite."""
         if self._schedule is None:
             return self.state.is_finite()
-        return self._ask(lambda: all(self._ray.get([worker.is_finite.remote() for worker in self._workers])))
+        return self._ask(lambda: all(self._ray.get([worker.is_finite.remote() for worker in self.workers])))
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Measure the update pairs per second of all workers for about `seconds`; changes no vector."""
         self._take(schedule)
         return self._ask(
             lambda: float(
-                sum(self._ray.get([worker.measure.remote(self._schedule_ref, seconds) for worker in self._workers]))
+                sum(self._ray.get([worker.measure.remote(self._schedule_ref, seconds) for worker in self.workers]))
             )
         )
 
@@ -322,7 +322,7 @@ class RayEngine:
             concurrency_groups={_ASIDE: 2, _CONTROL: 1},
         )
         actor = as_actor(Worker)
-        new_workers = [actor.remote(self._settings) for _ in range(self._wanted_workers - len(self._workers))]
+        new_workers = [actor.remote(self._settings) for _ in range(self._wanted_workers - len(self.workers))]
         trouble = f"none came within {_PATIENCE:.0f} seconds"
         try:
             worker_of = {worker.is_there.remote(): worker for worker in new_workers}
@@ -334,20 +334,20 @@ class RayEngine:
             for answer in ready:
                 try:
                     self._ray.get(answer)
-                    self._workers.append(worker_of[answer])
+                    self.workers.append(worker_of[answer])
                 except self._ray.exceptions.RayError as error:
                     trouble = last_line(error)
         finally:
             for worker in new_workers:
-                if worker not in self._workers:
+                if worker not in self.workers:
                     self._ray.kill(worker)
-        if 0 < len(self._workers) < self._wanted_workers:
+        if 0 < len(self.workers) < self._wanted_workers:
             warnings.warn(
-                f"continues with {len(self._workers)} of {count(self._wanted_workers, 'worker')}",
+                f"continues with {len(self.workers)} of {count(self._wanted_workers, 'worker')}",
                 ManelaWarning,
                 stacklevel=2,
             )
-        if not self._workers:
+        if not self.workers:
             raise ClusterError(f"no worker could be started on the cluster: {trouble}")
 
     def _recover(self, error: Exception) -> None:
@@ -371,24 +371,24 @@ class RayEngine:
 
     def _drop_lost_workers(self) -> None:
         survivors = []
-        for worker in self._workers:
+        for worker in self.workers:
             try:
                 self._ray.get(worker.is_there.remote(), timeout=_PATIENCE)
                 self._ray.get(worker.finish.remote())
                 survivors.append(worker)
             except self._ray.exceptions.RayError:
                 self._ray.kill(worker)
-        self._workers = survivors
+        self.workers = survivors
 
     def _shut_down(self) -> None:
         """Stop all workers, and disconnect if this engine connected."""
         try:
             # after a lost connection, a call would make Ray start on this machine
-            for worker in self._workers if self._ray.is_initialized() else []:
+            for worker in self.workers if self._ray.is_initialized() else []:
                 with contextlib.suppress(ConnectionError):
                     self._ray.kill(worker)
         finally:
-            self._workers = []
+            self.workers = []
             self._topology = self._schedule_ref = None
             if self._started:
                 self._ray.shutdown()

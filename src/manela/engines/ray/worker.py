@@ -52,7 +52,7 @@ class Worker:
     """
 
     _threads: Threads | None = None
-    _rounds: Any = None
+    rounds: Any = None
     """`MessageRounds`, once it has begun."""
 
     def __init__(self, settings: Settings) -> None:
@@ -82,12 +82,12 @@ class Worker:
         self._is_needed = np.zeros(nodes, dtype=bool)
         self._is_needed[far] = True
         self._negatives_of = -1
-        if self._rounds is not None:
-            self._rounds.release()
+        if self.rounds is not None:
+            self.rounds.release()
         dimensions = self._settings.dimensions
         # rows that are never written take no memory
         tables = [allocate(nodes, dimensions) for _ in range(1 + self._settings.context)]
-        self._rounds = MessageRounds(neighbours, self._settings, State(tables, dimensions), own, near)
+        self.rounds = MessageRounds(neighbours, self._settings, State(tables, dimensions), own, near)
         for part in range(len(self._needed)):
             self._is_needed[self._find_negatives(first_round, part)] = True
         with self._lock:
@@ -108,16 +108,16 @@ class Worker:
         last = first + len(updates)
         begin, end = max(first, self._first), min(last, self._last)
         seen = np.flatnonzero(self._is_needed[first:last])
-        for table, shown, given in zip(self._rounds.state.tables, self._rounds.shown, tables, strict=True):
+        for table, shown, given in zip(self.rounds.state.tables, self.rounds.shown, tables, strict=True):
             if begin < end:
                 table[begin:end] = given[begin - first : end - first]
             _write(shown, first + seen, given[seen].astype(np.float16))
         if begin < end:
-            self._rounds.updates[begin:end] = updates[begin - first : end - first]
+            self.rounds.updates[begin:end] = updates[begin - first : end - first]
 
     def ready(self) -> None:
         """Show the vectors, which are complete now."""
-        self._rounds.show_own()
+        self.rounds.show_own()
 
     def follow(self, schedule: Schedule) -> None:
         """Continue with a schedule of the same work and another learning rate."""
@@ -125,11 +125,11 @@ class Worker:
 
     def measure_moments(self) -> list[Moments]:
         """Return the moments of what the own nodes show, for each table."""
-        return [measure_moments(shown[self._first : self._last]) for shown in self._rounds.shown]
+        return [measure_moments(shown[self._first : self._last]) for shown in self.rounds.shown]
 
     def sum_rows(self) -> tuple[Integers, int]:
         """Return `engines.rounds.start.sum_rows` of the own nodes."""
-        table, scales = self._rounds.state.tables[0], self._rounds.scales[0]
+        table, scales = self.rounds.state.tables[0], self.rounds.scales[0]
         totals = np.zeros(table.shape[1], dtype=np.int64)
         return totals, int(kernels.add_up(table, scales, self._first, self._last, totals))
 
@@ -139,9 +139,9 @@ class Worker:
         These are all own nodes, or for each part the nodes that it needs and the negatives of the next round.
         `measured` are the moments of all shown vectors.
         """
-        self._rounds.show_means()
-        pairs = self._rounds.advance(round, self._schedule, measured)
-        self._rounds.show_own()
+        self.rounds.show_means()
+        pairs = self.rounds.advance(round, self._schedule, measured)
+        self.rounds.show_own()
         facts = Facts(pairs, self.measure_moments() if measured is not None else None)
         if self._served is None:
             return facts, self._give(slice(self._first, self._last))
@@ -153,7 +153,8 @@ class Worker:
         return facts, *shown
 
     def _give(self, where: slice | Integers) -> Given:
-        rows = [_read(shown, where) for shown in self._rounds.shown]
+        """Return what own nodes show, and count its bytes as sent."""
+        rows = [_read(shown, where) for shown in self.rounds.shown]
         self.sent += sum(row.nbytes for row in rows)
         return rows
 
@@ -171,17 +172,17 @@ class Worker:
             where: slice | Integers = slice(*self._borders[part : part + 2])
             if not self._is_whole[part]:
                 where = np.concatenate((self._needed[part], self._find_negatives(round + 1, part)))
-            for shown, rows in zip(self._rounds.shown, shown_by_part, strict=True):
+            for shown, rows in zip(self.rounds.shown, shown_by_part, strict=True):
                 _write(shown, where, rows)
 
     def stop(self) -> None:
         """Stop a running `compute` almost at once; the vectors then belong to no round."""
-        if self._rounds is not None:
-            self._rounds.abandon()
+        if self.rounds is not None:
+            self.rounds.abandon()
 
     def read(self, first: int, last: int) -> NodeRows:
         """Return the vectors and the update pairs of these nodes."""
-        return [table[first:last] for table in self._rounds.state.tables], self._rounds.updates[first:last]
+        return [table[first:last] for table in self.rounds.state.tables], self.rounds.updates[first:last]
 
     def is_there(self) -> bool:
         """Return True, which shows that the worker runs."""
@@ -197,7 +198,7 @@ class Worker:
     def rows(self, table: int, rows: Integers) -> tuple[Integers, Table]:
         """Return the requested rows of a table that belong to own nodes: their positions in `rows`, and the vectors."""
         positions = np.flatnonzero((rows >= self._first) & (rows < self._last))
-        return positions, self._rounds.state.rows(table, rows[positions])
+        return positions, self.rounds.state.rows(table, rows[positions])
 
     def count_sent(self) -> int:
         """Return the bytes that this worker sent to others."""
@@ -209,7 +210,7 @@ class Worker:
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Measure the update pairs per second of this worker."""
-        return float(self._rounds.measure(schedule, seconds))
+        return float(self.rounds.measure(schedule, seconds))
 
     def _find_negatives(self, round: int, part: int) -> Integers:
         """Return the sorted nodes of a part that are common negatives of a round; none if moments are used."""
@@ -217,7 +218,7 @@ class Worker:
             return np.zeros(0, dtype=np.int64)
         if self._negatives_of != round:
             self._negatives_of = round
-            self._negatives: Integers = np.unique(self._rounds.find_negative_nodes(round, self._schedule))
+            self._negatives: Integers = np.unique(self.rounds.find_negative_nodes(round, self._schedule))
         first, last = np.searchsorted(self._negatives, self._borders[part : part + 2])
         return self._negatives[first:last]
 

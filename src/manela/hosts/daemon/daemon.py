@@ -89,17 +89,17 @@ class Daemon:
             )
         starts = int(past_starts) + 1
         store.put("starts", str(starts))
-        self._terms = self.config.terms((int(secret) + starts) % 2**63)
+        self.terms = self.config.terms((int(secret) + starts) % 2**63)
         self._changes = self._edges_seen = store.changes
         host = self._build()
         saved = self._saver.load()
-        if saved is not None and saved.exchange != self._terms.settings.exchange:
+        if saved is not None and saved.exchange != self.terms.settings.exchange:
             log("starts over", message=f"the saved vectors were learned by {saved.exchange}")
         elif saved is not None:
             host.restore(saved)
             for removed in set(host.peers) - set(store.peers()):
                 host.forget(removed)
-        warm_up(self._terms)
+        warm_up(self.terms)
         drop_code()
         self.state, self._failure, self._status_trouble = "meeting", "", ""
         self._tracer = Tracer(home / TRACE) if trace else None
@@ -112,7 +112,7 @@ class Daemon:
         self._known_peers: dict[str, Any] = {}
         self._expires: float | None = None
         self._began, self._speed = time.time(), Speed(host.pairs)
-        self._host = host
+        self.host = host
         self._watch: Any = None
         self._answering = Answering(self.config.name)
         self._answering.turn(store.get(ANSWERS) == ON)
@@ -125,7 +125,7 @@ class Daemon:
         keys, peers = self._keys(), self._peers()
         options = self.config.peers
         transport = RpcTransport(keys, peers, options.deadline, contacts.count)
-        self.service = Service(self._host, transport, contacts, self._journal.add, options.deadline * 0.8)
+        self.service = Service(self.host, transport, contacts, self._journal.add, options.deadline * 0.8)
         server = RpcServer(
             self.config.listen, keys, peers, self.service.serve, self.service.bound_request, self.service.refuse,
             options.deadline, contacts.count
@@ -189,14 +189,19 @@ class Daemon:
             self._write_status()
             if self._tracer is not None:
                 self._tracer.close()
-            self._audit.close()
+            self.close()
             log(self.state, round=self.service.host.round)
+
+    def close(self) -> None:
+        """Close the files that the daemon holds open."""
+        self._audit.close()
+        self._reserve.close()
 
     async def _learn(self) -> None:
         """Meet peers, learn all rounds, and go on whenever there is a reason to, until the daemon stops."""
         learner = self.learner
         try:
-            await learner.meet_all(_LOCK_STEP_PATIENCE if self._terms.lock_step else self.config.peers.start)
+            await learner.meet_all(_LOCK_STEP_PATIENCE if self.terms.lock_step else self.config.peers.start)
             await self._go_on()
             await self._run_rounds()
             while not learner.stop.is_set():
@@ -221,7 +226,7 @@ class Daemon:
         self.state = "done"
         self._write_status()
         log("done", round=self.service.host.round, pairs=self.service.host.pairs)
-        if self._terms.lock_step:
+        if self.terms.lock_step:
             await self.learner.stop.wait()
 
     def _has_work(self) -> bool:
@@ -235,7 +240,7 @@ class Daemon:
     async def _go_on(self) -> bool:
         """Reopen learning on a finished host if there is a reason to; return whether it was reopened."""
         host = self.service.host
-        if self._terms.lock_step or not host.done or not await self._reopening.reopen(host):
+        if self.terms.lock_step or not host.done or not await self._reopening.reopen(host):
             return False
         await self._saver.save(host)
         return True
@@ -247,7 +252,7 @@ class Daemon:
         if not self._settled:
             self._settled = True
             drop_code()
-        if self._terms.lock_step:
+        if self.terms.lock_step:
             await self._saver.save(self.service.host)
         else:
             self._saver.save_if_due(self.service.host)
@@ -323,7 +328,7 @@ class Daemon:
     def _renew(self) -> bool:
         """Replace the host if its edges have changed, and return whether they have; called between two rounds."""
         changes = self.store.changes
-        if changes == self._edges_seen or self._terms.lock_step:
+        if changes == self._edges_seen or self.terms.lock_step:
             return False
         self._edges_seen = changes
         try:
@@ -380,7 +385,7 @@ class Daemon:
             "pairs_per_second": round(self._speed.now),
             "nodes": host.own,
             "arcs": len(host.neighbourhood.indices),
-            "noise": self._terms.peers.noise if self._terms.settings.exchange == "messages" else 0.0,
+            "noise": self.terms.peers.noise if self.terms.settings.exchange == "messages" else 0.0,
             "traced": self._tracer is not None and self._tracer.is_open,
             "began": self._began,
             "updated": time.time(),
@@ -404,10 +409,10 @@ class Daemon:
     # contents of the home
 
     def _build(self) -> Host:
-        numbers = read_numbers(self.home / self.config.numbers) if self._terms.lock_step else None
+        numbers = read_numbers(self.home / self.config.numbers) if self.terms.lock_step else None
         near = Neighbourhood.build(self.config.name, self.store.edges(), numbers)
         self._digest = near.digest
-        return make_host(self._terms, near, numbers, self.store.sizes())
+        return make_host(self.terms, near, numbers, self.store.sizes())
 
     def _keys(self) -> Any:
         """Read the key and the certificate, and check that they belong together."""

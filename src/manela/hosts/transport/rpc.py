@@ -84,14 +84,14 @@ class RpcTransport:
     """Sends requests to peers; must be closed with `close`."""
 
     def __init__(self, keys: Keys, peers: Mapping[str, Endpoint], deadline: float, count: Count) -> None:
-        self._keys, self._peers, self._deadline = keys, dict(peers), deadline
+        self._keys, self.peers, self.deadline = keys, dict(peers), deadline
         self._count = count
         self._channels: dict[str, Any] = {}
         self._calls = itertools.count(int.from_bytes(os.urandom(6), "big"))
 
     async def call(self, peer: str, kind: str, content: bytes, largest: int = LARGEST) -> bytes:
         """Send a request and return the reply; refuse a reply of more than `largest` bytes."""
-        if peer not in self._peers:
+        if peer not in self.peers:
             raise PeerError(f"{peer} is not a peer of this host")
         number = next(self._calls)
         joiner = Joiner(number, largest)
@@ -102,17 +102,17 @@ class RpcTransport:
                 yield frame
 
         try:
-            method = self._channel(peer).stream_stream(f"/{SERVICE}/{kind}")
-            call = method(send(), timeout=self._deadline)
+            method = self.channel(peer).stream_stream(f"/{SERVICE}/{kind}")
+            call = method(send(), timeout=self.deadline)
             try:
                 async for frame in call:
                     joiner.add(frame)
             finally:
                 call.cancel()
         except grpc.aio.AioRpcError as error:
-            ours = _as_ours(peer, error)
+            ours = as_ours(peer, error)
             if isinstance(ours, WrongCertificateError):
-                ours = await asyncio.to_thread(self._describe_certificate, ours, self._peers.get(peer))
+                ours = await asyncio.to_thread(self._describe_certificate, ours, self.peers.get(peer))
             raise ours from error
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
@@ -125,20 +125,20 @@ class RpcTransport:
 
     async def ping(self, peer: str) -> None:
         """Raise unless a peer answers and accepts this host."""
-        if peer not in self._peers:
+        if peer not in self.peers:
             raise PeerError(f"{peer} is not a peer of this host")
         health: Any = import_extra("grpc_health.v1.health_pb2", "agents", "a host")
         try:
-            check = self._channel(peer).unary_unary(
+            check = self.channel(peer).unary_unary(
                 "/grpc.health.v1.Health/Check",
                 request_serializer=health.HealthCheckRequest.SerializeToString,
                 response_deserializer=health.HealthCheckResponse.FromString,
             )
-            await check(health.HealthCheckRequest(service=SERVICE), timeout=self._deadline)
+            await check(health.HealthCheckRequest(service=SERVICE), timeout=self.deadline)
         except grpc.aio.AioRpcError as error:
-            ours = _as_ours(peer, error)
+            ours = as_ours(peer, error)
             if isinstance(ours, WrongCertificateError):
-                ours = await asyncio.to_thread(self._describe_certificate, ours, self._peers.get(peer))
+                ours = await asyncio.to_thread(self._describe_certificate, ours, self.peers.get(peer))
             raise ours from error
 
     def _describe_certificate(self, error: PeerError, peer: Endpoint | None) -> PeerError:
@@ -146,7 +146,7 @@ class RpcTransport:
         if peer is None:
             return error
         try:
-            certificate = fetch_certificate(peer.address, self._deadline)
+            certificate = fetch_certificate(peer.address, self.deadline)
             ends, now = expiry_of(certificate), datetime.datetime.now(datetime.UTC)
             if certificate in peer.certificates and ends < now:
                 return PeerError(f"the certificate of {peer.name} expired on {ends:%Y-%m-%d}; it must be renewed there")
@@ -158,8 +158,8 @@ class RpcTransport:
 
     async def change(self, keys: Keys, peers: Mapping[str, Endpoint]) -> None:
         """Use these keys and peers from now on; connections to unchanged peers stay open."""
-        stale = [name for name in self._channels if keys != self._keys or peers.get(name) != self._peers.get(name)]
-        self._keys, self._peers = keys, dict(peers)
+        stale = [name for name in self._channels if keys != self._keys or peers.get(name) != self.peers.get(name)]
+        self._keys, self.peers = keys, dict(peers)
         for name in stale:
             await self._channels.pop(name).close(grace=1.0)
 
@@ -169,10 +169,10 @@ class RpcTransport:
             await channel.close()
         self._channels.clear()
 
-    def _channel(self, name: str) -> Any:
+    def channel(self, name: str) -> Any:
         """Return the connection to a peer, which is opened when it is first used."""
         if name not in self._channels:
-            peer = self._peers[name]
+            peer = self.peers[name]
             credentials = grpc.ssl_channel_credentials(
                 "".join(peer.certificates).encode(), self._keys.key, self._keys.certificate
             )
@@ -215,7 +215,7 @@ class RpcServer:
         most_open: int = _MOST_OPEN,
     ) -> None:
         self._most_open = most_open
-        self._listen, self._serve, self._refuse, self._deadline = listen, serve, refuse, deadline
+        self._listen, self._serve, self._refuse, self.deadline = listen, serve, refuse, deadline
         self._count, self._bound = count, bound
         self._opened: deque[float] = deque()
         self._asked: dict[str, float] = {}
@@ -242,7 +242,7 @@ class RpcServer:
         added: Any = import_extra("grpc_health.v1.health_pb2_grpc", "agents", "a host")
         options = [
             *_OPTIONS,
-            ("grpc.server_handshake_timeout_ms", int(1000 * min(_HANDSHAKE, self._deadline))),
+            ("grpc.server_handshake_timeout_ms", int(1000 * min(_HANDSHAKE, self.deadline))),
             ("grpc.max_connection_idle_ms", int(1000 * _IDLE)),
             ("grpc.max_concurrent_streams", 64),
             ("grpc.so_reuseport", 0),
@@ -288,7 +288,7 @@ class RpcServer:
         now, late = time.monotonic(), 0
         # a connection that has been silent for longer is closed, and its address may be that of another by now
         self._asked = {address: asked for address, asked in self._asked.items() if now - asked < _IDLE}
-        while self._opened and self._opened[0] < now - self._deadline:
+        while self._opened and self._opened[0] < now - self.deadline:
             self._opened.popleft()
             late += 1
         if late:
@@ -329,7 +329,7 @@ class RpcServer:
         """Read a request in frames, within its bound and the deadline, and send the answer."""
         joiner = Joiner(largest=self._bound(peer, kind))
         try:
-            async with asyncio.timeout(self._deadline):
+            async with asyncio.timeout(self.deadline):
                 async for frame in frames:
                     joiner.add(frame)
                     if joiner.done:
@@ -342,7 +342,7 @@ class RpcServer:
         answer = await self._serve(peer, kind, content)
         self._count(peer, len(answer), len(content))
         try:
-            async with asyncio.timeout(self._deadline):
+            async with asyncio.timeout(self.deadline):
                 for frame in cut(answer, joiner.call or 0):
                     await context.write(frame)
         except TimeoutError:
@@ -402,7 +402,7 @@ def _as_word(kind: type[RefusedError]) -> str:
 _KINDS = {_as_word(kind): kind for kind in REFUSALS.values()}
 
 
-def _as_ours(peer: str, error: Any) -> PeerError | RefusedError:
+def as_ours(peer: str, error: Any) -> PeerError | RefusedError:
     """Return a gRPC error as one of ours; text from the network is cut and made printable."""
     message = error.details() or ""
     metadata = {key: value for key, value in (error.trailing_metadata() or ()) if isinstance(value, str)}

@@ -29,7 +29,7 @@ def count_visits(starts, key, length, arcs, p, q, visits, stop):
     for i in range(len(starts)):
         if stop[0] != 0:
             break
-        size, _ = _walk(starts[i], derive(key, starts[i]), indptr, indices, thresholds, aliases, p, q, walk)
+        size, _ = walk_from(starts[i], derive(key, starts[i]), indptr, indices, thresholds, aliases, p, q, walk)
         for place in range(size):
             visits[walk[place]] += 1
         steps += size - 1
@@ -64,7 +64,7 @@ def train(
             break
         rate = np.float32(first_rate + (last_rate - first_rate) * i / len(starts))
         walk_key = derive(key, starts[i])
-        size, number = _walk(starts[i], walk_key, indptr, indices, thresholds, aliases, p, q, walk)
+        size, number = walk_from(starts[i], walk_key, indptr, indices, thresholds, aliases, p, q, walk)
         for place in range(size):
             rows[:] = walk[place]
             reach = 1 + np.int64(scale_to(derive(walk_key, number), np.uint64(window)))
@@ -93,7 +93,7 @@ def train(
 
 
 @njit(nogil=True)
-def _walk(start, key, indptr, indices, thresholds, aliases, p, q, walk):
+def walk_from(start, key, indptr, indices, thresholds, aliases, p, q, walk):
     """Write a walk; return its number of nodes, which is smaller at a dead end, and the number of draws.
 
     With p or q other than 1, steps are drawn by rejection: drawn as if both were 1, and accepted with probability
