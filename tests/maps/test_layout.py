@@ -6,7 +6,6 @@ import pytest
 from manela.data.nearest import find_nearest
 from manela.errors import ManelaWarning, MissingExtraError, ParameterError
 from manela.maps import points as layout
-from manela.maps.points import choose_method, lay_out
 from manela.maps.page import find_all_neighbours
 from manela.maps.points import choose_method, lay_out
 

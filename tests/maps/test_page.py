@@ -14,8 +14,8 @@ from manela.data.embedding import Embedding
 from manela.errors import GraphError, ManelaWarning, MissingExtraError, OutputError, ParameterError
 from manela.formats.labels import read_labels
 from manela.maps import page as module
-from manela.maps.points import colour_nodes
 from manela.maps.page import choose_links, find_all_neighbours, write_map
+from manela.maps.points import colour_nodes
 
 HOSTILE = ["<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", "{{facts}}", "\ud800 \0 \u202e"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manela.system.memory import drop_pages
+from manela.hosts.daemon.warming import drop_pages
 
 CODE = """
 import ctypes, json, sqlite3, zlib
