@@ -27,18 +27,12 @@ TRAIN_RATIOS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 @dataclass(frozen=True)
 class Scores:
-    """F1 scores, one value for each shuffle.
+    """F1 scores, one value for each shuffle."""
 
-    Attributes
-    ----------
-    micro, macro
-        The number of labels of a test node is known, as in the literature.
-    open_micro, open_macro
-        It is not known: all labels above the threshold that is best for the training nodes are predicted.
-    """
-
+    # the number of labels of a test node is known, as in the literature
     micro: npt.NDArray[np.float64]
     macro: npt.NDArray[np.float64]
+    # it is not known: all labels above the threshold that is best for the training nodes are predicted
     open_micro: npt.NDArray[np.float64]
     open_macro: npt.NDArray[np.float64]
 

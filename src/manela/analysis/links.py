@@ -32,18 +32,10 @@ PLACES = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A network with some of its edges hidden.
+    """A network with some of its edges hidden."""
 
-    Attributes
-    ----------
-    graph : Graph
-        The network to learn from: the largest component without the hidden edges.
-    hidden : sparse array of bool, shape (n, n)
-        Hidden edges between nodes of that component, in both directions.
-    """
-
-    graph: Graph
-    hidden: sp.csr_array
+    graph: Graph  # the network to learn from: the largest component without the hidden edges
+    hidden: sp.csr_array  # (n, n): hidden edges between nodes of that component, in both directions
 
     @property
     def number_hidden(self) -> int:
@@ -53,24 +45,13 @@ class Split:
 
 @dataclass(frozen=True)
 class LinkScores:
-    """How well a ranking finds hidden edges.
+    """How well a ranking finds hidden edges."""
 
-    Attributes
-    ----------
-    mean_average_precision : float
-        MAP: the mean of average precision over the nodes that have a hidden edge.
-    over_all : float
-        The mean over all ranked nodes, as in the paper's equation; a node without a hidden edge counts as 0.
-    precision : dict
-        precision@k of a single list of all pairs, by k.
-    auc : float
-        The probability that a hidden edge scores above a pair without any edge.
-    """
-
-    mean_average_precision: float
+    mean_average_precision: float  # MAP: the mean of average precision over the nodes that have a hidden edge
+    # the mean over all ranked nodes, as in the paper's equation; a node without a hidden edge counts as 0
     over_all: float
-    precision: dict[int, float]
-    auc: float
+    precision: dict[int, float]  # precision@k of a single list of all pairs, by k
+    auc: float  # the probability that a hidden edge scores above a pair without any edge
 
 
 def hide_edges(graph: Graph, share: float = 0.2, random_state: Any = 0) -> Split:

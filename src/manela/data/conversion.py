@@ -263,8 +263,9 @@ def from_columns(
     for name in (source, target, weight):
         if name is not None and name not in columns:
             raise GraphError(f"a table of edges has no column {name!r}, only {', '.join(names)}")
+    kinds = [columns[name].dtype for name in names]
     choice = choose_by_names(
-        names, lambda: _counts_up(columns[names[0]]), lambda position: _is_number(columns[names[position]])
+        names, lambda: _counts_up(columns[names[0]]), lambda position: np.issubdtype(kinds[position], np.number)
     )
     if source is None and target is None:
         note = describe_choice(names, choice, unweighted or weight is not None)
@@ -324,10 +325,6 @@ def _counts_up(values: npt.NDArray[Any]) -> bool:
     """Whether the values are consecutive integers, like row numbers."""
     is_whole = np.issubdtype(values.dtype, np.integer)
     return bool(is_whole and len(values) and np.all(np.diff(values) == 1))
-
-
-def _is_number(values: npt.NDArray[Any]) -> bool:
-    return bool(np.issubdtype(values.dtype, np.number))
 
 
 def _has_gaps(values: npt.NDArray[Any]) -> bool:

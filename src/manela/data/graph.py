@@ -278,9 +278,10 @@ class Graph:
         compressed = build_rows(rows, columns, data, len(nodes), directed=directed, adds=duplicates == "sum")
         if compressed.repeated and duplicates == "error":
             raise GraphError(f"edges must be unique, but {_name_repeated(rows, columns, nodes, directed)} occurs twice")
-        weights = None if compressed.weights is None else _drop_if_equal(compressed.weights)
-        if weights is None and data is not None and compressed.weights is not None and len(compressed.weights):
-            unit = float(compressed.weights[0])
+        weights = compressed.weights
+        if weights is not None and bool(np.all(weights == weights[:1])):
+            unit = float(weights[0]) if data is not None and len(weights) else unit
+            weights = None
         return cls(
             indptr=compressed.indptr,
             indices=compressed.indices,
@@ -410,10 +411,6 @@ class Graph:
         from manela.data import conversion
 
         return conversion.from_columns(columns, source, target, weight, directed, duplicates, unweighted)
-
-
-def _drop_if_equal(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
-    return None if len(weights) == 0 or bool(np.all(weights == weights[0])) else weights
 
 
 def _name_repeated(

@@ -75,7 +75,10 @@ def plot_vectors(vectors: Points, labels: Any = None, method: str = "tsne", axes
     """Draw vectors on a plane with matplotlib, one colour per label, and return the axes."""
     if method not in ("tsne", "pca"):
         raise ParameterError(f"method must be 'tsne' or 'pca', got {method!r}")
-    names = None if labels is None else np.array([_name(label) for label in np.asarray(labels).tolist()], dtype=object)
+    names = None
+    if labels is not None:
+        listed = np.asarray(labels).tolist()
+        names = np.array(["no label" if label is None else str(label) for label in listed], dtype=object)
     if names is not None and len(names) != len(vectors):
         raise ParameterError(f"labels must be one for each of {len(vectors):,} nodes, got {len(names):,}")
     pyplot = import_extra("matplotlib.pyplot", "report", "plot")
@@ -105,10 +108,6 @@ def _flatten(vectors: Points) -> Points:
     _, _, components = np.linalg.svd(centred, full_matrices=False)
     flat = centred @ components[:2].T
     return np.column_stack((flat, np.zeros((len(flat), 2 - flat.shape[1]))))
-
-
-def _name(label: Any) -> str:
-    return "no label" if label is None else str(label)
 
 
 def _spread(vectors: Points) -> Points:

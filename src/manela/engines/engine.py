@@ -34,12 +34,10 @@ class Engine(Protocol):
     @property
     def updates(self) -> npt.NDArray[np.int64]:
         """Number of update pairs of each node with this engine."""
-        ...
 
     @property
     def pairs(self) -> int:
         """Number of update pairs made, including those of the initial state."""
-        ...
 
     def __enter__(self) -> Self: ...
 
@@ -47,39 +45,30 @@ class Engine(Protocol):
 
     def advance(self, schedule: Schedule) -> bool:
         """Do the next round; return False if it was stopped, in which case it does not count."""
-        ...
 
     def stop(self, *, keep: bool = True) -> None:
         """Stop during or after the current round; `keep` says whether the state is used afterwards."""
-        ...
 
     def has_grown(self) -> bool:
         """Whether vectors lie far enough apart for the learning rate to fall; always True with walks."""
-        ...
 
     def settle(self) -> None:
         """Secure the rounds done so far; if machines were lost, this may set the state back to an earlier round."""
-        ...
 
     def smooth(self) -> None:
         """Smooth the vectors over the network, after the last round."""
-        ...
 
     def collect(self) -> None:
         """Bring the state up to date."""
-        ...
 
     def rows(self, table: int, rows: npt.NDArray[np.int64]) -> Table:
         """Return the current vectors of some rows of a table, shape (len(rows), m)."""
-        ...
 
     def is_finite(self) -> bool:
         """Whether all vectors are finite."""
-        ...
 
     def measure(self, schedule: Schedule, seconds: float) -> float:
         """Measure update pairs per second for about `seconds`; changes no vector."""
-        ...
 
 
 _SPEED_OF_A_CORE = 10e6

@@ -161,10 +161,6 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._kept = embedding
         return self
 
-    @classmethod
-    def _provenance(cls, graph: Graph, parameters: Mapping[str, Any], **entries: Any) -> dict[str, Any]:
-        return describe_run(cls.method, graph, parameters, **entries)
-
 
 def describe_run(method: str, graph: Graph, parameters: Mapping[str, Any], **entries: Any) -> dict[str, Any]:
     """Return the provenance of vectors that a method learned from a network, with further `entries` at the end."""

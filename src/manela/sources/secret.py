@@ -42,7 +42,8 @@ def read_secret(path: Path | None, value: str | None) -> str | None:
     except UnicodeDecodeError:
         raise SourceError(f"{path}: a secret must be text in UTF-8 on the first line of its file") from None
     if len(data) > _MOST_BYTES or not lines or not lines[0].strip():
-        raise SourceError(f"{path}: must hold a secret on its first line, got {_describe_contents(data)}")
+        contents = f"more than {_MOST_BYTES:,} bytes" if len(data) > _MOST_BYTES else "an empty line"
+        raise SourceError(f"{path}: must hold a secret on its first line, got {contents}")
     return lines[0].strip()
 
 
@@ -73,10 +74,6 @@ def hide_secret(text: str, secret: str | None) -> str:
     if secret:
         line = line.replace(secret, "…")
     return "".join(character if character.isprintable() else "?" for character in line.strip()[:300])
-
-
-def _describe_contents(data: bytes) -> str:
-    return f"more than {_MOST_BYTES:,} bytes" if len(data) > _MOST_BYTES else "an empty line"
 
 
 _BYTES = 32

@@ -12,31 +12,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Progress:
-    """The state of a run after a round.
+    """The state of a run after a round."""
 
-    Attributes
-    ----------
-    round, rounds : int
-        Rounds done, and the total.
-    pairs : int
-        Update pairs since the run started or was resumed.
-    seconds : float
-        Running time since then.
-    seconds_left : float
-        Estimated time to the end at the average speed so far.
-    learning_rate : float
-        α of the last round.
-    objective : float
-        Equation 1 of the paper per update pair, estimated on a fixed sample; rises towards 0.
-    """
-
+    # rounds done, and the total
     round: int
     rounds: int
-    pairs: int
-    seconds: float
-    seconds_left: float
-    learning_rate: float
-    objective: float
+    pairs: int  # update pairs since the run started or was resumed
+    seconds: float  # running time since then
+    seconds_left: float  # estimated time to the end at the average speed so far
+    learning_rate: float  # α of the last round
+    objective: float  # equation 1 of the paper per update pair, estimated on a fixed sample; rises towards 0
 
     @property
     def pairs_per_second(self) -> float:

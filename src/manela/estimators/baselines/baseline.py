@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from manela.data.embedding import Embedding
 from manela.data.graph import Graph
-from manela.estimators.embedder import Embedder
+from manela.estimators.embedder import Embedder, describe_run
 from manela.formats.loading import load_graph
 from manela.kernels.layout import Vectors
 from manela.system.progress import Reporter
@@ -51,7 +51,7 @@ class Baseline(Embedder):
             graph = load_graph(X)
         learned = self._learn(graph, settings, progress)
         parameters = {name: value for name, value in asdict(settings).items() if name in self._get_param_names()}
-        provenance = self._provenance(graph, parameters | {"random_state": settings.seed}, **learned.facts)
+        provenance = describe_run(self.method, graph, parameters | {"random_state": settings.seed}, **learned.facts)
         return self._set_fitted(Embedding(graph.nodes, learned.vectors, learned.context, provenance), learned.updates)
 
     def _check(self) -> Any:
