@@ -125,7 +125,7 @@ def test_a_checkpoint_of_another_version_is_refused_in_one_line(graph, tmp_path,
         train(graph, settings(), checkpoint=Checkpoint(tmp_path, resume=True))
     message = str(caught.value)
     assert f"{tmp_path / 'checkpoint.npz'}: must be of version 2, got 1" in message
-    assert "remove the file to begin anew" in message
+    assert "remove the file to start again" in message
     assert len(message.splitlines()) == 1
 
 

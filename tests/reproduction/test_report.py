@@ -23,9 +23,9 @@ plan.QUICK = replace(
     sweep=(0.0, 1.0), tuned_seeds=2,
 )
 from functools import partial
-from manela.reproduction.report import links, pictures
-sample = links.sample_nodes
-links.sample_nodes = lambda hidden, nodes, seed: sample(hidden, min(nodes or 200, 100), seed)
+from manela.reproduction.report import pictures, tables
+sample = tables.sample_nodes
+tables.sample_nodes = lambda hidden, nodes, seed: sample(hidden, min(nodes or 200, 100), seed)
 pictures.stochastic_block_model = partial(pictures.stochastic_block_model, nodes=150)
 from manela.analysis import tuning
 kept = tuning.candidates()[:2]

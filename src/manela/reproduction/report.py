@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from manela import __version__
 from manela.errors import ManelaWarning, import_extra
-from manela.reproduction import classification, links, pictures, search
+from manela.reproduction import pictures, search, tables
 from manela.reproduction.laboratory import Laboratory, Plan, Results
 from manela.reproduction.sections import Section, summarise_sections
 from manela.system.files import replace_file
@@ -24,8 +24,8 @@ class Experiment(NamedTuple):
 
 
 EXPERIMENTS = {
-    "classification": Experiment(classification.run, classification.describe),
-    "links": Experiment(links.run, links.describe),
+    "classification": Experiment(tables.run_classification, tables.describe_classification),
+    "links": Experiment(tables.run_links, tables.describe_links),
     "visualisation": Experiment(pictures.run_visualisation, pictures.describe_visualisation),
     "relationship": Experiment(pictures.run_relationship, pictures.describe_relationship),
     "sweep": Experiment(search.run_sweep, search.describe_sweep),
