@@ -164,7 +164,7 @@ def test_a_stop_while_workers_begin_is_not_lost(connected, graph, monkeypatch):
     wait_until_nothing_is_left()
 
 
-@pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:continues with")
+@pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:only .* started")
 def test_a_run_goes_on_with_the_same_bits_when_workers_and_nodes_are_killed(connected, graph):
     wanted = settings(**ROUNDS_ALONE, workers=3, n_jobs=1)
     whole = Manela(**PARAMETERS_OF_RUN, **ROUNDS_ALONE, engine="cpu").fit(graph)
@@ -194,7 +194,7 @@ def test_a_run_goes_on_with_the_same_bits_when_workers_and_nodes_are_killed(conn
     assert state.pairs == whole.provenance_["pairs_made"]
 
 
-@pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:continues with")
+@pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:only .* started")
 def test_a_worker_killed_while_vectors_are_handed_out_changes_nothing(connected, graph, monkeypatch):
     monkeypatch.setattr("manela.engines.ray.engine.LARGE_PIECE", 4000)
     read, calls = RayEngine._read_state, []
@@ -213,7 +213,7 @@ def test_a_worker_killed_while_vectors_are_handed_out_changes_nothing(connected,
     )
 
 
-@pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:continues with")
+@pytest.mark.filterwarnings("ignore:a worker was lost", "ignore:only .* started")
 def test_workers_that_are_all_lost_after_the_last_round_do_not_take_the_result_with_them(connected, graph, monkeypatch):
     look, lost = RayEngine.is_finite, []
 

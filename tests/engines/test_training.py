@@ -82,7 +82,7 @@ def test_vectors_that_stop_being_finite_end_the_run(graph, edition):
         train(graph, settings(**edition, learning_rate=1e38, rounds=3))
 
 
-@pytest.mark.filterwarnings("ignore:max_seconds was over")  # as it can be on a busy machine
+@pytest.mark.filterwarnings("ignore:stopped by max_seconds")  # as it can be on a busy machine
 def test_a_running_time_is_kept_and_says_how_many_pairs_fitted(graph, edition):
     begun = time.perf_counter()
     run = train(graph, settings(**edition, max_seconds=1.0))
@@ -100,7 +100,7 @@ def test_directed_networks_are_learned_too(directed, edition):
     assert np.isfinite(vectors).all()
 
 
-@pytest.mark.filterwarnings("ignore:max_seconds was over")  # as loading the kernels alone can take so long
+@pytest.mark.filterwarnings("ignore:stopped by max_seconds")  # as loading the kernels alone can take so long
 def test_speed_is_measured_also_where_every_target_is_dropped(edition):
     graph = Graph.from_edges([0], [1])
     run = train(graph, settings(**edition, max_seconds=0.2, ratios=(0.0, 1.0)))
@@ -218,7 +218,7 @@ def test_nodes_without_neighbours_have_their_random_vectors_at_the_end(edition):
 
 def test_a_running_time_that_is_over_ends_a_run_with_a_warning(graph, edition, monkeypatch):
     monkeypatch.setattr("manela.engines.training._measure_budget", lambda *_: 10**10)
-    with pytest.warns(ManelaWarning, match=r"max_seconds was over after \d+ of 100 rounds"):
+    with pytest.warns(ManelaWarning, match=r"stopped by max_seconds after \d+ of 100 rounds"):
         run = train(graph, settings(**edition, max_seconds=0.2, rounds=100))
     assert 0 < run.state.round < 100
     assert np.isfinite(run.state.vectors).all()

@@ -255,7 +255,7 @@ def test_a_network_that_loses_most_nodes_or_is_given_again_is_told(blocks):
     part = Graph.from_scipy(blocks[0].to_scipy()[:50, :50])
     with pytest.warns(ManelaWarning, match="190 of 240 nodes are not in this network and lose their vectors"):
         model.partial_fit(part, replace=True)
-    with pytest.warns(ManelaWarning, match="replace=True takes a network as the whole of it"):
+    with pytest.warns(ManelaWarning, match="replace=True if this is the whole current network"):
         model.partial_fit(Graph.from_scipy(blocks[0].to_scipy()[:52, :52]))
 
 

@@ -29,7 +29,7 @@ def add_sources(group: typer.Typer, finish: Callable[..., None]) -> None:
 
     The flags of a command are those of the source and those of `finish`, except for its first argument.
     """
-    for name, build in {**MAIL_BUILDERS, **BUILDERS}.items():
+    for name, build in BUILDERS.items():
         group.command(name)(_make_command(build, finish))
 
 
@@ -245,17 +245,6 @@ def _read_secret(path: Path | None) -> str | None:
     return read_secret(path, os.environ.get(SECRET_VARIABLE))
 
 
-BUILDERS: dict[str, Callable[..., Source]] = {
-    "sql": sql,
-    "mastodon-archive": mastodon_archive,
-    "mastodon-database": mastodon_database,
-    "mastodon-api": mastodon_api,
-    "gpg": gpg,
-    "neo4j": neo4j,
-    "rdf": rdf,
-}
-
-
 Domain = Annotated[
     list[str], typer.Option("--domain", metavar="DOMAIN", help="Your domain, for example example.org; may be repeated.")
 ]
@@ -316,7 +305,10 @@ def _read_key(path: Path | None) -> bytes | None:
     return None if path is None else read_or_make_key(path)
 
 
-MAIL_BUILDERS: dict[str, Callable[..., Source]] = {"mail": mail, "mail-log": mail_log}
+BUILDERS: dict[str, Builder] = {
+    "mail": mail, "mail-log": mail_log, "sql": sql, "mastodon-archive": mastodon_archive,
+    "mastodon-database": mastodon_database, "mastodon-api": mastodon_api, "gpg": gpg, "neo4j": neo4j, "rdf": rdf,
+}  # fmt: skip
 
 
 add_sources(imports, write_file)

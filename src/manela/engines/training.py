@@ -203,7 +203,7 @@ class _Loop:
             self.saved = time.perf_counter()
         if now >= self.deadline and state.round < rounds:
             warnings.warn(
-                f"max_seconds was over after {state.round} of {rounds} rounds, with the learning rate not yet down",
+                f"stopped by max_seconds after {state.round} of {rounds} rounds, before the learning rate had decayed",
                 ManelaWarning,
                 stacklevel=2,
             )

@@ -44,25 +44,19 @@ def cover(graph: Graph) -> Graph:
 
 def uncover(graph: Graph, vectors: Vectors, provenance: Mapping[str, Any]) -> Embedding:
     """Return out vectors, and in vectors as context, from those of the cover; zeros for a node without such arcs."""
-    tables = []
-    first = 0
-    for has_arcs in _find_ends(graph):
-        table = np.zeros((graph.number_of_nodes, vectors.shape[1]), dtype=np.float32)
-        last = first + int(np.count_nonzero(has_arcs))
-        table[has_arcs] = vectors[first:last]
-        tables.append(table)
-        first = last
+    has_out, has_in = _find_ends(graph)
+    tables = np.zeros((2, graph.number_of_nodes, vectors.shape[1]), dtype=np.float32)
+    tables[0, has_out], tables[1, has_in] = np.split(vectors, [np.count_nonzero(has_out)])
     return Embedding(graph.nodes, tables[0], tables[1], provenance)
 
 
 def add_ends(graph: Graph, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Add up the counts of a node's two ends in the cover, for each node."""
+    has_out, has_in = _find_ends(graph)
+    of_out, of_in = np.split(counts, [np.count_nonzero(has_out)])
     totals = np.zeros(graph.number_of_nodes, dtype=np.int64)
-    first = 0
-    for has_arcs in _find_ends(graph):
-        last = first + int(np.count_nonzero(has_arcs))
-        totals[has_arcs] += counts[first:last]
-        first = last
+    totals[has_out] += of_out
+    totals[has_in] += of_in
     return totals
 
 

@@ -281,14 +281,16 @@ class Manela(Embedder):
         settings = check_all(self.get_params())
         self._check_same()
         if freeze and replace:
-            raise ParameterError("give at most one of freeze and replace; with freeze, nothing that is there changes")
+            raise ParameterError(
+                "give at most one of freeze and replace: freeze keeps all vectors, and replace drops some"
+            )
         given = self._load(X)
         if given.digest == self.provenance_.get("graph", {}).get("sha256"):
             return self
         if not freeze and not replace and not hasattr(self, "_graph"):
             warnings.warn(
-                "this model was read from a file, which does not hold its network: new nodes are placed, and nobody "
-                "else moves; the whole network can be given with replace=True",
+                "this model was read from a file, which does not hold its network: new nodes are placed, and all "
+                "others stay; pass the whole network with replace=True to train it",
                 ManelaWarning,
                 stacklevel=2,
             )
@@ -350,8 +352,8 @@ class Manela(Embedder):
         repeated = previous.number_of_edges + given.number_of_edges - merged.number_of_edges
         if 2 * repeated > max(previous.number_of_edges, given.number_of_edges):
             warnings.warn(
-                f"{repeated:,} of these {given.number_of_edges:,} edges were there before; replace=True takes a "
-                "network as the whole of it as it is now",
+                f"{repeated:,} of these {given.number_of_edges:,} edges were there before; pass replace=True if this "
+                "is the whole current network",
                 ManelaWarning,
                 stacklevel=3,
             )
@@ -386,7 +388,7 @@ class Manela(Embedder):
         with allow_cores(self.n_jobs):
             graph = load_graph(X, directed=bool(self.directed), progress=report_download(X))
         if self.directed and not graph.directed:
-            raise ParameterError("directed=True needs a network with arcs, but this Graph was read as undirected")
+            raise ParameterError("directed=True needs a network with arcs, but this Graph is undirected")
         return graph
 
 

@@ -28,7 +28,7 @@ from manela.formats.ids import from_plain, from_words, to_plain, to_words
 from manela.system.arrays import read_arrays, write_arrays
 from manela.system.files import replace_file
 
-NETWORK_HINT = "is it a network? its vectors are to be learned first"
+NETWORK_HINT = "if it is a network, learn its vectors first"
 """What to say where text is not a table of vectors, as edges are the table that people have."""
 _PIECE = 4096
 """Vectors that are written at once; more take more memory."""

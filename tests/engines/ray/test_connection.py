@@ -195,7 +195,7 @@ def test_workers_and_threads_fit_the_machines(cores, workers, threads, found):
         ([4, 2], 1, 5, "1 worker with 5 threads each do not fit: the cluster's machines have 4, 2 cores, room for 0"),
         ([4], None, 8, "0 workers with 8 threads each do not fit"),
         ([4], 0, None, "0 workers with 4 threads each do not fit"),
-        ([], None, None, "has no machine with a processor to give"),
+        ([], None, None, "no machine of the Ray cluster has a free CPU"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_what_there_is(cores, workers, threads, words):

@@ -114,13 +114,13 @@ def open_device() -> tuple[Any, Any, str]:
             triton.runtime.driver.active.get_current_target()  # builds the launcher for all kernels
         except (RuntimeError, OSError, CalledProcessError) as error:
             why = f"{error.cmd[0]} failed" if isinstance(error, CalledProcessError) else str(error).partition("\n")[0]
-            raise DeviceError(f"Triton cannot build for {name}; it needs a C compiler, as gcc: {why}") from error
+            raise DeviceError(f"Triton cannot build for {name}; it needs a C compiler, such as gcc: {why}") from error
         return torch, device, name
     if triton.knobs.runtime.interpret:
         return torch, torch.device("cpu"), "gpu, interpreted"
     if torch.version.cuda is None:
         raise DeviceError(
-            "engine 'gpu' needs a torch for NVIDIA GPUs, and the one installed is for processors only: "
+            "engine 'gpu' needs a torch for NVIDIA GPUs, and the one installed is for CPUs only: "
             "reinstall torch, or use engine 'cpu'"
         )
     raise DeviceError("engine 'gpu' needs an NVIDIA GPU, and torch finds none: see `nvidia-smi`, or use engine 'cpu'")

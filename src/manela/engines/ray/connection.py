@@ -98,7 +98,7 @@ def machines(ray: Any) -> list[dict[str, float]]:
 def share_out(resources: list[dict[str, float]], workers: int | None, threads: int | None) -> tuple[int, int]:
     """Return the number of workers, and of threads for each; by default one worker per machine, with all its cores."""
     if not resources:
-        raise ClusterError("the Ray cluster has no machine with a processor to give")
+        raise ClusterError("no machine of the Ray cluster has a free CPU")
     cores = [int(machine["CPU"]) for machine in resources]
     if workers is None:
         workers = len(cores) if threads is None else sum(core // threads for core in cores)

@@ -343,7 +343,7 @@ class RayEngine:
                     self._ray.kill(worker)
         if 0 < len(self.workers) < self._wanted_workers:
             warnings.warn(
-                f"continues with {len(self.workers)} of {count(self._wanted_workers, 'worker')}",
+                f"only {len(self.workers)} of {count(self._wanted_workers, 'worker')} started; the run uses these",
                 ManelaWarning,
                 stacklevel=2,
             )
