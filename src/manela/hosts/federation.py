@@ -81,12 +81,7 @@ class Member:
 
 
 class Federation:
-    """Real daemons on this machine; `running` starts them and stops them at the end of its block.
-
-    Attributes
-    ----------
-    members : list of Member
-    """
+    """Real daemons on this machine; `running` starts them and stops them at the end of its block."""
 
     def __init__(
         self,

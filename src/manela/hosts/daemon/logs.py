@@ -111,17 +111,11 @@ class Journal:
 
 
 class Tracer:
-    """Appends disclosures to a trace until it is closed, or until it cannot be written any more.
-
-    Attributes
-    ----------
-    is_open : bool
-        Whether disclosures are still written.
-    """
+    """Appends disclosures to a trace until it is closed, or until it cannot be written any more."""
 
     def __init__(self, path: Path) -> None:
         self._file = open_private(path, "a")
-        self.is_open = True
+        self.is_open = True  # whether disclosures are still written
 
     def add(self, **disclosure: Any) -> None:
         """Write a disclosure; after an error the trace is given up, and the host continues without one."""

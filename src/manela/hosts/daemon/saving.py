@@ -32,11 +32,6 @@ class Saver:
         Open files that are released while a state is saved.
     longest_pause : float
         Most seconds between two attempts after failures.
-
-    Attributes
-    ----------
-    trouble : str
-        Why the last save failed; empty if it did not.
     """
 
     def __init__(self, home: Path, reserve: Reserve, longest_pause: float) -> None:
@@ -44,7 +39,7 @@ class Saver:
         self._saving: asyncio.Task[None] | None = None
         self._saved_at = 0.0
         self._next, self._pause = 0.0, _FIRST_PAUSE
-        self.trouble = ""
+        self.trouble = ""  # why the last save failed; empty if it did not
 
     def load(self) -> Saved | None:
         """Return the saved state, or None if there is none yet."""

@@ -48,15 +48,7 @@ class Transport(Protocol):
 
 
 class Service:
-    """The requests between one host and its peers.
-
-    Attributes
-    ----------
-    host : Host
-        Is replaced when edges change.
-    contacts : Contacts
-        The calls of each peer and to it.
-    """
+    """The requests between one host and its peers."""
 
     def __init__(
         self,
@@ -66,8 +58,8 @@ class Service:
         tell: Callable[[str, RefusedError], None] = lambda *_: None,
         deadline: float = 30.0,
     ) -> None:
-        self.host, self.transport, self.deadline = host, transport, deadline
-        self.contacts = Contacts() if contacts is None else contacts
+        self.host, self.transport, self.deadline = host, transport, deadline  # host: is replaced when edges change
+        self.contacts = Contacts() if contacts is None else contacts  # the calls of each peer and to it
         self._call, self._tell = name_call(host), tell
         self._moved = asyncio.Event()
 

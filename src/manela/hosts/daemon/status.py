@@ -24,12 +24,7 @@ _DAY = 86400.0
 
 
 class Speed:
-    """Update pairs per second: now, and over the last day.
-
-    Attributes
-    ----------
-    now : float
-    """
+    """Update pairs per second: now, and over the last day."""
 
     def __init__(self, pairs: int) -> None:
         self.now = 0.0

@@ -22,36 +22,23 @@ Doubles = npt.NDArray[np.float64]
 
 
 class UsedArcs:
-    """The arcs that can be used: to own nodes, and along accepted edges to nodes of trusted peers with known vectors.
-
-    Attributes
-    ----------
-    own, known : int
-        The number of own nodes, which have the first rows, and of all known nodes.
-    seen : array of bool, shape (known,)
-        The nodes whose vectors have arrived; own nodes always.
-    known_strengths, largest_weights : arrays, shape (known,)
-        The sum of this host's own edges with a node, and the largest of their weights.
-    strengths : array, shape (known,)
-        The strengths that peers state for their nodes.
-    used : array of bool, shape (arcs,)
-        The arcs that are used now; `neighbours` is built from them.
-    is_stale : bool
-        Whether something has changed since `neighbours` was built.
-    """
+    """The arcs that can be used: to own nodes, and to nodes of trusted peers with known vectors."""
 
     def __init__(self, near: Neighbourhood, own: int, known: int, weighted: bool) -> None:
         self._near, self._weighted, self._threads = near, weighted, Threads(1)
+        # own, known: the number of own nodes, which have the first rows, and of all known nodes
         self.own, self.known = own, known
         weights = near.weights if weighted else np.ones(len(near.indices))
+        # (known,): the sum of this host's own edges with a node, and the largest of
+        # their weights
         self.known_strengths, self.largest_weights = np.zeros(known), np.zeros(known)
         np.add.at(self.known_strengths, near.indices, weights)
         np.maximum.at(self.largest_weights, near.indices, weights)
-        self.strengths = np.zeros(known)
-        self.seen = np.zeros(known, bool)
+        self.strengths = np.zeros(known)  # (known,): the strengths that peers state for their nodes
+        self.seen = np.zeros(known, bool)  # (known,): the nodes whose vectors have arrived; own nodes always
         self.seen[:own] = True
-        self.is_stale = False
-        self.used = self.find({}, self.seen)
+        self.is_stale = False  # whether something has changed since `neighbours` was built
+        self.used = self.find({}, self.seen)  # (arcs,): the arcs that are used now; `neighbours` is built from them
         self.neighbours = self.build(self.used)
 
     def see(self, rows: Integers, strengths: Doubles | None = None) -> None:

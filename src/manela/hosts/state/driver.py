@@ -51,14 +51,6 @@ class Driver:
         Called as carry(asker, answerer, request, reply) with each reply; returns it as the asker gets it.
     tell : callable
         Called with a line for everything that happens.
-
-    Attributes
-    ----------
-    hosts : dict of Host
-    away : set of str
-        Hosts that neither act nor answer.
-    broken : dict
-        Why the calls of a pair (asker, answerer) fail.
     """
 
     def __init__(
@@ -77,8 +69,8 @@ class Driver:
         self._random = None if seed is None else np.random.default_rng(seed)
         self._loss, self._delay, self._grace, self._finish = loss, delay, grace, finish
         self._carry, self._tell = carry, tell
-        self.away: set[str] = set()
-        self.broken: dict[tuple[str, str], str] = {}
+        self.away: set[str] = set()  # hosts that neither act nor answer
+        self.broken: dict[tuple[str, str], str] = {}  # why the calls of a pair (asker, answerer) fail
 
     @property
     def hosts(self) -> dict[str, Host]:

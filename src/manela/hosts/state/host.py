@@ -63,28 +63,7 @@ class Saved:
 
 
 class Host:
-    """The agents of one host's nodes; the base class of the two ways to learn.
-
-    Attributes
-    ----------
-    name : str
-    own : int
-        Number of own nodes, which have the first rows; `known` also counts their remote neighbours.
-    round : int
-        Rounds done.
-    version : int
-        Increases whenever vectors change.
-    pairs : int
-        Update pairs made.
-    peers : Peers
-        Everything that the host knows of each peer.
-    has_new_edges : bool
-        Whether nodes or edges have changed since the last phase of learning began.
-    can_be_saved : bool
-        Whether the vectors are initial ones or those after a whole round, and not in the middle of one.
-    on_disclosure : callable, or None
-        Called with everything that a peer discloses to this host, for tracing.
-    """
+    """The agents of one host's nodes; the base class of the two ways to learn."""
 
     def __init__(
         self,
@@ -94,11 +73,13 @@ class Host:
         sizes: Mapping[str, int] | None = None,
     ) -> None:
         self.name, self.terms, self.neighbourhood = neighbourhood.host, terms, neighbourhood
-        self.peers = Peers()
+        self.peers = Peers()  # everything that the host knows of each peer
         self.peers.configure(sizes or {})
-        self.round = self.pairs = 0
-        self.version = 0 if terms.lock_step else 1
+        self.round = self.pairs = 0  # rounds done, and update pairs made
+        self.version = 0 if terms.lock_step else 1  # increases whenever vectors change
+        # called with everything that a peer discloses to this host, for tracing
         self.on_disclosure: Callable[..., None] | None = None
+        # number of own nodes, which have the first rows; `known` also counts their remote neighbours
         self.own = len(neighbourhood.nodes)
         if self.own == 0:
             raise AgentError("this host has no nodes yet: import edges first (manela agent edges import FILE)")
@@ -114,8 +95,10 @@ class Host:
         hosts = {host: position for position, host in enumerate(near.peers)}
         self._peer_of = np.array([-1] * self.own + [hosts[host] for _, host in near.remotes], dtype=np.int64)
         self._peer_numbers = hosts
+        # has_new_edges: whether nodes or edges have changed since the last phase of learning began
         self.has_new_edges, self._learned_edges = False, near.digest
         self._extra_rounds: int | None = None
+        # whether the vectors are initial ones or those after a whole round, and not in the middle of one
         self.can_be_saved = True
         self._schedule: Schedule | None = None
         self._work: Callable[[], None] = lambda: None

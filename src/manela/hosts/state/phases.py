@@ -33,12 +33,7 @@ It is smaller than elsewhere: the few, similar steps of smoothing disclose less,
 
 
 class StartPhase:
-    """The sweeps of one start, and what peers have shown of theirs.
-
-    Attributes
-    ----------
-    sweeps : Sweeps
-    """
+    """The sweeps of one start, and what peers have shown of theirs."""
 
     def __init__(self, host: MessageHost) -> None:
         self._host = host

@@ -44,16 +44,11 @@ class Published:
 
 
 class Publications:
-    """What was published at each step that a peer may still ask for.
-
-    Attributes
-    ----------
-    steps : dict
-        Publications by step. It is replaced and never changed, as another thread may be reading it.
-    """
+    """What was published at each step that a peer may still ask for."""
 
     def __init__(self, lock_step: bool) -> None:
         self._lock_step = lock_step
+        # publications by step. It is replaced and never changed, as another thread may be reading it
         self.steps: dict[Step, Published] = {}
 
     def publish(self, published: Published, round: int) -> None:
@@ -87,23 +82,16 @@ class Publications:
 
 
 class Publisher:
-    """Prepares what a host shows its peers, and answers them with it.
-
-    Attributes
-    ----------
-    norms : Norms
-        Of what the host's own nodes show, by which received rows are clipped.
-    moments : list of Moments
-        The moments of the host's own vectors, as peers see them, for each table.
-    """
+    """Prepares what a host shows its peers, and answers them with it."""
 
     def __init__(self, host: MessageHost, rounds: MessageRounds) -> None:
         self._host, self._rounds = host, rounds
         self._published = Publications(host.terms.lock_step)
         self._edge_positions = np.full(host.own, -1, np.int64)
         self._edge_positions[host.edge_rows] = np.arange(len(host.edge_rows))
+        # of what the host's own nodes show, by which received rows are clipped
         self.norms = Norms(np.zeros((host.terms.tables, host.terms.hops)), 0.0)
-        self.moments: list[Moments] = []
+        self.moments: list[Moments] = []  # the moments of the host's own vectors, as peers see them, for each table
         self._shown_before: npt.NDArray[np.float32] | None = None
         self._means: npt.NDArray[Any] | None = None
         self._means_version = self._means_due = 0

@@ -32,47 +32,32 @@ _NEVER = 2**62
 
 
 class MessageHost(Host):
-    """The agents of one host's nodes, learning by messages.
-
-    Attributes
-    ----------
-    step : Step
-        The step that the host is at.
-    arcs : UsedArcs
-        The edges that are used now.
-    trust : Trust
-        How far peers are believed.
-    edge_rows : array of int
-        The rows of own nodes that have remote neighbours, which are shown to peers.
-    smoothed : array of float32, shape (n, m), or None
-        The vectors after smoothing.
-    whole : array of bool, shape (n,), or None
-        Which nodes were smoothed with all their neighbours.
-    """
+    """The agents of one host's nodes, learning by messages."""
 
     def prepare(self) -> None:
         """Set up the state of a host that has neither received nor published anything."""
         terms, near, settings = self.terms, self.neighbourhood, self.terms.settings
-        self.trust: Trust = Trust()
+        self.trust: Trust = Trust()  # how far peers are believed
         if not terms.lock_step:
             self.trust = Bounded(terms.peers.noise, terms.peers.clip, derive_key(settings.seed, NOISE))
-        self.smoothed: npt.NDArray[np.float32] | None = None
-        self.whole: npt.NDArray[np.bool_] | None = None
+        self.smoothed: npt.NDArray[np.float32] | None = None  # (n, m): the vectors after smoothing
+        self.whole: npt.NDArray[np.bool_] | None = None  # (n,): which nodes were smoothed with all their neighbours
         self._smoothed_at = -1
         self._falls_at: int | None = None
         self._judge = Judge(near, self.trust, derive_key(settings.seed, SAMPLES))
-        self.arcs = UsedArcs(near, self.own, self.known, terms.weighted)
+        self.arcs = UsedArcs(near, self.own, self.known, terms.weighted)  # the edges that are used now
         self._state = State(self.tables, settings.dimensions)
         self._rounds = MessageRounds(
             self.arcs.neighbours, settings, self._state, slice(0, self.own), np.arange(self.own), self.numbers
         )
+        # the rows of own nodes that have remote neighbours, which are shown to peers
         self.edge_rows = np.unique(near.sources[near.indices >= self.own])
         self._shown_strengths: npt.NDArray[np.float64] | None = None
         self.publisher = Publisher(self, self._rounds)
         self._phase: StartPhase | SmoothingPhase | None = None
         self._starting = settings.starts_by_neighbours
         self.can_be_saved = not self._starting
-        self.step = Step(START if self._starting else ROUND, 0)
+        self.step = Step(START if self._starting else ROUND, 0)  # the step that the host is at
 
     # the script
 

@@ -192,15 +192,7 @@ Serve = Callable[[str, str, bytes], Awaitable[bytes]]
 
 
 class RpcServer:
-    """Listens, and passes the requests of known peers to `serve`; call `start` and `stop`.
-
-    Attributes
-    ----------
-    port : int
-        The port that it listens on.
-    shown : dict of str
-        The certificate that each peer has shown last.
-    """
+    """Listens, and passes the requests of known peers to `serve`; call `start` and `stop`."""
 
     def __init__(
         self,
@@ -219,13 +211,13 @@ class RpcServer:
         self._count, self._bound = count, bound
         self._opened: deque[float] = deque()
         self._asked: dict[str, float] = {}
-        self.shown: dict[str, str] = {}
+        self.shown: dict[str, str] = {}  # the certificate that each peer has shown last
         self._open: Counter[str] = Counter()
         self._changed: Any = None
         self.change(keys, peers)
         self._server: Any = None
         self._health: Any = None
-        self.port = 0
+        self.port = 0  # the port that it listens on
 
     def change(self, keys: Keys, peers: Mapping[str, Endpoint]) -> None:
         """Use these keys and peers for new connections; requests of hosts that are no peers are refused at once."""

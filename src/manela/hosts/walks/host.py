@@ -40,21 +40,14 @@ from manela.settings.schedule import Schedule, plan, weigh
 
 
 class WalkHost(Host):
-    """The agents of one host's nodes, learning by walks.
-
-    Attributes
-    ----------
-    drawing : SharedKeys or OwnRandomness
-        How random numbers are drawn.
-    changed : array of int, shape (own,)
-        The version in which each node last moved.
-    """
+    """The agents of one host's nodes, learning by walks."""
 
     def prepare(self) -> None:
         """Set up the state of a host that has received nothing from peers."""
         terms, neighbourhood = self.terms, self.neighbourhood
+        # how random numbers are drawn
         self.drawing: SharedKeys | OwnRandomness = SharedKeys(self) if terms.lock_step else OwnRandomness(self)
-        self.changed = np.ones(self.own, np.int64)
+        self.changed = np.ones(self.own, np.int64)  # (own,): the version in which each node last moved
         self._present = np.zeros(self.known, bool)
         self._present[: self.own] = True
         self._edge_of_arc = np.full(len(neighbourhood.indices), -1, np.int64)
