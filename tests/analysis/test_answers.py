@@ -27,7 +27,7 @@ def book():
 
 def test_near_are_own_nodes_by_cosine(book):
     own = Embedding(np.array(book.names[:20], dtype=object), book.vectors[:20])
-    found = book.find_near("n3", 5)
+    found = book.find_nearest("n3", 5)
     assert [near.node for near in found] == [node for node, _ in own.most_similar("n3", 5)]
     np.testing.assert_allclose(
         [near.similarity for near in found], [c for _, c in own.most_similar("n3", 5)], rtol=1e-5
@@ -76,14 +76,14 @@ def test_without_edges_everybody_can_be_recommended(book):
 
 def test_better_vectors_of_own_nodes_are_used_among_own_nodes(book):
     better = AnswerBook(book.names, book.vectors, 20, book.indptr, book.indices, own_vectors=book.vectors[:20][::-1])
-    assert better.find_near("n0", 3) != book.find_near("n0", 3)
+    assert better.find_nearest("n0", 3) != book.find_nearest("n0", 3)
     assert better.recommend("n0", 3) == book.recommend("n0", 3)
 
 
 @pytest.mark.parametrize("count", [0, -1, 10**9])
 def test_a_count_out_of_bounds_is_refused(book, count):
     with pytest.raises(ParameterError, match="count"):
-        book.find_near("n0", count)
+        book.find_nearest("n0", count)
 
 
 def test_names_are_found_by_their_begin_first(book):
@@ -144,7 +144,7 @@ def test_answers_are_as_the_description_says(asked, path):
 def test_what_is_asked_is_answered(asked, asked_book):
     assert read(asked("/api/names", start="n2", count="2")) == {"of": "alpha", "nodes": 30, "names": ["n2", "n20"]}
     near = read(asked("/api/near", node="n0"))["near"]
-    assert [one["node"] for one in near] == [one.node for one in asked_book.find_near("n0")]
+    assert [one["node"] for one in near] == [one.node for one in asked_book.find_nearest("n0")]
     recommended = read(asked("/api/recommend", node="n0", count="30"))["recommended"]
     assert not {"n0", "n1", "n29"} & {one["node"] for one in recommended}
     assert read(asked("/api/edge", node="n0", other="n1"))["is_edge"]

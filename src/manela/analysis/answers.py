@@ -31,7 +31,7 @@ _PAIRS = 201
 """Purpose of the random draws of pairs."""
 
 
-class Near(NamedTuple):
+class Nearest(NamedTuple):
     """A node, and the cosine between its vector and that of the node in question."""
 
     node: str
@@ -56,7 +56,7 @@ class AnswerBook:
     --------
     >>> vectors = np.array([[1, 0], [1, 0.1], [0, 1]], dtype=np.float32)
     >>> book = AnswerBook(["a", "b", "c"], vectors, 3)
-    >>> [near.node for near in book.find_near("a", 1)]
+    >>> [nearest.node for nearest in book.find_nearest("a", 1)]
     ['b']
     """
 
@@ -69,13 +69,13 @@ class AnswerBook:
     # (own, m): better vectors of own nodes, which cannot be compared with `vectors` of other nodes
     own_vectors: Vectors | None = None
 
-    def find_near(self, node: str, count: int = 10) -> list[Near]:
+    def find_nearest(self, node: str, count: int = 10) -> list[Nearest]:
         """Return the own nodes that are most similar to an own node."""
         row = self.find_row(node)
         similarities = self._own_directions @ self._own_directions[row]
         return self._take_best(similarities, self._own_directions, row, np.array([row]), count)
 
-    def recommend(self, node: str, count: int = 10) -> list[Near]:
+    def recommend(self, node: str, count: int = 10) -> list[Nearest]:
         """Return the nodes whose vectors have the largest dot product with that of an own node, without its neighbours.
 
         Dot products find more hidden edges in tests than cosines do.
@@ -139,7 +139,9 @@ class AnswerBook:
             return np.empty(0, dtype=np.int64)
         return self.indices[self.indptr[row] : self.indptr[row + 1]]
 
-    def _take_best(self, scores: Vectors, directions: Vectors, row: int, excluded: Integers, count: int) -> list[Near]:
+    def _take_best(
+        self, scores: Vectors, directions: Vectors, row: int, excluded: Integers, count: int
+    ) -> list[Nearest]:
         scores[excluded[excluded < len(scores)]] = -np.inf
         if len(scores) > self.own:
             scores[self._unseen] = -np.inf
@@ -148,7 +150,7 @@ class AnswerBook:
         best = best[np.lexsort((best, -scores[best]))]
         best = best[scores[best] > -np.inf]
         cosines = directions[best] @ directions[row]
-        return [Near(self.names[row], float(cosine)) for row, cosine in zip(best, cosines, strict=True)]
+        return [Nearest(self.names[row], float(cosine)) for row, cosine in zip(best, cosines, strict=True)]
 
     @cached_property
     def _rows(self) -> dict[str, int]:
@@ -238,12 +240,12 @@ class Questions:
         return {"of": self._title, "nodes": book.own, "names": book.find_names(query.get("start", ""), _count(query))}
 
     def _near(self, book: AnswerBook, query: Query) -> dict[str, Any]:
-        nodes = book.find_near(query["node"], _count(query))
-        return {"node": query["node"], "near": [near._asdict() for near in nodes]}
+        nodes = book.find_nearest(query["node"], _count(query))
+        return {"node": query["node"], "near": [nearest._asdict() for nearest in nodes]}
 
     def _recommend(self, book: AnswerBook, query: Query) -> dict[str, Any]:
         nodes = book.recommend(query["node"], _count(query))
-        return {"node": query["node"], "recommended": [near._asdict() for near in nodes]}
+        return {"node": query["node"], "recommended": [nearest._asdict() for nearest in nodes]}
 
     def _edge(self, book: AnswerBook, query: Query) -> dict[str, Any]:
         oddness = book.judge_edge(query["node"], query["other"])

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def say_written(embedding: Embedding, output: Path) -> None:
     """Print a summary of what was written."""
-    facts = embedding.provenance
-    message = f"{len(embedding):,} vectors after {facts['pairs_made']:,} update pairs on {facts['engine']}"
+    provenance = embedding.provenance
+    message = f"{len(embedding):,} vectors after {provenance['pairs_made']:,} update pairs on {provenance['engine']}"
     print(f"{output}: {message}", file=sys.stderr)
 
 

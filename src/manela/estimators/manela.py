@@ -305,12 +305,12 @@ class Manela(Embedder):
         else:
             state, is_new = self._carry_over(graph, self._kept, settings)
         share = np.where(is_new, 1.0, _SHARE_OF_KNOWN)
-        facts = {
+        entries = {
             "continued_from": self.provenance_.get("graph", {}).get("sha256"),
             "nodes_kept": sum(node in self._kept for node in graph.nodes.tolist()),
         }
         with _show(progress) as reporter:
-            embedding, run = learn(graph, settings, facts, start=state, share=share, reporter=reporter)
+            embedding, run = learn(graph, settings, entries, start=state, share=share, reporter=reporter)
         self._graph = graph
         return self._set_fitted(embedding, run.updates)
 
@@ -329,11 +329,11 @@ class Manela(Embedder):
         nodes = nodes.astype(np.int64) if self.nodes_.dtype != object and ids.dtype != object else nodes
         vectors = np.concatenate((self.embedding_, tables[0]))
         context = None if self.context_ is None else np.concatenate((self.context_, tables[1]))
-        facts = {**self.provenance_, "nodes_placed": self.provenance_.get("nodes_placed", 0) + len(ids)}
+        provenance = {**self.provenance_, "nodes_placed": self.provenance_.get("nodes_placed", 0) + len(ids)}
         if previous is not None:
             self._graph = graph
-            facts["graph"] = describe_run(METHOD, graph, {})["graph"]
-        return self._set_fitted(Embedding(nodes, vectors, context, facts, further), None)
+            provenance["graph"] = describe_run(METHOD, graph, {})["graph"]
+        return self._set_fitted(Embedding(nodes, vectors, context, provenance, further), None)
 
     def _find_network(self, given: Graph, replace: bool) -> Graph:
         """Return the network to continue with: the given one, or the previous one with the given edges added."""
@@ -393,12 +393,12 @@ class Manela(Embedder):
 
 
 def learn(
-    graph: Graph, settings: Settings, facts: Mapping[str, Any] | None = None, **options: Any
+    graph: Graph, settings: Settings, entries: Mapping[str, Any] | None = None, **options: Any
 ) -> tuple[Embedding, Run]:
     """Learn the vectors of a graph with validated settings; return them and the run.
 
-    A directed network is learned through its cover where `is_covered` says so. `facts` are added to the provenance, and
-    `options` are passed to `train`.
+    A directed network is learned through its cover where `is_covered` says so. `entries` are added to the provenance,
+    and `options` are passed to `train`.
     """
     covered = is_covered(graph, settings)
     run = train(cover(graph) if covered else graph, settings, **options)
@@ -412,7 +412,7 @@ def learn(
         rate_fell_at=run.state.falls_at,
         pairs_made=run.state.pairs,
         engine=run.engine,
-        **(facts or {}),
+        **(entries or {}),
     )
     if covered:
         updates = None if run.updates is None else add_ends(graph, run.updates)

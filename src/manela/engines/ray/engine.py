@@ -164,12 +164,12 @@ class RayEngine:
             for worker, is_whole in zip(self.workers, self._is_whole, strict=True)
         ]
         # pass on only finished results: Ray starts the calls of a worker in order
-        deliveries, waiting = [], {facts: part for part, (facts, *_) in enumerate(computed)}
-        facts_of: dict[int, Any] = {}
+        deliveries, waiting = [], {report: part for part, (report, *_) in enumerate(computed)}
+        reports: dict[int, Any] = {}
         while waiting:
             (ready,), _ = self._ray.wait(list(waiting), num_returns=1)
             part = waiting.pop(ready)
-            facts_of[part] = self._ray.get(ready)
+            reports[part] = self._ray.get(ready)
             for other, worker in enumerate(self.workers):
                 if other != part:
                     shown = computed[part][1 if self._is_whole[part] else 1 + other]
@@ -177,11 +177,11 @@ class RayEngine:
         self._ray.get(deliveries)
         if self._abandoned:
             return False
-        pairs = self.state.pairs + sum(facts.pairs for facts in facts_of.values())
+        pairs = self.state.pairs + sum(report.pairs for report in reports.values())
         self._ray.get([worker.commit.remote(round) for worker in self.workers])
         self.state.round, self.state.pairs = round + 1, pairs
         if self._settings.negative_source == "moments":
-            parts = [facts.measured for facts in facts_of.values()]
+            parts = [report.measured for report in reports.values()]
             self._measured = [moments.add(list(of_table)) for of_table in zip(*parts, strict=True)]
         if time.monotonic() - self._backup_time > _BACKUP_EVERY:
             self.collect()

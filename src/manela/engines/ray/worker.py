@@ -26,7 +26,7 @@ Given = list[npt.NDArray[np.float16]]
 """The vectors that some nodes show, an array for each table."""
 
 
-class Facts(NamedTuple):
+class Report(NamedTuple):
     """A worker's report of a round: its update pairs, and the moments of what its nodes now show, for each table."""
 
     pairs: int
@@ -134,7 +134,7 @@ class Worker:
         return totals, int(kernels.add_up(table, scales, self._first, self._last, totals))
 
     def compute(self, round: int, measured: list[Moments] | None) -> tuple[Any, ...]:
-        """Move the own nodes through a round; return its facts, and the vectors to show to others.
+        """Move the own nodes through a round; return its report, and the vectors to show to others.
 
         These are all own nodes, or for each part the nodes that it needs and the negatives of the next round.
         `measured` are the moments of all shown vectors.
@@ -142,15 +142,15 @@ class Worker:
         self.rounds.show_means()
         pairs = self.rounds.advance(round, self._schedule, measured)
         self.rounds.show_own()
-        facts = Facts(pairs, self.measure_moments() if measured is not None else None)
+        report = Report(pairs, self.measure_moments() if measured is not None else None)
         if self._served is None:
-            return facts, self._give(slice(self._first, self._last))
+            return report, self._give(slice(self._first, self._last))
         negatives = self._find_negatives(round + 1, self._number)
         shown = [
             None if part == self._number else self._give(np.concatenate((served, negatives)))
             for part, served in enumerate(self._served)
         ]
-        return facts, *shown
+        return report, *shown
 
     def _give(self, where: slice | Integers) -> Given:
         """Return what own nodes show, and count its bytes as sent."""

@@ -22,7 +22,7 @@ class Learned(NamedTuple):
     """What a method learned from a network."""
 
     vectors: Vectors  # (n, m)
-    facts: Mapping[str, Any]  # entries of the provenance besides parameters and network
+    provenance: Mapping[str, Any]  # entries besides parameters and network
     context: Vectors | None = None  # (n, m): the second vectors, if the method has them
     updates: npt.NDArray[np.int64] | None = None  # (n,): how often each vector was updated, if the method counts it
 
@@ -51,7 +51,9 @@ class Baseline(Embedder):
             graph = load_graph(X)
         learned = self._learn(graph, settings, progress)
         parameters = {name: value for name, value in asdict(settings).items() if name in self._get_param_names()}
-        provenance = describe_run(self.method, graph, parameters | {"random_state": settings.seed}, **learned.facts)
+        provenance = describe_run(
+            self.method, graph, parameters | {"random_state": settings.seed}, **learned.provenance
+        )
         return self._set_fitted(Embedding(graph.nodes, learned.vectors, learned.context, provenance), learned.updates)
 
     def _check(self) -> Any:

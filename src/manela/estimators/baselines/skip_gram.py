@@ -56,9 +56,9 @@ class SkipGram(Baseline):
         walker.train(progress)
         trained = time.perf_counter()
         seconds = {"preparing": prepared - started, "walking": counted - prepared, "training": trained - counted}
-        facts = {"pairs_made": walker.pairs, "threads": settings.threads, "seconds": seconds}
+        provenance = {"pairs_made": walker.pairs, "threads": settings.threads, "seconds": seconds}
         m = settings.dimensions
-        return Learned(walker.vectors[:, :m], facts, walker.contexts[:, :m], walker.updates)
+        return Learned(walker.vectors[:, :m], provenance, walker.contexts[:, :m], walker.updates)
 
 
 @dataclass(eq=False, repr=False)
