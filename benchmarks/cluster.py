@@ -103,7 +103,7 @@ def time_rounds(graph: Graph, case: Case, rounds: int) -> tuple[float, int, int,
 
 def find_memory(engine: Any) -> int:
     """The memory of the first worker that is its own, in bytes."""
-    pid = ray.get(engine._workers[0].__ray_call__.remote(lambda _: os.getpid()))
+    pid = ray.get(engine.workers[0].__ray_call__.remote(lambda _: os.getpid()))
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     facts = {line.split(":")[0]: line.split()[1] for line in lines if line.startswith("Rss")}
     return int(facts["RssAnon"]) * 1024

@@ -69,7 +69,7 @@ def manela():
 
     def run(*arguments, **options):
         command = [sys.executable, "-m", "manela", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+        return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, **options)
 
     return run
 

@@ -351,5 +351,5 @@ def test_ctrl_c_while_the_command_is_imported_ends_quietly(tmp_path):
         "from manela.__main__ import main\n"
         "main()\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
     assert (done.returncode, done.stderr) == (130, "")

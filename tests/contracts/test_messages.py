@@ -41,7 +41,7 @@ def test_rounds_of_the_cpu_engine_are_those_of_the_reference(graph, parameters):
     check_rounds(CpuEngine, graph, parameters, 40 * graph.number_of_nodes)
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(graph=graphs(), parameters=message_parameters(), many=st.sampled_from([1, 3, 256]))
 def test_rounds_of_the_gpu_engine_are_those_of_the_reference(graph, parameters, many):
     """With products in single precision; `many` is from how many neighbours on they are summed in pieces."""

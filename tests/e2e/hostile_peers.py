@@ -32,7 +32,7 @@ PARAMETERS = {
     "dimensions": 8, "ratios": (0.5, 0.5), "rounds": 1_000_000, "pairs": 10**10, "start": "random", "smooth": False
 }  # fmt: skip
 RATES = RateLimits(requests=15.0, longest_wait=0.2)
-PATIENCE = 120.0
+PATIENCE = 240.0
 """Seconds to wait for what must come; a busy machine takes long."""
 
 
@@ -79,7 +79,7 @@ class World:
 
     def close(self) -> None:
         self.process.terminate()
-        self.process.wait(60)
+        self.process.wait(180)
         self.process.stdin.close()
 
     def wait_for(self, holds, seconds=PATIENCE):

@@ -22,7 +22,7 @@ from manela.hosts.folder.home import is_running, read_status
 from manela.hosts.folder.trace import read_disclosures
 from manela.hosts.folder.vectors import VectorsFile
 
-LONGEST = 90.0
+LONGEST = 240.0
 
 
 @pytest.fixture(scope="module")

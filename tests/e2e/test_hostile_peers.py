@@ -320,7 +320,7 @@ def test_the_daemon_ends_in_time_with_its_state_saved(tmp_path):
     try:
         seen = world.wait_for(lambda status: status["round"] > 20)["round"]
         world.process.send_signal(signal.SIGTERM)
-        assert world.process.wait(60) == 0
+        assert world.process.wait(180) == 0
         assert VectorsFile(world.folder).load().round >= seen
         status = read_status(world.folder)
         assert (status["state"], status["running"]) == ("stopped", False)

@@ -15,7 +15,7 @@ from manela.formats.datasets import stochastic_block_model
 from manela.hosts.federation import Federation, assign
 from manela.hosts.folder.home import export, read_status
 
-LONGEST = 90.0
+LONGEST = 240.0
 FALSE_ROWS = ("norm 3", "norm 10", "norm 999", "constant", "differing", "equivocation")
 """Attacks by which every vector of the liar is a lie from the beginning."""
 

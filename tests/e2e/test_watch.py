@@ -49,19 +49,19 @@ def daemon(tmp_path, manela_here):
         store.add_edges([Edge("n1", ("p", "beta"))])
         store.add_peer("beta", "127.0.0.1:1", read_certificate(tmp_path / "beta.pem"))
     process = start(home)
-    until = time.monotonic() + 30
+    until = time.monotonic() + 120
     while read_status(home).get("round", 0) < 3 or not read_status(home)["watch"]:
         assert process.poll() is None, (home / "log").read_text()
         assert time.monotonic() < until
         time.sleep(0.05)
     yield home, process
     process.kill()
-    process.wait(10)
+    process.wait(60)
     process.stdin.close()
 
 
 def read(url):
-    with urllib.request.urlopen(url, timeout=5) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         return answer.read().decode()
 
 
@@ -71,7 +71,7 @@ def metric(url, name):
 
 
 def wait_for_more(url, name, before=None):
-    before, until = metric(url, name) if before is None else before, time.monotonic() + 30
+    before, until = metric(url, name) if before is None else before, time.monotonic() + 120
     while metric(url, name) <= before:
         assert time.monotonic() < until, read(url + "metrics")
         time.sleep(0.1)

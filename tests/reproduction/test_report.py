@@ -52,7 +52,7 @@ def report(folder, real):
 
 def reproduce(folder, *more):
     command = [sys.executable, "-c", SMALL, "reproduce", "--quick", "-o", str(folder), *more]
-    return subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
 def test_everything_is_written(report):

@@ -83,7 +83,7 @@ sys.exit(status)
 )
 def test_an_interrupt_waits_for_what_is_compiled_and_ends_with_the_command(after, end, status):
     code = COMPILING.format(after=after, end=end)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, timeout=300)
     assert (done.returncode, done.stdout, done.stderr) == (status, b"compiled\n", b"")
 
 

@@ -154,14 +154,14 @@ def test_without_a_card_the_command_says_so_and_auto_goes_on(tmp_path):
         f"print(Manela(pairs=100).fit({str(file)!r}).provenance_['engine'])"
     )
     found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True, timeout=120
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True, timeout=300
     )
     has_card, engine = found.stdout.split("\n")[:2]
     assert engine.startswith("gpu") == (has_card == "True")
     done = subprocess.run(
         [sys.executable, "-m", "manela", "embed", str(file), "-o", str(out), "--engine", "gpu",
          "--pairs", "100"],
-        capture_output=True, text=True, env=environment, check=False, timeout=120,
+        capture_output=True, text=True, env=environment, check=False, timeout=300,
     )  # fmt: skip
     if has_card == "True":
         assert done.returncode == 0

@@ -70,7 +70,7 @@ def run_until_done(daemon, *work):
     logger.addHandler(watcher)
     logger.setLevel(logging.INFO)
     try:
-        asyncio.run(asyncio.wait_for(daemon.run(False), 60))
+        asyncio.run(asyncio.wait_for(daemon.run(False), 240))
     finally:
         logger.removeHandler(watcher)
         logger.setLevel(level)

@@ -32,7 +32,7 @@ def test_libraries_of_linear_algebra_get_one_thread_where_the_user_has_not_said_
 def run_daemon(folder):
     command, environment = make_command(folder, while_stdin=True)
     return subprocess.run(
-        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240, check=False
     )
 
 
@@ -64,7 +64,7 @@ def test_without_the_extra_the_install_command_is_named(tmp_path, arguments):
         "sys.exit(run(sys.argv[1:]))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", code, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=240
     )
     assert done.returncode == 2, done.stderr
     assert done.stderr == "error: a host needs protobuf, which is not installed: pip install 'manela[agents]'\n"
@@ -74,7 +74,7 @@ def test_what_lies_where_it_is_started_is_not_imported(tmp_path):
     (tmp_path / "json.py").write_text("raise SystemExit('imported')")
     command, environment = make_command(tmp_path / "host")
     done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=240
     )
     assert done.returncode == 2
     assert "host: does not hold a host" in done.stderr

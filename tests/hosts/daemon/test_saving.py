@@ -151,7 +151,7 @@ with reserve.lend():
     os.close(os.open(os.devnull, os.O_RDONLY))
     print("saved")
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240)
     assert done.stdout.split() == [str(errno.EMFILE), "saved"]
 
 
