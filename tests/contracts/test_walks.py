@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 
 from manela.data.graph import Graph
 from manela.engines.cpu import CpuEngine
+from manela.engines.state import begin
+from manela.engines.training import plan_run
 from manela.settings.parameters import PAPER
+from manela.settings.settings import check_all
 
 pytestmark = pytest.mark.filterwarnings("ignore:[0-9,]+ repeated edge")
 
@@ -85,3 +88,26 @@ def test_rounding_errors_are_those_of_the_reference_in_single_precision():
         single = run_reference(graph, parameters, 40 * 22, 3, dtype=np.float32)
         ratios.append(distance(state.tables, expected) / distance(single, expected))
     assert np.median(ratios) < 4.0
+
+
+def test_a_stop_while_a_round_is_committed_counts_after_it():
+    """Otherwise its vectors would be saved as those of the round before, and a resumed run would move them twice."""
+    graph = Graph.from_edges([0, 1], [1, 2])
+    wanted = check_all({**PAPER, "dimensions": 8, "rounds": 4, "pairs": 1000, "n_jobs": 1})
+    state = begin(3, 8, False, 0)
+    with CpuEngine(graph, wanted, state) as engine:
+        commit = engine.rounds.commit
+
+        def stop_and_commit(*arguments):
+            engine.stop()
+            commit(*arguments)
+
+        engine.rounds.commit = stop_and_commit
+        schedule = plan_run(graph, wanted, 1000)
+        before = state.vectors.copy()
+        assert engine.advance(schedule)
+        assert state.round == 1
+        assert state.pairs == engine.updates.sum() > 0
+        assert not np.array_equal(state.vectors, before)
+        assert not engine.advance(schedule)
+        assert state.round == 1

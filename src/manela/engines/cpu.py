@@ -68,7 +68,8 @@ class CpuEngine(Closable):
             return False
         self.rounds.show()
         pairs = self.rounds.advance(self.state.round, schedule)
-        if self.rounds.is_abandoned:
+        # a stop that comes once walks have committed is for the next round: this one has moved the vectors
+        if pairs is None or (self.rounds.is_abandoned and not self._by_walks):
             return False
         self.state.round += 1
         self.state.pairs += pairs
@@ -142,14 +143,14 @@ class WalkRounds:
     def show(self) -> None:
         """Do nothing: walks read the tables."""
 
-    def advance(self, round: int, schedule: Schedule) -> int:
-        """Move all nodes through a round, unless it is abandoned, and return the update pairs made."""
+    def advance(self, round: int, schedule: Schedule) -> int | None:
+        """Move all nodes through a round and return the update pairs made, or None if it is abandoned before."""
         counts = schedule.counts(round)
         nodes = np.flatnonzero(counts)
         moved, pairs = self.reserve(len(nodes))
         self.move(nodes, counts[nodes], round, schedule.rate(round), moved, pairs)
         if self.is_abandoned:
-            return 0
+            return None
         self.commit(nodes, pairs, moved)
         return int(pairs.sum())
 
