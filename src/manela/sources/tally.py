@@ -135,17 +135,8 @@ DAY = 86400
 class Correspondence(Source):
     """A source whose edges are messages between people, counted once each and less when they are old.
 
-    Parameters
-    ----------
-    paths : list of paths
-    domains : list of str
-        The domains whose users are one's own.
-    half_life : float
-        Days after which a message counts half; with 0, all count the same.
-    hash_key : bytes or None
-        With a key, users are named by keyed hashes.
-    today : int or None
-        The day that ages are measured from, in days since 1970; the current day by default.
+    Users of `domains` are one's own. A message counts half after `half_life` days; with 0, all count the same. With a
+    `hash_key`, users are named by keyed hashes. Ages are measured from `today`, in days since 1970.
     """
 
     adds = True
