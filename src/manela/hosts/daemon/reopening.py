@@ -20,14 +20,9 @@ The pause doubles each time. If smaller, a peer could keep the host busy.
 
 
 class Reopening:
-    """The reasons to go on: rounds that the operator requests, other nodes or edges, and new peers.
+    """The reasons to continue: rounds that the operator requests, other nodes or edges, and new peers.
 
-    Parameters
-    ----------
-    store : Store
-        Where requests are read.
-    second_store : Store
-        Another connection to the same store, where a thread records that a request is carried out.
+    `second_store` is another connection to the same store, where a thread records that a request is carried out.
     """
 
     def __init__(self, store: Store, second_store: Store) -> None:

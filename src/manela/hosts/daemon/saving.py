@@ -23,15 +23,9 @@ _FIRST_PAUSE = 0.5
 
 
 class Saver:
-    """Saves the states of a host to its home.
+    """Saves the states of a host to its home, with at most `longest_pause` seconds between two attempts after failures.
 
-    Parameters
-    ----------
-    home : path
-    reserve : Reserve
-        Open files that are released while a state is saved.
-    longest_pause : float
-        Most seconds between two attempts after failures.
+    The open files of `reserve` are released while a state is saved.
     """
 
     def __init__(self, home: Path, reserve: Reserve, longest_pause: float) -> None:

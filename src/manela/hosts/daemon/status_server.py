@@ -21,17 +21,9 @@ Status = dict[str, Any]
 
 
 class StatusServer(LocalServer):
-    """Serves the status of a daemon on an address of the local machine.
+    """Serves the status of a daemon, which `read` returns, on an address of the local machine.
 
-    Parameters
-    ----------
-    address : str
-    read : callable
-        Returns the current status.
-    find_answer : callable, optional
-        Returns the reply to a request for any other path, or None if there is none.
-    options
-        Those of `LocalServer`.
+    `find_answer` returns the reply to a request for any other path, or None if there is none.
     """
 
     def __init__(

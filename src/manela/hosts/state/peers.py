@@ -119,14 +119,7 @@ _IN_WORDS = {"lock_step": "lock-step", "run": "the parameters of a lock-step run
 class Sessions:
     """The handshakes of a host, whose results are kept in its records of peers.
 
-    Parameters
-    ----------
-    near : Neighbourhood
-    key : int
-        Seed of the numbers of sessions.
-    peers : Peers
-    opened : int
-        The number of sessions that the host has opened with other edges.
+    `key` is the seed of the numbers of sessions, and `opened` how many the host has opened with other edges.
     """
 
     def __init__(self, near: Neighbourhood, key: int, peers: Peers, opened: int = 0) -> None:

@@ -95,21 +95,13 @@ class StartPhase:
 
 
 class SmoothingPhase:
-    """The steps of the filter, and what peers have shown at the current one.
+    """The steps of the filter, and what peers have shown at the current one."""
 
-    Attributes
-    ----------
-    vectors : array of float32, shape (n, m)
-        The smoothed vectors of own nodes, once the script has ended.
-    whole : array of bool, shape (n,)
-        Which of them were smoothed with all their neighbours.
-    """
-
-    vectors: npt.NDArray[np.float32]
+    vectors: npt.NDArray[np.float32]  # (n, m): the smoothed vectors of own nodes, once the script has ended
 
     def __init__(self, host: MessageHost) -> None:
         self._host = host
-        self.whole = np.ones(host.own, bool)
+        self.whole = np.ones(host.own, bool)  # (n,): which of them were smoothed with all their neighbours
         self._source: Table | None = None
         self._seen = np.zeros(0, bool)
         self._norms = Norms(np.zeros((1, 1)), 0.0)

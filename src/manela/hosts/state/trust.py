@@ -115,14 +115,8 @@ class Trust:
 class Bounded(Trust):
     """Bounds the harm that a peer can do.
 
-    Parameters
-    ----------
-    noise : float
-        Size of the noise on values that summarise several nodes, over the size of these values.
-    clip : float
-        Largest norm of a peer's row, over the median norm of the host's own rows.
-    key : int
-        Seed of the noise.
+    `noise` is the size of the noise on values that summarise several nodes, over the size of these values, and `key`
+    its seed; `clip` is the largest norm of a peer's row, over the median norm of the host's own rows.
     """
 
     def __init__(self, noise: float, clip: float, key: int) -> None:
