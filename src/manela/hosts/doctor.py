@@ -131,7 +131,6 @@ def _examine_disk(home: Path) -> Iterator[Finding]:
 
 
 def _examine_port(home: Path, config: Config) -> Iterator[Finding]:
-    """Find out whether the daemon listens on its port, or could."""
     host, _, port = config.listen.rpartition(":")
     if is_running(home):
         yield Finding(GOOD, "port", f"the daemon runs and listens on port {read_status(home).get('port', port)}")

@@ -253,7 +253,6 @@ def _pack(communities: npt.NDArray[np.int64], hosts: int) -> npt.NDArray[np.int6
 
 
 def _read_assignment(graph: Graph, path: Path) -> list[str]:
-    """Return the host of each node, as a file lists them."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -113,7 +113,6 @@ class Ledger:
         return self._results[key]
 
     def _append(self, record: dict[str, Any]) -> None:
-        """Append a record, and wait until it is on the disk."""
         line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
         try:
             with self.path.open("ab") as file:

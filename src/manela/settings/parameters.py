@@ -97,7 +97,6 @@ def _as_threads(n_jobs: int | None) -> int | None:
 
 
 def _one_of(choices: tuple[str, ...], purpose: str, **options: Any) -> Parameter:
-    """Return a parameter whose value is one of `choices`; the first is the default."""
     rule = f"one of {', '.join(choices)}"
     return Parameter(str, choices[0], rule, lambda x: x in choices, purpose, choices=choices, **options)
 

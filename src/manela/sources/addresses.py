@@ -109,7 +109,6 @@ class Addresses:
         return number
 
     def _name(self, local: str, domain: str) -> str:
-        """Return the name of an address, a keyed hash if there is a key."""
         if self._key is None:
             return f"{local}@{domain}"
         digest = hashlib.blake2b(f"{local}@{domain}".encode(), key=self._key, digest_size=12).hexdigest()

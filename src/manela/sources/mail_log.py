@@ -98,7 +98,6 @@ class MailLogSource(Correspondence):
             state.put(mark, offset)
 
     def _find(self, line: bytes, senders: dict[str, int]) -> tuple[int, int] | None:
-        """Return the sender and the recipient if this line logs a delivery."""
         told = _POSTFIX.match(line)
         if told is not None:
             self._is_log = True
@@ -145,7 +144,6 @@ class MailLogSource(Correspondence):
         return (sender, number) if sender >= 0 and number >= 0 else None
 
     def _number(self, address: bytes) -> int:
-        """Return the number of an address."""
         return self.addresses.number_one(address.decode("utf-8", "replace"))
 
 

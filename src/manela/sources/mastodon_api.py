@@ -153,7 +153,6 @@ class MastodonApiSource(Source):
         return pending, None if page.next_path == path else page.next_path
 
     def _read_page(self, page: Page, account: str, kind: str, domain: str) -> Edges:
-        """Return the edges of a page of accounts that an account follows, or of its followers."""
         if page.status == 404:  # the account was deleted since it was listed
             return Edges([], [])
         if not isinstance(page.data, list):

@@ -170,7 +170,6 @@ class Correspondence(Source):
         return self._key
 
     def _begin(self, state: ImportState) -> Tally:
-        """Start counting messages that were not counted before."""
         self._tally = Tally(self.addresses, state, self._half_life, self._today)
         return self._tally
 

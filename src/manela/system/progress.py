@@ -90,7 +90,6 @@ class RunBar:
         return self._report if self.is_shown else None
 
     def _report(self, progress: Progress) -> None:
-        """Show the progress of a run."""
         self.bar.update(
             self._task,
             completed=progress.round,

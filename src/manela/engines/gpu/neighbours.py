@@ -192,7 +192,6 @@ class CardNeighbours:
         self, source: Any, target: Any, kept: Any, inverse: Any, a: float, now: tuple[float, Any] | None = None,
         before: tuple[float, Any] | None = None, weight: float = 0.0, filtered: Any = None,
     ) -> None:  # fmt: skip
-        """Do one step of the filter, with `kernels.gpu.neighbours.filter_rows`."""
         b, now_rows = now or (0.0, source)
         c, before_rows = before or (0.0, source)
         columns = source.shape[1]

@@ -57,9 +57,7 @@ class Baseline(Embedder):
         return self._set_fitted(Embedding(graph.nodes, learned.vectors, learned.context, provenance), learned.updates)
 
     def _check(self) -> Any:
-        """Return the parameters as validated settings."""
         raise NotImplementedError
 
     def _learn(self, graph: Graph, settings: Any, progress: Reporter | None) -> Learned:
-        """Learn the vectors of a network with validated settings."""
         raise NotImplementedError

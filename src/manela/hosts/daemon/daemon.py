@@ -216,7 +216,6 @@ class Daemon:
             raise
 
     async def _run_rounds(self) -> None:
-        """Learn until all rounds are done, and save what was learned."""
         self.state = "learning"
         log("learning", round=self.service.host.round, rounds=self.service.host.expected_rounds)
         await self.learner.run(self._renew)
@@ -356,7 +355,6 @@ class Daemon:
             loop.call_soon_threadsafe(self.learner.end)
 
     def _tell(self, message: str) -> None:
-        """Log what the learner tells about peers."""
         log("peers", message=message)
 
     def _write_status(self) -> None:

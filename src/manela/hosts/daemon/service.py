@@ -158,7 +158,6 @@ class Service:
             raise
 
     async def _serve(self, peer: str, kind: str, content: bytes) -> bytes:
-        """Answer a request of a peer, which has been identified."""
         # the host may be replaced during each await, so read self.host again afterwards
         if kind == GREET:
             hello = decode_hello(content, self.host.terms.lock_step)

@@ -56,7 +56,6 @@ def write_metrics(status: Status) -> str:
 
 
 def _metrics(status: Status) -> Iterator[str]:
-    """Yield the lines that Prometheus reads."""
     yield from _family("state", "gauge", "1 for the current state of the daemon.",
                        {(("state", state),): int(state == status["state"]) for state in _STATES})  # fmt: skip
     yield from _family("trouble", "gauge", "1 while the state cannot be saved.", {(): int(bool(status["trouble"]))})

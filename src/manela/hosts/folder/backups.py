@@ -140,7 +140,6 @@ def restore_backup(path: Path, home: Path) -> list[str]:
 
 
 def _name_of(home: Path) -> str:
-    """Return the name of the host in a home, empty if its configuration is damaged."""
     try:
         return read_config(home / FILE).name
     except AgentError:

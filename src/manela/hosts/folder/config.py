@@ -85,7 +85,6 @@ class Config:
         return "\n".join(lines) + "\n"
 
     def _write_parameter(self, name: str) -> str:
-        """Return the line of a parameter, as a comment if the default is used."""
         parameter, value = PARAMETERS[name], self.parameters.get(name)
         given = value is not None or name in AGREED
         default = DEFAULT_RATIOS if name == "ratios" else parameter.default

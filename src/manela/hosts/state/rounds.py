@@ -193,7 +193,6 @@ class MessageHost(Host):
         vectors: npt.NDArray[np.float32],
         strengths: npt.NDArray[np.float64],
     ) -> None:
-        """Store a peer's rows where this step needs them."""
         if asked != self.step and (asked.phase != ROUND or self.step.phase != ROUND or self.terms.lock_step):
             return  # too late: this host is at another step now
         if self.on_disclosure and len(rows):

@@ -245,7 +245,6 @@ If larger, fewer alarms are raised.
 
 
 def _shrink(value: float, limit: float) -> float:
-    """Return the factor that brings a value down to a limit, 1 if it is within."""
     return limit / value if value > limit else 1.0
 
 

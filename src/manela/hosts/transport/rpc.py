@@ -142,7 +142,6 @@ class RpcTransport:
             raise ours from error
 
     def _describe_certificate(self, error: PeerError, peer: Endpoint | None) -> PeerError:
-        """Return the error with the fingerprints of the certificate that was shown and of those that are pinned."""
         if peer is None:
             return error
         try:

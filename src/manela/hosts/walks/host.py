@@ -114,7 +114,6 @@ class WalkHost(Host):
         return self._plan
 
     def _draw_plan(self) -> WalkPlan:
-        """Draw the next round, with the request for each peer."""
         settings, round, schedule = self.terms.settings, self.round, self._find_schedule()
         counts = schedule.counts(round)
         nodes = np.flatnonzero(counts)
@@ -201,7 +200,6 @@ class WalkHost(Host):
         return refusals
 
     def _receive_neighbours(self, peer: str, link: Link, reply: WalkReply, refusals: list[RefusedError]) -> None:
-        """Store the vectors that a peer sends of direct neighbours."""
         changed = reply.changed
         if len(changed) and not (
             changed[0] >= 0 and changed[-1] < len(link.neighbours) and (np.diff(changed) > 0).all()

@@ -80,7 +80,6 @@ def _encode_acceptance(message: Acceptance) -> Any:
 
 
 def _encode_pull(message: Pull) -> Any:
-    """Return the wire form of a request for vectors."""
     phase, number, level = message.step
     return wire.Pull(session=message.session, phase=phase, number=number, level=level, since=message.since)
 
@@ -116,7 +115,6 @@ def _encode_walk_request(message: WalkRequest) -> Any:
 
 
 def _encode_walk_reply(message: WalkReply, half: bool) -> Any:
-    """Return the wire form of a reply with walks, with vectors in half precision if `half`."""
     return wire.WalkReply(
         version=message.version, half=half, changed=_pack(message.changed, "<u4"),
         neighbours=_pack_rows(message.neighbours, half), index=_pack(message.index, "<i4"),
@@ -278,7 +276,6 @@ def _whole(content: bytes, size: int) -> bytes:
 
 
 def _unpack(content: bytes, kind: str) -> Integers:
-    """Return bytes of the given type as an array of int64."""
     return np.frombuffer(_whole(content, np.dtype(kind).itemsize), kind).astype(np.int64)
 
 

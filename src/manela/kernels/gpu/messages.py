@@ -145,7 +145,6 @@ def push(
 
 @triton.jit
 def _sigmoid(z):
-    """Return σ(z), with z limited to ±30."""
     return 1.0 / (1.0 + tl.exp(-tl.minimum(tl.maximum(z, -30.0), 30.0)))
 
 
