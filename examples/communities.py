@@ -8,7 +8,6 @@ from pathlib import Path
 from manela import Manela, read_embedding, stochastic_block_model
 from manela.analysis import measure_separation
 from manela.maps import write_map
-from manela.reproduction.drawing import plot_communities
 
 FOLDER = Path("demo")
 
@@ -35,7 +34,9 @@ def main() -> None:
     alone.save(FOLDER / "sbm.npz")
 
     picture = FOLDER / "sbm.png"
-    plot_communities(together.vectors, communities, "SYN-SBM, learned by four hosts, r₁ = 0.5", picture)
+    axes = together.plot([f"community {community + 1}" for community in communities])
+    axes.set_title("SYN-SBM, learned by four hosts")
+    axes.figure.savefig(picture, dpi=160, bbox_inches="tight")
     page = FOLDER / "map.html"
     write_map(together, page, [f"community {community}" for community in communities], graph, title="SYN-SBM")
     print(f"wrote {output}, {FOLDER / 'sbm.npz'}, {picture} and {page}, which opens in a browser")

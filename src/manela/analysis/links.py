@@ -37,11 +37,6 @@ class Split:
     graph: Graph  # the network to learn from: the largest component without the hidden edges
     hidden: sp.csr_array  # (n, n): hidden edges between nodes of that component, in both directions
 
-    @property
-    def number_hidden(self) -> int:
-        """Number of hidden edges."""
-        return int(self.hidden.nnz // 2)
-
 
 @dataclass(frozen=True)
 class LinkScores:

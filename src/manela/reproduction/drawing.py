@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from manela.analysis.classification import summarise
 from manela.errors import ParameterError, import_extra
-from manela.kernels.layout import normalise_rows
 from manela.system.files import replace_file
 
 INK = "#010203"
@@ -84,26 +83,6 @@ def save(figure: Any, path: Path) -> None:
         else:
             figure.savefig(file, format=kind, dpi=150)
     import_pyplot().close(figure)
-
-
-def plot_communities(
-    vectors: npt.NDArray[np.floating], communities: npt.NDArray[np.integer], title: str, path: Path
-) -> None:
-    """Draw vectors on a plane with t-SNE, one colour per community, as a PNG or SVG file."""
-    from sklearn.manifold import TSNE
-
-    pyplot = import_pyplot()
-    directions = normalise_rows(vectors)
-    points = TSNE(init="pca", perplexity=30, random_state=0).fit_transform(directions)
-    figure, axes = pyplot.subplots(figsize=(6, 5.4), layout="constrained")
-    for position, community in enumerate(np.unique(communities)):
-        chosen = communities == community
-        label = f"community {community + 1} ({np.count_nonzero(chosen):,} nodes)"
-        axes.scatter(*points[chosen].T, s=9, color=colour(position), linewidths=0, alpha=0.8, label=label)
-    axes.set(title=title, xticks=[], yticks=[])
-    axes.spines[:].set_visible(False)
-    add_legend(figure, axes, markerscale=2)
-    save(figure, path)
 
 
 def plot_scores(methods: Mapping[str, Sequence[Mapping[str, Any]]], path: Path) -> None:

@@ -343,10 +343,6 @@ class Store(Closable):
         """Return the names of all own nodes."""
         return {name for (name,) in self._read("SELECT name FROM nodes")}
 
-    def has_node(self, name: str) -> bool:
-        """Return whether the host has this node."""
-        return bool(self._read("SELECT 1 FROM nodes WHERE name = ?", name))
-
     def edges(self, peer: str | None = None) -> Iterator[Edge]:
         """Yield the edges with a peer, or by default all edges, with nodes without edges as edges without other end."""
         if peer is None:
