@@ -298,3 +298,10 @@ def test_ids_that_would_be_mixed_up_or_lost_are_refused_or_kept(tmp_path):
 def test_vectors_that_a_format_does_not_hold_are_told(tmp_path):
     with pytest.warns(ManelaWarning, match="context vectors were not written"):
         write_embedding(make(["a", "b"], context=True), tmp_path / "e.csv")
+
+
+def test_a_path_may_be_text(tmp_path):
+    write_embedding(make(["a", "b"]), tmp_path / "e.npz")
+    assert read_embedding(str(tmp_path / "e.npz")).nodes.tolist() == ["a", "b"]
+    with pytest.raises(FormatError, match=r"nothing\.npz: no such file"):
+        read_embedding("nothing.npz")

@@ -164,8 +164,9 @@ def check_output(path: Path) -> Output:
     return Output(path, kind)
 
 
-def read_embedding(path: Path) -> Embedding:
-    """Read an embedding written by `write_embedding` or another program."""
+def read_embedding(path: str | Path) -> Embedding:
+    """Read an embedding written by `Manela.save`, `manela embed` or another program."""
+    path = Path(path)
     kind = _find_kind(path)
     if path.is_dir() and not (kind == _PROJECTOR and _is_projector(path)):
         raise FormatError(f"{path}: must be a file, but it is a folder")
