@@ -158,6 +158,7 @@ def test_line_1_initialization():
     assert np.abs(first).max() <= 0.5 / 16
 
 
+@pytest.mark.filterwarnings("ignore:stopped by max_seconds")  # as it can be on a busy machine
 def test_lines_2_and_9_a_running_time():
     """“MANELA terminates upon reaching a running time limit.”"""
     model = Manela.paper(dimensions=4, max_seconds=0.5).fit(load_graph("sbm"))
