@@ -41,7 +41,7 @@ class StatusServer(LocalServer):
 
     def _find(self, path: str, query: Query) -> Reply:
         if path == "/":
-            return Reply("text/html", files("manela.hosts.daemon").joinpath("status.html").read_text(encoding="utf-8"))
+            return Reply("text/html", files(__package__).joinpath("status.html").read_text(encoding="utf-8"))
         if path == "/status.json":
             return Reply("application/json", json.dumps(self._read()))
         if path == "/metrics":

@@ -14,7 +14,7 @@ descriptor_pb2, descriptor_pool, message_factory = (
     for name in ("descriptor_pb2", "descriptor_pool", "message_factory")
 )
 
-_SET = descriptor_pb2.FileDescriptorSet.FromString(files("manela.hosts.wire").joinpath("host.desc").read_bytes())
+_SET = descriptor_pb2.FileDescriptorSet.FromString(files(__package__).joinpath("host.desc").read_bytes())
 DESCRIPTOR = descriptor_pool.Default().AddSerializedFile(_SET.file[0].SerializeToString())
 __all__ = sorted(DESCRIPTOR.message_types_by_name)
 
