@@ -12,7 +12,7 @@ from manela.hosts.folder.home import init
 from manela.hosts.folder.identity import make_identity, read_certificate
 from manela.hosts.folder.store import Store
 from manela.hosts.state.neighbourhood import Edge
-from manela.sources import writing
+from manela.sources import source as writing
 from manela.sources.edges import Edges
 
 
