@@ -32,9 +32,9 @@ def hello_of(host="b", **parameters):
 
 def meet(asker, answerer):
     """`asker` introduces its edges; returns the acceptance and what was refused."""
-    introduction = asker.introduce(answerer._near.host)
-    admitted, refusals = answerer._near.admit_edges(asker._near.host, introduction.askers, introduction.others)
-    acceptance, refusals = answerer.open(asker._near.host, admitted, refusals)
+    introduction = asker.introduce(answerer.near.host)
+    admitted, refusals = answerer.near.admit_edges(asker.near.host, introduction.askers, introduction.others)
+    acceptance, refusals = answerer.open(asker.near.host, admitted, refusals)
     return acceptance, refusals
 
 
@@ -43,7 +43,7 @@ def test_a_greeting_on_our_terms_is_kept_and_a_later_one_takes_its_place():
     for program in ("1", "2"):
         hello = replace(hello_of(), program=program)
         sessions.greet("b", hello, hello_of("a"))
-        assert sessions._peers.greetings == {"b": hello}
+        assert sessions.peers.greetings == {"b": hello}
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_a_greeting_on_other_terms_is_refused_and_the_one_before_stays(change, e
     sessions.greet("b", good, hello_of("a"))
     with pytest.raises(error, match=words):
         sessions.greet("b", replace(good, **change), hello_of("a"))
-    assert sessions._peers.greetings == {"b": good}
+    assert sessions.peers.greetings == {"b": good}
 
 
 def test_hosts_need_not_agree_on_halves_or_on_how_many_nodes_they_have():
     sessions = sessions_of("a")
     sessions.greet("b", replace(hello_of(), half=False, nodes=10**6), hello_of("a"))
-    assert sessions._peers.greetings["b"].nodes == 10**6
+    assert sessions.peers.greetings["b"].nodes == 10**6
 
 
 def test_only_edges_with_the_peer_are_introduced():
@@ -90,9 +90,9 @@ def test_edges_that_both_have_are_agreed_on_and_others_counted():
     assert not a.knows("b")
     assert a.record_acceptance("b", acceptance) == 1
     assert a.knows("b")
-    link = a._peers.links["b"]
-    assert [a._near.name_arc(arc) for arc in link.arcs.tolist()] == [("x", ("p", "b")), ("y", ("p", "b"))]
-    assert [a._near.remotes[row - 2] for row in link.neighbours.tolist()] == [("p", "b")]
+    link = a.peers.links["b"]
+    assert [a.near.name_arc(arc) for arc in link.arcs.tolist()] == [("x", ("p", "b")), ("y", ("p", "b"))]
+    assert [a.near.remotes[row - 2] for row in link.neighbours.tolist()] == [("p", "b")]
     assert a.count_edges("b") == (2, 1)
     assert (b.count_neighbours("a"), b.count_neighbours("c")) == (1, 0)
     assert b.count_edges("a") == (0, 1)  # what it was told of, before it has introduced its own
@@ -133,7 +133,7 @@ def test_an_acceptance_of_another_number_of_edges_is_refused(count):
 def test_an_acceptance_of_nothing_is_a_link_without_arcs():
     a = sessions_of("a")
     assert a.record_acceptance("b", Acceptance(1, np.zeros(3, bool))) == 3
-    assert len(a._peers.links["b"].arcs) == len(a._peers.links["b"].neighbours) == 0
+    assert len(a.peers.links["b"].arcs) == len(a.peers.links["b"].neighbours) == 0
     assert a.count_edges("b") == (0, 3)
 
 
@@ -141,8 +141,8 @@ def test_other_edges_keep_greetings_and_need_introductions_anew():
     a, b = sessions_of("a"), sessions_of("b")
     b.greet("a", hello_of("a"), hello_of("b"))
     acceptance, _ = meet(a, b)
-    renewed = Sessions(near("b"), 7, b._peers.renew(), b.opened)
-    assert list(renewed._peers.greetings) == ["a"]
+    renewed = Sessions(near("b"), 7, b.peers.renew(), b.opened)
+    assert list(renewed.peers.greetings) == ["a"]
     with pytest.raises(SessionError):
         renewed.find("a", acceptance.session)
     assert meet(a, renewed)[0].session != acceptance.session  # a number is not given twice
@@ -156,5 +156,5 @@ def test_a_link_is_forgotten_alone():
     answer, _ = meet(b, a)
     a.forget("b")
     a.forget("c")
-    assert (a.knows("b"), list(a._peers.greetings)) == (False, ["b"])
+    assert (a.knows("b"), list(a.peers.greetings)) == (False, ["b"])
     a.find("b", answer.session)
