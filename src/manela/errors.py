@@ -1,4 +1,4 @@
-"""Every error and warning that manela raises.
+"""Every error and warning that users of manela meet.
 
 ManelaError                       the user can fix it; the command exits with status 2 and prints this one line
 ├── ParameterError (ValueError)   a parameter breaks its rule

@@ -182,7 +182,7 @@ async def hostile_b(world, answer, frames=None):
         if kind == GREET:
             return codec.encode(host.greet("a", codec.decode_hello(content)))
         if kind == INTRODUCE:
-            return codec.encode(Acceptance(1, np.ones(len(codec.decode_introduction(content).askers), bool)))
+            return codec.encode(Acceptance(1, np.ones(len(codec.decode_introduction(content, 10**6).askers), bool)))
         by_messages = world.kind == SHOW
         found = answer(codec.decode_pull(content) if by_messages else codec.decode_walk_request(content, False))
         return found if isinstance(found, bytes) else await found

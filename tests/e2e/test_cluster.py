@@ -238,7 +238,7 @@ def test_what_does_not_fit_a_cluster_is_said(connected, graph):
     assert share_out([{"CPU": 8.0}, {"CPU": 4.0}], None, None) == (2, 4)
     assert share_out([{"CPU": 8.0}, {"CPU": 4.0}], 3, None) == (3, 4)
     assert share_out([{"CPU": 8.0}, {"CPU": 4.0}], None, 2) == (6, 2)
-    with pytest.raises(ClusterError, match="no machine with a processor"):
+    with pytest.raises(ClusterError, match="no machine of the Ray cluster has a free CPU"):
         share_out([], None, None)
     check_store([{"object_store_memory": 10.0}], 10)
     with pytest.raises(

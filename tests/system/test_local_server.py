@@ -1,4 +1,4 @@
-"""A web server for this machine; what it holds back is tested with what it serves, in agents/test_status_server.py."""
+"""A web server for this machine; what it holds back is tested in tests/hosts/daemon/test_status_server.py."""
 
 import http.client
 import socket

@@ -25,7 +25,7 @@ PANELS = {
     ),
     "Advanced": (
         "window", "negatives", "learning_rate", "negative_source", "frequency", "start", "smooth", "updates",
-        "patience", "snapshot", "p", "q", "float32", "noise",
+        "patience", "p", "q", "float32", "noise",
     ),
 }  # fmt: skip
 """The flags of each panel, by the names of their arguments; other flags come last."""

@@ -1,7 +1,7 @@
 """Sources of edges: mail, the fediverse, databases, key rings and RDF, with a module for each.
 
 A `Source` yields edges in batches, and may keep its position in an `ImportState`. A source only reads where it reads
-from. Files of networks are in `formats`; a host's edges come in by `hosts.folder.imports`.
+from. Files of networks are in `formats`; a host's edges come in by `hosts.folder.edges`.
 """
 
 from typing import TYPE_CHECKING

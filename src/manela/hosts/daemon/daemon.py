@@ -280,7 +280,7 @@ class Daemon:
             try:
                 with self._reserve.lend():
                     server.sweep()
-                if self.state == "done":  # while a host learns, every round is saved anyway
+                if self.state == "done":  # while a host learns, its next round is saved anyway
                     self._saver.retry_if_due(self.service.host)
                 try:
                     await self._journal.flush()

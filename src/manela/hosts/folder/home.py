@@ -1,4 +1,4 @@
-"""A host's home, the home with its files: made, locked while in use, read, and its vectors exported."""
+"""A host's home, the folder with its files: made, locked while in use, read, and its vectors exported."""
 
 from __future__ import annotations
 

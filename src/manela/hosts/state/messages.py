@@ -132,7 +132,7 @@ class Shown:
     rows: npt.NDArray[Any]  # shape (changed, tables, levels, m)
     # shape (changed,): S_w, the sum of the weights of neighbour w, over which its own means are taken
     strengths: npt.NDArray[np.float64]
-    # moments of all vectors of the answerer, one for each table; empty if it has too few nodes or was not asked
+    # moments of all its vectors, for each table; empty if it has too few nodes, or the asker sees nearly all
     moments: list[Moments] = field(default_factory=list)
     sums: Sums | None = None  # sums over all vectors of the answerer
 

@@ -5,8 +5,8 @@ more, not even through chains of other agents.
 
 By messages, hosts only ask for direct neighbours: *show me your node w, because my node v is its neighbour*. The host
 of w checks that v belongs to the asking peer, as given by its certificate, and that v is a neighbour of w in its own
-list of edges (`admit`). It then shows the vector of w and means over the neighbours of w; each further hop is computed
-inside the host that owns the node.
+list of edges (`admit_all`). It then shows the vector of w and means over the neighbours of w; each further hop is
+computed inside the host that owns the node.
 
 By walks, hosts ask: *for my node v, through your node w, h more steps*. The host of w checks the same, and also that
 h ≤ s − 1 (`check_steps`). So the walk ends within 1 + h ≤ s hops of v, and all its edges lie on the way. For a step
@@ -160,20 +160,13 @@ class Neighbourhood:
         other = self.remotes[target] if target >= 0 else (self.nodes[target + len(self.nodes)], self.host)
         return self.nodes[int(self.sources[arc])], other
 
-    def admit(self, peer: str, asker: str, through: str) -> int:
-        """Return the arc from `through` to the asker's node `name@host`, or refuse it if this peer may not use it.
-
-        The refusal does not disclose whether a node that is not adjacent exists here.
-        """
-        arcs, refusals = self.admit_all(peer, [asker], [through])
-        if refusals:
-            raise refusals[0]
-        return int(arcs[0])
-
     def admit_all(
         self, peer: str, askers: Sequence[str], throughs: Sequence[str]
     ) -> tuple[Integers, list[RefusedError]]:
-        """Do `admit` for many edges: return their arcs, −1 for refused ones, and one refusal for each type."""
+        """Return the arc from each of `throughs` to the asker's node `name@host`, or −1 if this peer may not use it.
+
+        There is one refusal for each type. It does not disclose whether a node that is not adjacent exists here.
+        """
         refused: dict[type[RefusedError], list[str]] = {}
         pairs = np.full((2, len(askers)), -1, np.int64)
         for i, (asker, through) in enumerate(zip(askers, throughs, strict=True)):

@@ -60,7 +60,7 @@ class Peer:
 
 
 class Peers(dict[str, Peer]):
-    """The peers of a host by name. A record is made when something is first written to it; to forget a peer, delete it.
+    """The peers of a host by name. A record is made when it is first asked for; to forget a peer, delete it.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Trust: how a host limits the influence of what peers send, and what its own messages disclose.
 
 In lock-step, which is for verification, values are used and sent unchanged (`Trust`). Otherwise the harm that a peer
-can do is bounded (`Bounded`): received vectors are clipped, a peer counts for at most its configured number of nodes,
-and values that summarise several nodes are sent with noise. `Judge` decides which peers are believed at all.
+can do is bounded (`Bounded`): received vectors are clipped, a peer counts for at most its configured or known number of
+nodes, and values that summarise several nodes are sent with noise. `Judge` decides which peers are believed at all.
 """
 
 from __future__ import annotations

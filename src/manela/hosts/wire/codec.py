@@ -33,7 +33,6 @@ from manela.kernels.moments import LARGEST, UNIT, Moments
 
 _PROTOBUF: Any = import_extra("google.protobuf.message", "agents", "a host")
 
-MOST_EDGES = 1 << 22
 MOST_NODES = 1 << 31
 MOST_ASKED = 1 << 22
 """Walks and random vectors that one request may ask for; more would let a peer take more memory."""
@@ -159,7 +158,7 @@ def _read_program(text: str) -> str:
     return "".join(c for c in text[:_LONGEST_PROGRAM] if c.isprintable())
 
 
-def decode_introduction(content: bytes, most: int = MOST_EDGES) -> Introduction:
+def decode_introduction(content: bytes, most: int) -> Introduction:
     """Decode a peer's introduction of at most `most` edges."""
     parsed = _parse(wire.Introduction, content)
     if len(parsed.askers) != len(parsed.others):
