@@ -60,7 +60,7 @@ def _is_header(fields: list[str]) -> bool:
 
 
 def _check_first_weight(fields: list[str], source: str) -> None:
-    """Refuse a first line whose weight is no number, which is a header that is not known."""
+    """Refuse a first line whose weight is not a number: an unknown header."""
     try:
         float(fields[2] if len(fields) == 3 and fields[2] else 1.0)
     except ValueError:

@@ -68,7 +68,7 @@ _COLUMNS = {
 }
 """The columns that the digest covers; of `meta`, only the rows selected by `_FACTS`."""
 _DAMAGE = (sqlite3.Error, UnicodeDecodeError)
-"""What SQLite raises if a file is damaged or is no database."""
+"""What SQLite raises if a file is damaged or is not a database."""
 _FACTS = f"name IN ('{HOST}', '{SECRET}')"
 
 
@@ -76,7 +76,7 @@ class Store(Closable):
     """A host's store in a home; close it with `close`, or use it in a `with` block.
 
     Another process may write to the store at the same time; `changes` shows that. Threads that share a Store wait for
-    each other, so a thread that must not wait needs a Store of its own. With `create`, the name of a host, a missing
+    each other, so a thread that must not wait needs a separate Store. With `create`, the name of a host, a missing
     store is created.
     """
 
@@ -373,7 +373,7 @@ class Store(Closable):
     ) -> None:
         """Record refusals, each with its peer, reason and detail, and delete the oldest beyond the limits.
 
-        Each peer has a limit of its own, so that none can push out the refusals of others.
+        Each peer has a separate limit, so that none can push out the refusals of others.
         """
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         rows = [(now, *refusal) for refusal in refusals]

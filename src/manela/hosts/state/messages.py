@@ -18,7 +18,7 @@ VectorRows = npt.NDArray[np.float32]
 """Vectors, shape (rows, tables, m): Φ, and Ψ where hosts keep context vectors."""
 
 NOTHING, OWN = -1, -2
-"""Negative entries in the index of a WalkReply: −1 is no vector, −2 − e is the asker's own end of its edge e."""
+"""Negative entries in the index of a WalkReply: −1 means none, −2 − e is the asker's own end of its edge e."""
 
 START, ROUND, SMOOTH = range(3)
 """The phases of a run, in order: sweeps of the start, rounds, steps of smoothing."""

@@ -256,7 +256,7 @@ class MessageHost(Host):
         self._rounds.abandon()
 
     def _find_schedule(self) -> Schedule:
-        """Return the schedule, planned anew if something that it depends on has changed."""
+        """Return the schedule, planned again if something that it depends on has changed."""
         if self._schedule is None:
             schedule = self._plan()
             if self._extra_rounds is not None:

@@ -123,7 +123,7 @@ class Bounded(Trust):
         self._noise, self._clip, self._key = noise, clip, key
 
     def blur(self, rows: Floats, step: Step, version: int, share: float) -> Floats:
-        """Return the rows with noise, which is drawn anew for each version."""
+        """Return the rows with noise, which is drawn again for each version."""
         noise = self._noise * share
         if noise == 0.0 or not rows.size:
             return rows

@@ -287,7 +287,7 @@ class RpcServer:
             self._refuse(_UNKNOWN, UnknownPeerError(message, times=late))
 
     def _begin_handshake(self) -> Any:
-        """Return a changed TLS configuration, or None; gRPC calls this for each connection, in a thread of its own."""
+        """Return a changed TLS configuration, or None; gRPC calls this for each connection, in a separate thread."""
         self._opened.append(time.monotonic())
         # gRPC rebuilds its TLS state for every configuration it gets, so return each only once
         changed, self._changed = self._changed, None
