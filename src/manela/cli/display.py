@@ -57,14 +57,14 @@ def estimate_facts(graph: Graph, settings: Settings) -> dict[str, Any]:
     from manela.engines.estimate import estimate
 
     estimated = estimate(graph, settings)
+    others = {"… of a GPU, MB": estimated.gpu_bytes, "… of Ray's object store, MB": estimated.store_bytes}
     return {
         "update pairs": estimated.pairs,
         "rounds": estimated.rounds,
         "threads": settings.threads,
         "estimated seconds": round(estimated.seconds, 2),
         "estimated peak memory, MB": round(estimated.bytes / 1e6, 2),
-        "… of a GPU, MB": round(estimated.gpu_bytes / 1e6, 2),
-        "… of Ray's object store, MB": round(estimated.store_bytes / 1e6, 2),
+        **{name: round(size / 1e6, 2) for name, size in others.items() if size},  # walks run on the CPU only
     }
 
 
