@@ -72,8 +72,8 @@ class _Crowd(Federation):
         if member.name != self.liar:
             super().start(member)
             return
-        command = [sys.executable, "-m", "benchmarks.soak", str(member.folder)]
-        with (member.folder / "log.jsonl").open("ab") as log:
+        command = [sys.executable, "-m", "benchmarks.soak", str(member.home)]
+        with (member.home / "log.jsonl").open("ab") as log:
             self._processes[member.name] = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
             )
@@ -108,7 +108,7 @@ def soak(hosts: int, nodes: int, seconds: float, folder: Path, disturbed: bool, 
     outcome.damaged = [words for member in crowd.members if (words := _find_damage(member))]
     vectors, rows = [], []
     for member in honest:
-        found = export(member.folder)
+        found = export(member.home)
         vectors.append(found.vectors)
         rows += [crowd.numbers[node, member.name] for node in found.nodes.tolist()]
     labels = sp.csr_matrix(np.eye(communities.max() + 1)[communities[rows]])
@@ -132,7 +132,7 @@ def _disturb(
         if not has_new and passed > seconds / 2:
             _renew(crowd, renewed)
             has_new = True
-        if all(read_status(one.folder).get("state") == "done" for one in honest if one not in victims):
+        if all(read_status(one.home).get("state") == "done" for one in honest if one not in victims):
             _ask_for_more(honest, kills)
         time.sleep(pause * (0.5 + choose.random()))
     return kills
@@ -140,18 +140,18 @@ def _disturb(
 
 def _ask_for_more(members: list[Member], number: int) -> None:
     for member in members:
-        with Store(member.folder) as store:
+        with Store(member.home) as store:
             store.put("learn", f"{number} {_MORE}")
 
 
 def _renew(crowd: _Crowd, member: Member) -> None:
     """A new certificate for a host, as its operator and those of all peers would do it."""
-    command = [sys.executable, "-m", "manela", "agent", "renew", "--home", str(member.folder)]
+    command = [sys.executable, "-m", "manela", "agent", "renew", "--home", str(member.home)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    following = read_certificate(member.folder / f"next-{CERTIFICATE}")
+    following = read_certificate(member.home / f"next-{CERTIFICATE}")
     for other in crowd.members:
         if other is not member:
-            with Store(other.folder) as store:
+            with Store(other.home) as store:
                 store.add_peer(member.name, member.address, following)
     time.sleep(5.0)  # daemons look at their stores twice a second
     subprocess.run([*command, "--use"], check=True, stdout=subprocess.DEVNULL)
@@ -161,7 +161,7 @@ def _renew(crowd: _Crowd, member: Member) -> None:
 def _wait(crowd: _Crowd, members: list[Member], holds: Any) -> None:
     until = time.monotonic() + _LONGEST
     while True:
-        waiting = {one.name: status for one in members if not holds(status := read_status(one.folder))}
+        waiting = {one.name: status for one in members if not holds(status := read_status(one.home))}
         if not waiting:
             return
         if time.monotonic() > until:
@@ -187,9 +187,9 @@ def _measure(pid: int) -> _Usage:
 def _find_damage(member: Member) -> str:
     """What is wrong with a host's files, if anything."""
     try:
-        with Store(member.folder) as store:
+        with Store(member.home) as store:
             store.check()
-        VectorsFile(member.folder).load()
+        VectorsFile(member.home).load()
     except Exception as error:
         return str(error)
     return ""

@@ -41,7 +41,7 @@ class World:
 
     def __init__(self, folder: Path, exchange: str = "messages") -> None:
         self.exchange, self.kind = exchange, {"messages": SHOW, "walks": WALK}[exchange]
-        self.folder = folder / "a"
+        self.home = folder / "a"
         self.keys = {}
         for name in ("b", "c", "stranger"):
             make_identity(name, folder / f"{name}.key", folder / f"{name}.pem")
@@ -59,17 +59,17 @@ class World:
             ),
             rates=RATES,
         )
-        init(self.folder, config)
+        init(self.home, config)
         self.terms = config.terms(1)
         inner = [Edge(f"n{i}", (f"n{(i + k) % 30}", "a")) for i in range(30) for k in (1, 5)]
         outer = [Edge(f"n{i}", (f"p{i}", "b")) for i in range(10)] + [Edge("n3", ("q", "c"))]
-        with Store(self.folder) as store:
+        with Store(self.home) as store:
             store.add_edges(inner + outer)
             for name, port in (("b", self.port_of_b), ("c", 1)):
                 store.add_peer(name, f"127.0.0.1:{port}", self.keys[name].certificate.decode())
-        self.certificate = read_certificate(self.folder / CERTIFICATE)
-        command, environment = make_command(self.folder, while_stdin=True)
-        with (self.folder / "log").open("wb") as log:
+        self.certificate = read_certificate(self.home / CERTIFICATE)
+        command, environment = make_command(self.home, while_stdin=True)
+        with (self.home / "log").open("wb") as log:
             self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=log, stderr=log)
         try:
             self.wait_for(lambda status: status.get("round", 0) > 0)
@@ -85,15 +85,15 @@ class World:
     def wait_for(self, holds, seconds=PATIENCE):
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            status = read_status(self.folder)
+            status = read_status(self.home)
             if holds(status):
                 return status
-            assert self.process.poll() is None, (self.folder / "log").read_text()
+            assert self.process.poll() is None, (self.home / "log").read_text()
             time.sleep(0.05)
-        raise AssertionError(f"did not come: {status}\n{(self.folder / 'log').read_text()[-3000:]}")
+        raise AssertionError(f"did not come: {status}\n{(self.home / 'log').read_text()[-3000:]}")
 
     def count(self, peer, reason):
-        return read_status(self.folder).get("refusals", {}).get(peer, {}).get(reason, 0)
+        return read_status(self.home).get("refusals", {}).get(peer, {}).get(reason, 0)
 
     def check_refused(self, peer, reason, before):
         """Counted, in the audit log, and the daemon goes on learning."""
@@ -102,7 +102,7 @@ class World:
         self.wait_for(lambda later: later["round"] > status["round"] and later["state"] == "learning")
 
     def is_audited(self, peer, reason):
-        with Store(self.folder) as store:
+        with Store(self.home) as store:
             return (peer, reason) in {(who, why) for _, who, why, _ in store.audited(1000)}
 
     @asynccontextmanager
@@ -213,5 +213,5 @@ def attack_with(world, answer, cutting, why):
 
     asyncio.run(attack())
     world.check_refused("b", why, before)
-    saved = VectorsFile(world.folder).load()
+    saved = VectorsFile(world.home).load()
     assert np.isfinite(saved.vectors).all()

@@ -54,7 +54,7 @@ def came_back(name, pid):
 
 
 def no_process_left(federation):
-    return all(not is_running(member.folder) for member in federation.members)
+    return all(not is_running(member.home) for member in federation.members)
 
 
 @pytest.mark.parametrize("walks", [False, True], ids=["messages", "walks"])
@@ -169,7 +169,7 @@ def test_daemons_killed_at_random_moments_come_back_and_finish(blocks, tmp_path)
             federation.kill(member)
             kills += 1
             # whatever was written is whole
-            saved = VectorsFile(member.folder).load()
+            saved = VectorsFile(member.home).load()
             assert saved is None or np.isfinite(saved.vectors).all()
             before = 0 if saved is None else saved.round
             federation.start(member)
@@ -195,10 +195,10 @@ def test_the_rest_goes_on_when_one_is_gone_for_good(blocks, tmp_path):
         gone, *rest = federation.members
         federation.kill(gone)
         until = time.monotonic() + LONGEST
-        while not all(read_status(member.folder)["state"] == "done" for member in rest):
+        while not all(read_status(member.home)["state"] == "done" for member in rest):
             assert time.monotonic() < until
             time.sleep(0.05)
-        statuses = {member.name: read_status(member.folder) for member in rest}
+        statuses = {member.name: read_status(member.home) for member in rest}
     assert all(status["peers"][gone.name]["state"] == "away" for status in statuses.values())
     kept = federation.gather()
     here = np.array([federation.numbers[name, member.name] for member in rest for name in _names(member)])
@@ -206,7 +206,7 @@ def test_the_rest_goes_on_when_one_is_gone_for_good(blocks, tmp_path):
 
 
 def _names(member):
-    return VectorsFile(member.folder).load().names
+    return VectorsFile(member.home).load().names
 
 
 def test_edges_and_peers_change_while_it_runs(blocks, tmp_path, manela_here):
@@ -216,11 +216,11 @@ def test_edges_and_peers_change_while_it_runs(blocks, tmp_path, manela_here):
     with federation.running():
         wait(federation, lambda statuses: all(status.get("round", 0) > 5 for status in statuses))
         before = [status["nodes"] for status in federation.statuses()]
-        assert manela_here("agent", "edges", "add", "newcomer", "also-new@host2", "--home", one.folder).returncode == 0
-        assert manela_here("agent", "edges", "add", "also-new", "newcomer@host1", "--home", two.folder).returncode == 0
+        assert manela_here("agent", "edges", "add", "newcomer", "also-new@host2", "--home", one.home).returncode == 0
+        assert manela_here("agent", "edges", "add", "also-new", "newcomer@host1", "--home", two.home).returncode == 0
         more = tmp_path / "more.csv"
         more.write_text("newcomer,third\n# a comment\nthird,newcomer,1\n")
-        assert manela_here("agent", "edges", "import", more, "--home", one.folder).returncode == 0
+        assert manela_here("agent", "edges", "import", more, "--home", one.home).returncode == 0
         statuses = wait(
             federation,
             lambda statuses: [status["nodes"] for status in statuses] == [before[0] + 2, before[1] + 1],
@@ -234,33 +234,33 @@ def test_edges_and_peers_change_while_it_runs(blocks, tmp_path, manela_here):
                 and all(peer["state"] == "here" for status in statuses for peer in status["peers"].values())
             ),
         )
-        assert manela_here("agent", "edges", "remove", "newcomer", "third", "--home", one.folder).returncode == 0
-        assert manela_here("agent", "edges", "remove", "newcomer", "third", "--home", one.folder).returncode == 2
+        assert manela_here("agent", "edges", "remove", "newcomer", "third", "--home", one.home).returncode == 0
+        assert manela_here("agent", "edges", "remove", "newcomer", "third", "--home", one.home).returncode == 2
         bad = tmp_path / "bad.csv"
         bad.write_text("x,y@host2\nx,y@host2,minus\n")
-        failed = manela_here("agent", "edges", "import", bad, "--home", one.folder)
+        failed = manela_here("agent", "edges", "import", bad, "--home", one.home)
         assert failed.returncode == 2
         assert "line 2: a weight must be a number" in failed.stderr
 
         # a peer that is removed is refused from then on, and is let in again
-        certificate = two.folder / "certificate.pem"
-        assert manela_here("agent", "peer", "remove", "host2", "--home", one.folder).returncode == 0
+        certificate = two.home / "certificate.pem"
+        assert manela_here("agent", "peer", "remove", "host2", "--home", one.home).returncode == 0
         os.kill(federation.pid(one), signal.SIGHUP)
         wait(federation, lambda statuses: statuses[1]["peers"]["host1"]["trouble"] != "")
-        listed = manela_here("agent", "peer", "list", "--home", one.folder).stdout
+        listed = manela_here("agent", "peer", "list", "--home", one.home).stdout
         assert "host2" not in listed
-        added = manela_here("agent", "peer", "add", "host2", two.address, certificate, "--home", one.folder)
+        added = manela_here("agent", "peer", "add", "host2", two.address, certificate, "--home", one.home)
         assert added.returncode == 0, added.stderr
         wait(
             federation,
             lambda statuses: statuses[1]["peers"]["host1"]["trouble"] == "" and "host2" in statuses[0]["peers"],
         )
 
-        shown = manela_here("agent", "status", "--home", one.folder).stdout
+        shown = manela_here("agent", "status", "--home", one.home).stdout
         assert "learning" in shown
         assert "peer host2" in shown
-        assert json.loads(manela_here("agent", "status", "--json", "--home", one.folder).stdout)["name"] == "host1"
-        exported = manela_here("agent", "export", tmp_path / "one.csv", "--home", one.folder)
+        assert json.loads(manela_here("agent", "status", "--json", "--home", one.home).stdout)["name"] == "host1"
+        exported = manela_here("agent", "export", tmp_path / "one.csv", "--home", one.home)
         assert exported.returncode == 0, exported.stderr
     nodes = {str(node) for node in read_embedding(tmp_path / "one.csv").nodes.tolist()}
     assert {"newcomer", "third"} <= nodes
@@ -273,7 +273,7 @@ def test_two_daemons_do_not_share_a_folder(blocks, tmp_path, manela):
     federation = federate(graph, tmp_path, 1, parameters={"pairs": 10**10, "rounds": 10**6})
     with federation.running():
         wait(federation, lambda statuses: statuses[0].get("round", 0) > 0)
-        second = manela("agent", "run", "--home", federation.members[0].folder)
+        second = manela("agent", "run", "--home", federation.members[0].home)
         assert second.returncode == 2
         assert "a daemon is already running there" in second.stderr
 
@@ -287,13 +287,13 @@ def test_a_disk_that_is_full_keeps_the_last_good_state(blocks, tmp_path):
         # as on a full disk, files cannot grow any more
         resource.prlimit(federation.pid(member), resource.RLIMIT_FSIZE, (150_000, 150_000))
         status = wait(federation, lambda statuses: "cannot be written" in statuses[0]["trouble"])[0]
-        saved = VectorsFile(member.folder).load()
+        saved = VectorsFile(member.home).load()
         assert saved.round <= status["round"]
         # it goes on learning, and saves again when there is room
         wait(federation, lambda statuses: statuses[0]["round"] > status["round"] + 5)
         resource.prlimit(federation.pid(member), resource.RLIMIT_FSIZE, (150_000, 150_000))
-    assert np.isfinite(VectorsFile(member.folder).load().vectors).all()
-    log = (member.folder / "log.jsonl").read_text()
+    assert np.isfinite(VectorsFile(member.home).load().vectors).all()
+    log = (member.home / "log.jsonl").read_text()
     assert log.count('"not saved"') <= 2  # said once, and at the end
 
 
@@ -303,14 +303,14 @@ def test_a_damaged_store_says_so(blocks, tmp_path, manela):
     [member] = federation.members
     with federation.running():
         wait(federation)
-    file = VectorsFile(member.folder).path
+    file = VectorsFile(member.home).path
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
-    failed = manela("agent", "run", "--home", member.folder)
+    failed = manela("agent", "run", "--home", member.home)
     assert failed.returncode == 2
     assert "restore it from a backup" in failed.stderr
-    assert manela("agent", "export", tmp_path / "x.npz", "--home", member.folder).returncode == 2
+    assert manela("agent", "export", tmp_path / "x.npz", "--home", member.home).returncode == 2
     missing = manela("agent", "run", "--home", tmp_path / "nowhere")
     assert missing.returncode == 2
     assert "manela agent init" in missing.stderr
@@ -320,12 +320,12 @@ def test_a_store_that_cannot_be_written_says_so_and_stays(blocks, tmp_path, mane
     graph, _ = blocks
     federation = federate(graph, tmp_path, 1)
     [member] = federation.members
-    before = (member.folder / "store.db").read_bytes()
+    before = (member.home / "store.db").read_bytes()
     limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))}
-    failed = manela("agent", "edges", "add", "x", "y", "--home", member.folder, **limit)
+    failed = manela("agent", "edges", "add", "x", "y", "--home", member.home, **limit)
     assert failed.returncode == 2
     assert "store.db: cannot be" in failed.stderr
-    assert (member.folder / "store.db").read_bytes() == before
+    assert (member.home / "store.db").read_bytes() == before
 
 
 def obey_modes():
@@ -338,10 +338,10 @@ def obey_modes():
 def test_a_folder_that_is_read_only_says_so(blocks, tmp_path, manela):
     graph, _ = blocks
     [member] = federate(graph, tmp_path, 1).members
-    member.folder.chmod(0o500)
+    member.home.chmod(0o500)
     try:
-        failed = manela("agent", "run", "--home", member.folder, preexec_fn=obey_modes)
+        failed = manela("agent", "run", "--home", member.home, preexec_fn=obey_modes)
     finally:
-        member.folder.chmod(0o700)
+        member.home.chmod(0o700)
     assert failed.returncode == 2
     assert "cannot be written" in failed.stderr

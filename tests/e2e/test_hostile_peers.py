@@ -110,7 +110,7 @@ def test_a_peer_that_never_answers_is_not_waited_for(world):
     async def attack():
         async with hostile_b(world, answer):
             await asyncio.to_thread(world.wait_for, lambda status: asked)
-            seen = read_status(world.folder)["round"]
+            seen = read_status(world.home)["round"]
             await asyncio.to_thread(
                 world.wait_for,
                 lambda status: status["round"] > seen + 20 and "deadline" in status["peers"]["b"]["trouble"],
@@ -271,7 +271,7 @@ def test_a_peer_that_sends_nothing_is_let_go(world):
 
 
 def test_connections_that_say_nothing_do_no_harm(world):
-    before = read_status(world.folder)["round"]
+    before = read_status(world.home)["round"]
     silent = [socket.create_connection(("127.0.0.1", world.port)) for _ in range(50)]
     try:
         assert isinstance(world.introduce(), int)
@@ -282,7 +282,7 @@ def test_connections_that_say_nothing_do_no_harm(world):
 
 
 def test_many_handshakes_at_once_do_no_harm(world):
-    before = read_status(world.folder)["round"]
+    before = read_status(world.home)["round"]
 
     async def call():
         async with world.calling("b") as transport:
@@ -321,8 +321,8 @@ def test_the_daemon_ends_in_time_with_its_state_saved(tmp_path):
         seen = world.wait_for(lambda status: status["round"] > 20)["round"]
         world.process.send_signal(signal.SIGTERM)
         assert world.process.wait(180) == 0
-        assert VectorsFile(world.folder).load().round >= seen
-        status = read_status(world.folder)
+        assert VectorsFile(world.home).load().round >= seen
+        status = read_status(world.home)
         assert (status["state"], status["running"]) == ("stopped", False)
     finally:
         world.close()

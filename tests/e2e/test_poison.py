@@ -32,18 +32,18 @@ def learn(blocks, folder, attack):
     federation = Federation(graph, assign(graph, 4, "random", 0), folder, {"dimensions": 32}, finish=5.0)
     *honest, liar = federation.members
     daemons = Path(__file__).with_name("hostile_daemon.py")
-    command = [sys.executable, daemons, attack, liar.folder, *(member.folder for member in honest)]
+    command = [sys.executable, daemons, attack, liar.home, *(member.home for member in honest)]
     with (folder / "log").open("wb") as log, subprocess.Popen(command, stdin=subprocess.PIPE, stderr=log) as process:
         until = time.monotonic() + LONGEST
-        while not all(read_status(member.folder).get("state") == "done" for member in honest):
+        while not all(read_status(member.home).get("state") == "done" for member in honest):
             assert time.monotonic() < until, federation.statuses()
             assert process.poll() is None, (folder / "log").read_text()
             time.sleep(0.05)
-        statuses = [read_status(member.folder) for member in honest]
+        statuses = [read_status(member.home) for member in honest]
         process.stdin.close()  # which ends them all
     vectors, rows = [], []
     for member in honest:
-        found = export(member.folder)
+        found = export(member.home)
         vectors.append(found.vectors)
         rows += [federation.numbers[node, member.name] for node in found.nodes.tolist()]
     labels = sp.csr_matrix(np.eye(6)[communities[rows]])

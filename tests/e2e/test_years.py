@@ -84,21 +84,19 @@ def test_a_certificate_is_renewed_without_a_gap(blocks, tmp_path, manela_here):
 
     with federation.running():
         wait_for(federation, both_here)
-        assert manela_here("agent", "renew", "--home", two.folder).returncode == 0
-        following = two.folder / f"next-{CERTIFICATE}"
-        assert (
-            manela_here("agent", "peer", "add", two.name, two.address, following, "--home", one.folder).returncode == 0
-        )
+        assert manela_here("agent", "renew", "--home", two.home).returncode == 0
+        following = two.home / f"next-{CERTIFICATE}"
+        assert manela_here("agent", "peer", "add", two.name, two.address, following, "--home", one.home).returncode == 0
         connect_anew()  # with both pinned, and the old one in use
-        assert manela_here("agent", "renew", "--use", "--home", two.folder).returncode == 0
+        assert manela_here("agent", "renew", "--use", "--home", two.home).returncode == 0
         os.kill(federation.pid(two), signal.SIGHUP)
         connect_anew()  # with both pinned, and the new one in use
-        old = two.folder / f"old-{CERTIFICATE}"
-        removed = manela_here("agent", "peer", "remove", two.name, "--certificate", old, "--home", one.folder)
+        old = two.home / f"old-{CERTIFICATE}"
+        removed = manela_here("agent", "peer", "remove", two.name, "--certificate", old, "--home", one.home)
         assert removed.returncode == 0, removed.stderr
         connect_anew()
-    with Store(one.folder) as store:
-        assert store.peers()[two.name][1] == (read_certificate(two.folder / CERTIFICATE),)
+    with Store(one.home) as store:
+        assert store.peers()[two.name][1] == (read_certificate(two.home / CERTIFICATE),)
 
 
 def test_a_latecomer_new_nodes_and_a_wish_for_more_are_learned_from(blocks, tmp_path, manela_here):
@@ -113,13 +111,13 @@ def test_a_latecomer_new_nodes_and_a_wish_for_more_are_learned_from(blocks, tmp_
         assert found[early.name]["peers"][late.name]["edges_agreed"] > 0
         assert found[early.name]["peers"][late.name]["edges_disagreed"] == 0
         rounds = found[early.name]["round"]
-        with Store(early.folder) as store:
-            store.add_edges([Edge("newcomer", (name, early.name)) for name in export(early.folder).nodes[:3].tolist()])
+        with Store(early.home) as store:
+            store.add_edges([Edge("newcomer", (name, early.name)) for name in export(early.home).nodes[:3].tolist()])
         found = wait_for(federation, lambda found: all_done(found) and found[early.name]["round"] > rounds)
-        assert "newcomer" in export(early.folder).nodes.tolist()
+        assert "newcomer" in export(early.home).nodes.tolist()
         assert found[early.name]["nodes"] == alone["nodes"] + 1
         rounds = found[early.name]["round"]
-        asked = manela_here("agent", "learn", "--rounds", 5, "--home", early.folder)
+        asked = manela_here("agent", "learn", "--rounds", 5, "--home", early.home)
         assert asked.returncode == 0, asked.stderr
         found = wait_for(federation, lambda found: all_done(found) and found[early.name]["round"] > rounds)
         assert found[early.name]["round"] == rounds + 5
@@ -161,12 +159,12 @@ def test_strangers_that_say_nothing_keep_nobody_out(blocks, tmp_path, monkeypatc
                 and found[one.name]["peers"][two.name]["state"] == "here"
             ),
         )[one.name]["round"]
-        saved = (one.folder / "vectors.npz").stat().st_mtime_ns
+        saved = (one.home / "vectors.npz").stat().st_mtime_ns
         wait_for(
             federation,
             lambda found: (
                 found[one.name]["round"] > before + 5
-                and (one.folder / "vectors.npz").stat().st_mtime_ns > saved
+                and (one.home / "vectors.npz").stat().st_mtime_ns > saved
                 and not found[one.name]["trouble"]
             ),
         )

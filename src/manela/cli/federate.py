@@ -70,11 +70,11 @@ def federate(
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise ParameterError.of("folder", "must be new or empty", str(folder))
     with ExitStack() as stack:
-        home = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="manela-")))
+        homes = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="manela-")))
         chosen = {name: value for name, value in parameters.items() if value is not None}
         peers = {"half": not float32} | ({} if noise is None else {"noise": noise})
         federation = Federation(
-            loaded, host_of, home, chosen, lock_step=lock_step, seed=random_state, trace=trace, **peers
+            loaded, host_of, homes, chosen, lock_step=lock_step, seed=random_state, trace=trace, **peers
         )
         started = time.monotonic()
         with federation.running(), _Table(quiet) as table:

@@ -76,7 +76,7 @@ class Member:
     """One host of a federation."""
 
     name: str
-    folder: Path
+    home: Path
     address: str
 
 
@@ -111,17 +111,17 @@ class Federation:
             if own.get("pairs") is not None and not lock_step:
                 # outside lock-step a host knows only its own nodes, so it gets its share of the pairs
                 own["pairs"] = max(1, round(own["pairs"] * sizes[name] / graph.number_of_nodes))
-            init(member.folder, replace(self.config, name=name, listen=member.address, parameters=own))
-            with Store(member.folder) as store:
+            init(member.home, replace(self.config, name=name, listen=member.address, parameters=own))
+            with Store(member.home) as store:
                 store.add_edges(edges)
             if lock_step:
                 self._write_numbers(member, edges)
             self.members.append(member)
         for member in self.members:
-            with Store(member.folder) as store:
+            with Store(member.home) as store:
                 for other in self.members:
                     if other is not member:
-                        certificate = read_certificate(other.folder / CERTIFICATE)
+                        certificate = read_certificate(other.home / CERTIFICATE)
                         store.add_peer(other.name, other.address, certificate, sizes[other.name])
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -136,8 +136,8 @@ class Federation:
 
     def start(self, member: Member) -> None:
         """Start a member's daemon; it ends when this process does."""
-        command, environment = make_command(member.folder, trace=self._trace, while_stdin=True)
-        with open_private(member.folder / "log.jsonl", "a") as log:
+        command, environment = make_command(member.home, trace=self._trace, while_stdin=True)
+        with open_private(member.home / "log.jsonl", "a") as log:
             self._processes[member.name] = subprocess.Popen(
                 command, env=environment, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
             )
@@ -156,7 +156,7 @@ class Federation:
 
     def statuses(self) -> list[dict[str, Any]]:
         """Return the status of each member."""
-        return [{"name": member.name, **read_status(member.folder)} for member in self.members]
+        return [{"name": member.name, **read_status(member.home)} for member in self.members]
 
     def check(self) -> None:
         """Raise PeerError if a daemon has ended."""
@@ -193,7 +193,7 @@ class Federation:
 
     def gather(self) -> Embedding:
         """Return the exported vectors of all members, in the order of the network's nodes."""
-        exports = {member.name: export(member.folder) for member in self.members}
+        exports = {member.name: export(member.home) for member in self.members}
         rows = [self.numbers[node, name] for name, part in exports.items() for node in part.nodes.tolist()]
         order = np.argsort(rows)
         vectors = np.concatenate([part.vectors for part in exports.values()])[order]
@@ -209,17 +209,17 @@ class Federation:
 
     def traces(self) -> dict[str, list[dict[str, Any]]]:
         """Return what was disclosed to each member, if the federation was traced."""
-        return {member.name: list(read_disclosures(member.folder / TRACE)) for member in self.members}
+        return {member.name: list(read_disclosures(member.home / TRACE)) for member in self.members}
 
     def _write_numbers(self, member: Member, edges: list[Edge]) -> None:
         """Write the numbers of a host's nodes and of their neighbours, and of no others."""
         known = {(edge.own, member.name) for edge in edges} | {edge.other for edge in edges if edge.other}
         lines = [f"{name}@{host},{self.numbers[name, host]}" for name, host in known]
-        with replace_file(member.folder / self.config.numbers, private=True) as file:
+        with replace_file(member.home / self.config.numbers, private=True) as file:
             file.write(("\n".join(lines) + "\n").encode())
 
     def _read_last_line(self, member: Member) -> str:
-        lines = (member.folder / "log.jsonl").read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = (member.home / "log.jsonl").read_text(encoding="utf-8", errors="replace").splitlines()
         return lines[-1][:300] if lines else "it logged nothing"
 
 
