@@ -20,8 +20,8 @@ BY_MESSAGES = {"cpu": CpuEngine, "gpu": GpuEngine}
 
 
 def settings_of(engine_class, **parameters):
-    """The defaults, for a cluster with two workers."""
-    defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
+    """The defaults but for a random start, after which rounds have all their negatives; two workers on a cluster."""
+    defaults = {name: parameter.default for name, parameter in PARAMETERS.items()} | {"start": "random"}
     if engine_class is RayEngine:
         defaults |= {"workers": 2, "n_jobs": 1}
         parameters.pop("n_jobs", None)

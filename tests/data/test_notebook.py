@@ -56,7 +56,7 @@ def test_there_is_a_bar_only_where_somebody_looks(capsys):
     Manela(dimensions=4).fit(edges)
     assert capsys.readouterr().err == ""
     Manela(dimensions=4).fit(edges, progress=True)
-    assert "round" in capsys.readouterr().err
+    assert "joining views" in capsys.readouterr().err
     with RunBar(False) as bar:
         assert bar.report is None
     with RunBar(True, "a title") as bar:

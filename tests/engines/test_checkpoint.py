@@ -30,24 +30,42 @@ def identify(graph, **parameters):
     return {**settings(**parameters).identity(), "graph": graph.digest}
 
 
-def halt_at(number):
-    """Saving often, a run that ends after some savings."""
+def halt_at(number, sweeping=False):
+    """Saving often, a run that ends after some rounds were saved, or some sweeps."""
 
     class Halting(Checkpoint):
         saved = 0
 
-        def save(self, *arguments):
-            super().save(*arguments)
-            type(self).saved += 1
+        def save(self, state, *arguments):
+            super().save(state, *arguments)
+            type(self).saved += (state.sweeping is not None) if sweeping else state.round > 0
             if self.saved == number:
                 raise Halt
 
     return Halting
 
 
-def interrupt(graph, folder, after=7, **parameters):
+def interrupt(graph, folder, after=7, sweeping=False, **parameters):
     with pytest.raises(Halt):
-        train(graph, settings(**parameters), checkpoint=halt_at(after)(folder, every=0))
+        train(graph, settings(**parameters), checkpoint=halt_at(after, sweeping)(folder, every=0))
+
+
+@pytest.mark.parametrize("after", [1, 3, 7])
+@pytest.mark.parametrize("views", ["both", "rounds", "spectral"])
+def test_a_run_that_was_killed_in_its_sweeps_has_the_same_bits(graph, tmp_path, after, views):
+    parameters = {"views": views} if views != "spectral" else {"views": views, "pairs": None, "rounds": None}
+    whole = train(graph, settings(**parameters))
+    interrupt(graph, tmp_path, after=after, sweeping=True, **parameters)
+    state, _ = Checkpoint(tmp_path).load(identify(graph, **parameters), 150)
+    assert (state.sweeping.number, state.swept, state.round) == (after, False, 0)
+    assert_same(train(graph, settings(**parameters), checkpoint=Checkpoint(tmp_path, resume=True)), whole)
+
+
+def test_a_run_with_another_start_that_was_killed_in_a_round_has_its_view_again(graph, tmp_path):
+    parameters = {"start": "random", "pairs": None, "rounds": None}
+    whole = train(graph, settings(**parameters))
+    interrupt(graph, tmp_path, after=3, **parameters)
+    assert_same(train(graph, settings(**parameters), checkpoint=Checkpoint(tmp_path, resume=True)), whole)
 
 
 @pytest.mark.parametrize("parameters", [PAPER, PAPER | {"context": True}, {}, {"context": True}])
@@ -71,7 +89,7 @@ def assert_same(run, whole):
 @pytest.mark.parametrize("context", [False, True])
 def test_a_run_whose_length_is_open_is_resumed_before_and_after_its_rate_began_to_fall(graph, tmp_path, context):
     """Without a budget, the vectors say when the rate falls, and with that how many rounds there are."""
-    parameters = {"pairs": None, "rounds": None, "context": context}
+    parameters = {"pairs": None, "rounds": None, "context": context, "start": "random"}
     whole = train(graph, settings(**parameters))
     falls_at = whole.state.falls_at
     assert 1 < falls_at < whole.state.round - 1
@@ -113,7 +131,8 @@ def test_vectors_are_saved_before_they_are_smoothed(graph, tmp_path):
     again = train(graph, settings(), checkpoint=Checkpoint(tmp_path, resume=True))
     assert_same(again, whole)
     saved, _ = Checkpoint(tmp_path).load(identify(graph), 150)
-    np.testing.assert_array_equal(saved.vectors, train(graph, settings(smooth=False)).state.vectors)
+    assert saved.round == whole.state.round
+    assert saved.view is not None
     assert not np.array_equal(saved.vectors, whole.state.vectors)
 
 
@@ -124,7 +143,7 @@ def test_a_checkpoint_of_another_version_is_refused_in_one_line(graph, tmp_path,
     with pytest.raises(CheckpointError) as caught:
         train(graph, settings(), checkpoint=Checkpoint(tmp_path, resume=True))
     message = str(caught.value)
-    assert f"{tmp_path / 'checkpoint.npz'}: must be of version 2, got 1" in message
+    assert f"{tmp_path / 'checkpoint.npz'}: must be of version 3, got 1" in message
     assert "remove the file to start again" in message
     assert len(message.splitlines()) == 1
 
@@ -156,7 +175,7 @@ def test_what_the_release_before_wrote_is_refused_in_one_line(graph, tmp_path):
     del notes["falls_at"]
     with file.open("wb") as out:
         write_arrays(out, arrays, notes, "run")
-    with pytest.raises(CheckpointError, match="must be of version 2, got 1, which another version of manela wrote"):
+    with pytest.raises(CheckpointError, match="must be of version 3, got 1, which another version of manela wrote"):
         train(graph, settings(**PAPER), checkpoint=Checkpoint(tmp_path, resume=True))
 
 
@@ -214,7 +233,17 @@ def test_a_damaged_checkpoint_is_refused_with_its_file(graph, tmp_path, damage):
 
 @pytest.mark.parametrize(
     "damage",
-    [{"falls_at": -1}, {"falls_at": "soon"}, {"round": -1}, {"made": -5}, {"pairs": "many"}],
+    [
+        {"falls_at": -1},
+        {"falls_at": "soon"},
+        {"round": -1},
+        {"made": -5},
+        {"pairs": "many"},
+        {"sweeping": [1]},
+        {"sweeping": [-1, 1.0, False]},
+        {"sweeping": [1, float("inf"), False]},
+        {"sweeping": [1, -1.0, False]},
+    ],
     ids=str,
 )
 def test_a_checkpoint_that_contradicts_itself_is_refused(graph, tmp_path, damage):
@@ -225,7 +254,7 @@ def test_a_checkpoint_that_contradicts_itself_is_refused(graph, tmp_path, damage
 
 def test_a_run_that_went_back_before_its_rate_fell_is_resumed(graph, tmp_path):
     """As on a cluster after a loss: which round the rate falls from is known already."""
-    parameters = {"pairs": None, "rounds": None}
+    parameters = {"pairs": None, "rounds": None, "start": "random"}
     whole = train(graph, settings(**parameters))
     interrupt(graph, tmp_path, after=3, **parameters)
     file = tmp_path / "checkpoint.npz"
@@ -239,6 +268,12 @@ def test_a_run_that_went_back_before_its_rate_fell_is_resumed(graph, tmp_path):
 def test_a_checkpoint_with_vectors_of_another_shape_is_refused(graph, tmp_path):
     rewrite(graph, tmp_path, {}, {"vectors": np.zeros((149, 12), np.float32)})
     with pytest.raises(CheckpointError, match=r"damaged.*\(149, 12\), not \(150, 12\)"):
+        train(graph, settings(), checkpoint=Checkpoint(tmp_path, resume=True))
+
+
+def test_a_checkpoint_with_a_view_of_another_shape_is_refused(graph, tmp_path):
+    rewrite(graph, tmp_path, {}, {"view": np.zeros((150, 13), np.float16)})
+    with pytest.raises(CheckpointError, match=r"damaged.*\(150, 13\), not \(150, 12\)"):
         train(graph, settings(), checkpoint=Checkpoint(tmp_path, resume=True))
 
 

@@ -63,7 +63,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(graph, editio
 def test_progress_is_told_and_the_objective_grows(graph, edition):
     told = []
     train(graph, settings(**edition, pairs=3_000_000, rounds=200), reporter=told.append)
-    last = told[-1]
+    last = [progress for progress in told if progress.phase == "rounds"][-1]
     assert (last.round, last.rounds) == (200, 200)
     assert last.seconds_left == 0
     assert last.learning_rate == pytest.approx(0.025e-4)
@@ -136,13 +136,13 @@ def test_the_estimate_is_of_this_run(graph, edition):
 
 def test_without_a_budget_the_rate_stays_until_vectors_have_grown_and_then_falls(graph):
     told = []
-    run = train(graph, settings(), reporter=told.append)
+    run = train(graph, settings(start="random"), reporter=told.append)
     falls_at = run.state.falls_at
     assert 0 < falls_at < run.state.round == run.schedule.rounds == falls_at + run.schedule.falling
     assert run.schedule.falls_at == falls_at
     assert [run.schedule.rate(number) for number in (0, falls_at)] == [0.025] * 2
     assert run.schedule.rate(run.schedule.rounds - 1) == pytest.approx(0.025e-4)
-    assert (told[-1].round, told[-1].rounds) == (run.schedule.rounds, run.schedule.rounds)
+    assert {(last.round, last.rounds) for last in told[-2:]} == {(run.schedule.rounds, run.schedule.rounds)}
     # the budget is what was planned of the rounds that came to be
     planned = sum(wanted * 20 for wanted in run.schedule.iterations) * run.schedule.rounds
     assert run.pairs == pytest.approx(planned)
@@ -150,18 +150,18 @@ def test_without_a_budget_the_rate_stays_until_vectors_have_grown_and_then_falls
 
 
 def test_a_start_with_vectors_that_have_grown_lets_the_rate_fall_at_once(graph):
-    grown = train(graph, settings(smooth=False)).state
+    grown = train(graph, settings(start="random", views="rounds", smooth=False)).state
     grown.tables[0] *= 2
     grown.round, grown.falls_at = 0, None
-    run = train(graph, settings(smooth=False), start=grown)
+    run = train(graph, settings(start="random", views="rounds", smooth=False), start=grown)
     assert run.state.falls_at == 0
     assert run.state.round == run.schedule.falling
 
 
 def test_with_a_budget_the_rate_falls_by_the_middle_at_the_latest(graph):
-    slow = train(graph, settings(rounds=10, learning_rate=1e-6))
+    slow = train(graph, settings(start="random", rounds=10, learning_rate=1e-6))
     assert (slow.state.falls_at, slow.state.round) == (5, 10)
-    fast = train(graph, settings(rounds=200))
+    fast = train(graph, settings(start="random", rounds=200))
     assert fast.state.falls_at < 100
     assert fast.state.round == 200
 
@@ -172,7 +172,7 @@ def test_twice_the_default_learning_rate_does_not_diverge(graph, edition):
 
 
 def test_vectors_that_never_grow_come_to_an_end(graph):
-    run = train(graph, settings(learning_rate=1e-9))
+    run = train(graph, settings(start="random", learning_rate=1e-9))
     assert run.state.round == run.schedule.rounds == run.state.falls_at + run.schedule.falling
 
 
@@ -184,7 +184,10 @@ def test_every_number_of_threads_gives_the_same_bits_from_start_to_smoothing(gra
 
 
 def test_vectors_are_smoothed_unless_they_are_not_to_be(graph):
-    raw, smoothed = (train(graph, settings(smooth=smooth)).state.vectors.copy() for smooth in (False, True))
+    raw, smoothed = (
+        train(graph, settings(start="random", views="rounds", smooth=smooth)).state.vectors.copy()
+        for smooth in (False, True)
+    )
     arcs = prepare_arcs(graph)
     np.testing.assert_allclose(smoothed, reference.smooth(raw.astype(np.float64), arcs, graph.weights), atol=1e-4)
     norms = [np.linalg.norm(vectors, axis=1) / graph.degrees**reference.POWER for vectors in (raw, smoothed)]
@@ -201,12 +204,41 @@ def test_vectors_with_contexts_are_not_smoothed_and_start_at_random(graph):
         np.testing.assert_array_equal(table, same)
 
 
-def test_a_start_by_neighbours_is_where_a_run_begins(graph):
-    run = train(graph, settings(rounds=1, pairs=1, learning_rate=1e-30, smooth=False))
+def test_the_start_is_where_a_run_begins(graph):
+    begun = {"rounds": 1, "pairs": 1, "learning_rate": 1e-30, "smooth": False, "views": "rounds"}
+    by_neighbours = train(graph, settings(**begun, start="neighbours"))
     size = choose_size(graph.degrees.mean())
-    np.testing.assert_allclose(np.linalg.norm(run.state.vectors, axis=1), size, rtol=1e-4)
-    random = train(graph, settings(rounds=1, pairs=1, learning_rate=1e-30, smooth=False, start="random"))
+    np.testing.assert_allclose(np.linalg.norm(by_neighbours.state.vectors, axis=1), size, rtol=1e-4)
+    random = train(graph, settings(**begun, start="random"))
     np.testing.assert_allclose(random.state.vectors, begin(200, 16, False, 0).vectors, rtol=1e-6)
+    spectral = train(graph, settings(**begun)).state.vectors
+    expected = reference.find_view(prepare_arcs(graph), graph.weights, 0, 16, filtered=False) * reference.VIEW_SIZE
+    np.testing.assert_allclose(spectral @ spectral.T, expected @ expected.T, atol=0.02)
+
+
+def test_the_views_are_those_of_rounds_the_spectral_one_and_both_joined(graph):
+    rounds, spectral, both = (
+        train(graph, settings(views=views)).state.vectors for views in ("rounds", "spectral", "both")
+    )
+    arcs = prepare_arcs(graph)
+    view = reference.find_view(arcs, graph.weights, 0, 16)
+    joined = reference.join(rounds.astype(np.float64), view, arcs)
+    # which directions a join keeps may depend on the last bits
+    assert np.corrcoef((both @ both.T).ravel(), (joined @ joined.T).ravel())[0, 1] > 0.99
+    sizes = reference.find_sizes(graph.degrees)[:, None]
+    np.testing.assert_allclose(spectral @ spectral.T, (sizes * view) @ (sizes * view).T, atol=0.05)
+    for vectors in (rounds, spectral, both):
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), sizes[:, 0], rtol=1e-3)
+
+
+def test_sweeps_rounds_and_the_join_are_told(graph):
+    told = []
+    train(graph, settings(), reporter=told.append)
+    phases = [progress.phase for progress in told]
+    assert phases[0] == "sweeps"
+    assert phases[-1] == "joining"
+    assert set(phases) == {"sweeps", "rounds", "joining"}
+    assert [progress.phase for progress in told[:-1]] == sorted(phases[:-1], key=["sweeps", "rounds"].index)
 
 
 @pytest.mark.filterwarnings("ignore:.*have no neighbour")

@@ -202,7 +202,8 @@ def test_by_messages_old_nodes_keep_their_places_and_a_new_one_lies_with_its_nei
     assert np.median((before * after[:239]).sum(axis=1)) > 0.9
     cosines = after[:239] @ after[239]
     together = communities[:239] == communities[239]
-    assert cosines[together].mean() > cosines[~together].mean() + 0.3
+    # a spectral view that is not filtered tells more of single nodes, and less of groups
+    assert cosines[together].mean() > cosines[~together].mean() + (0.3 if parameters.get("smooth", True) else 0.2)
     assert model.provenance_["nodes_kept"] == 239
     # the new node does what it would do in a full run, and each other a tenth of it
     assert model.updates_[239] > 5 * np.median(model.updates_[:239])
@@ -264,7 +265,7 @@ def test_rows_are_scaled_by_degree_unless_they_are_not_smoothed(blocks):
     smoothed, raw, context = (
         np.linalg.norm(Manela(dimensions=24, pairs=200_000, **more).fit(graph).embedding_, axis=1)
         / graph.degrees**POWER
-        for more in ({}, {"smooth": False}, {"context": True})
+        for more in ({}, {"smooth": False, "views": "rounds"}, {"context": True})
     )
     assert np.ptp(smoothed) < 1e-4 * smoothed.mean()
     assert np.ptp(raw) > 0.1 * raw.mean()

@@ -11,6 +11,7 @@ from manela.hosts.daemon.contacts import Contacts
 from manela.hosts.daemon.learner import Learner
 from manela.hosts.daemon.service import Service
 from manela.hosts.federation import split_graph
+from manela.hosts.folder.config import OF_MESSAGES
 from manela.hosts.state.driver import drive
 from manela.hosts.state.neighbourhood import Neighbourhood
 from manela.hosts.state.terms import PeerOptions, Terms
@@ -31,7 +32,7 @@ def make_terms(lock_step=False, weighted=False, **parameters):
     """Terms by messages; `walks=True` for the paper's."""
     names = ("half", "pool", "away", "noise", "clip", "every", "means")
     own = {name: parameters.pop(name) for name in names if name in parameters}
-    base = Manela.paper().get_params() if parameters.pop("walks", False) else {"negative_source": "moments"}
+    base = Manela.paper().get_params() if parameters.pop("walks", False) else OF_MESSAGES
     settings = check_all({**base, "dimensions": 8, "rounds": 5, "pairs": 5_000, "n_jobs": 1, **parameters})
     return Terms(settings, lock_step=lock_step, weighted=weighted, peers=PeerOptions(**own))
 

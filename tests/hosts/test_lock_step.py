@@ -5,6 +5,7 @@ import pytest
 from harness import draw_graph, gather, learn, make_terms, split_over
 
 from manela import Manela
+from manela.hosts.folder.config import OF_MESSAGES
 
 ONE, TWO, THREE = (1.0,), (0.5, 0.5), (0.4, 0.3, 0.3)
 SPLITS = [(1, TWO), (2, ONE), (2, THREE), (4, TWO), (7, ONE), (7, THREE)]
@@ -32,8 +33,8 @@ def test_hosts_by_messages_give_the_bits_of_one_process(parts, ratios, weighted,
     """The start, rounds until vectors have grown and while the rate falls, and smoothing."""
     graph = draw_graph(parts, weighted=weighted)
     parameters = {
-        "dimensions": 20, "ratios": ratios, "context": context, "negative_source": "moments", "random_state": 5,
-        "pairs": None, "rounds": None, "patience": 0.1,
+        "dimensions": 20, "ratios": ratios, "context": context, **OF_MESSAGES, "random_state": 5, "pairs": None,
+        "rounds": None, "patience": 0.1,
     }  # fmt: skip
     whole = Manela(**parameters).fit(graph)
     hosts, numbers = split_over(graph, parts, make_terms(True, weighted, **parameters))
@@ -46,7 +47,7 @@ def test_hosts_by_messages_give_the_bits_of_one_process(parts, ratios, weighted,
 @pytest.mark.filterwarnings("ignore::manela.errors.ManelaWarning")
 def test_a_budget_is_that_of_the_whole_network(budget):
     graph = draw_graph(3)
-    parameters = {"dimensions": 8, "negative_source": "moments", "rounds": None, "start": "random", **budget}
+    parameters = {**OF_MESSAGES, "dimensions": 8, "rounds": None, "start": "random", **budget}
     whole = Manela(**parameters).fit(graph)
     hosts, numbers = split_over(graph, 3, make_terms(True, **parameters))
     learn(hosts)

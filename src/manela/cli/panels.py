@@ -24,7 +24,7 @@ PANELS = {
         "hosts", "by", "folder", "lock_step", "trace", "home", "listen", "watch", "share", "nodes", "runs", "shuffles",
     ),
     "Advanced": (
-        "window", "negatives", "learning_rate", "negative_source", "frequency", "start", "smooth", "updates",
+        "window", "negatives", "learning_rate", "negative_source", "frequency", "start", "views", "smooth", "updates",
         "patience", "p", "q", "float32", "noise",
     ),
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,14 +11,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.state import State
+from manela.engines.rounds.neighbours import allocate_shown, read_shown, write_shown
+from manela.engines.state import State, Sweeping
 from manela.errors import CheckpointError, FormatError, Option, OutputError
 from manela.kernels.layout import allocate
 from manela.settings.parameters import drop_former
 from manela.system.arrays import read_arrays, write_arrays
 from manela.system.files import check_writable, replace_file
 
-VERSION = 2
+VERSION = 3
 _FILE = "checkpoint.npz"
 _NOTES = "run"
 
@@ -59,12 +61,14 @@ class Checkpoint:
 
     def save(self, state: State, identity: Mapping[str, Any], pairs: int | None) -> None:
         """Write the state; the previous file remains until the new one is complete."""
-        arrays = {"vectors": state.vectors}
+        arrays: dict[str, npt.NDArray[Any]] = {"vectors": state.vectors}
         if state.context is not None:
             arrays["context"] = state.context
+        if state.view is not None:
+            arrays["view"] = read_shown(state.view, slice(None))[:, : state.dimensions]
         notes = {
             "version": VERSION, "identity": identity, "round": state.round, "made": state.pairs,
-            "falls_at": state.falls_at, "pairs": pairs,
+            "falls_at": state.falls_at, "pairs": pairs, "sweeping": state.sweeping, "swept": state.swept,
         }  # fmt: skip
         with replace_file(self.file) as file:
             write_arrays(file, arrays, notes, _NOTES)
@@ -88,6 +92,19 @@ class Checkpoint:
             # a run that was set back after a loss may be before the round from which its rate falls
             if (falls_at or 0) < 0 or state.round < 0 or state.pairs < 0:
                 raise ValueError(f"round {state.round}, rate falls at {falls_at}, {state.pairs} pairs")
+            state.swept = bool(notes["swept"])
+            if notes["sweeping"] is not None:
+                number, energy, ended = notes["sweeping"]
+                state.sweeping = Sweeping(int(number), float(energy), bool(ended))
+                if number < 0 or not 0.0 <= energy < math.inf:
+                    raise ValueError(f"sweep {number} with energy {energy}")
+            if "view" in arrays:
+                state.view = allocate_shown(nodes, state.dimensions)
+                write_shown(
+                    state.view[:, : state.dimensions],
+                    slice(None),
+                    _check_shape(arrays.pop("view"), (nodes, state.dimensions)).astype(np.float16, copy=False),
+                )
             for name in names:
                 table = allocate(nodes, state.dimensions)
                 table[:, : state.dimensions] = _check_shape(arrays.pop(name), (nodes, state.dimensions))

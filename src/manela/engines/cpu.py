@@ -11,7 +11,7 @@ import numpy.typing as npt
 from manela.data.graph import Graph
 from manela.engines.rounds.messages import MessageRounds
 from manela.engines.rounds.neighbours import Neighbours, prepare_arcs
-from manela.engines.rounds.smoothing import smooth
+from manela.engines.rounds.spectral import Views
 from manela.engines.rounds.start import measure_spread, start
 from manela.engines.state import State
 from manela.kernels.cpu import walks as kernels
@@ -36,6 +36,7 @@ class CpuEngine(Closable):
         self._threads = Threads(settings.threads)
         self.arcs = prepare_arcs(graph)
         self.state = state or start(graph, settings, lambda: self.neighbours)
+        self._views = Views(self.state, settings, lambda: self.neighbours)
         self.rounds: MessageRounds | WalkRounds
         if self._by_walks:
             self.rounds = WalkRounds(self.arcs, settings, self.state, self._threads)
@@ -88,10 +89,19 @@ class CpuEngine(Closable):
     def settle(self) -> None:
         """Wait for rounds that are still running; threads of this process leave none."""
 
-    def smooth(self) -> None:
-        """Pass the vectors through the filter of the network; no rounds may follow."""
-        self.rounds.release()  # smoothing needs the memory
-        smooth(self.state.tables[0], self.neighbours)
+    @property
+    def is_sweeping(self) -> bool:
+        """Return whether sweeps are left to do before the rounds."""
+        return self._views.is_due
+
+    def sweep(self) -> int | None:
+        """Do the next sweep and return how many are done, or None if the engine was stopped before it."""
+        return None if self._stopped else self._views.sweep()
+
+    def finish(self) -> None:
+        """Smooth the vectors and join the views, as the settings require; no rounds may follow."""
+        self.rounds.release()  # this needs the memory
+        self._views.finish()
 
     def collect(self) -> None:
         """Bring the state up to date; in this process it always is."""

@@ -43,6 +43,13 @@ class Engine(Protocol):
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object, /) -> None: ...
 
+    @property
+    def is_sweeping(self) -> bool:
+        """Whether sweeps are left to do before the rounds."""
+
+    def sweep(self) -> int | None:
+        """Do the next sweep and return how many are done; None if it was stopped before."""
+
     def advance(self, schedule: Schedule) -> bool:
         """Do the next round; return False if it was stopped, in which case it does not count."""
 
@@ -55,8 +62,8 @@ class Engine(Protocol):
     def settle(self) -> None:
         """Secure the rounds done so far; if machines were lost, this may set the state back to an earlier round."""
 
-    def smooth(self) -> None:
-        """Smooth the vectors over the network, after the last round."""
+    def finish(self) -> None:
+        """Smooth the vectors and join the views, as the settings require, after the last round."""
 
     def collect(self) -> None:
         """Bring the state up to date."""

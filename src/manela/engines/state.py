@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from manela.kernels.layout import Table, allocate
+from manela.kernels.layout import Shown, Table, allocate
 from manela.kernels.randomness import CONTEXTS, VECTORS, draw_vectors
 
 _MANY = 1 << 22
@@ -17,15 +18,26 @@ _CHECKED = 65536
 """Rows that are checked at a time; more take more memory."""
 
 
+class Sweeping(NamedTuple):
+    """How far the sweeps of the spectral view have come."""
+
+    number: int = 0  # sweeps done
+    energy: float = 0.0  # the mean square of rows after the last one, per coordinate
+    ended: bool = False  # whether it was the last
+
+
 @dataclass
 class State:
-    """The vectors after `round` rounds."""
+    """The vectors after `round` rounds, or during the sweeps before them."""
 
     tables: list[Table]  # (n, padded m): Φ, and Ψ if the run keeps context vectors. Columns from m on are zero
     dimensions: int  # m
     round: int = 0  # rounds done
     pairs: int = 0  # update pairs made
     falls_at: int | None = None  # the round from which the learning rate falls; None while it is unknown
+    sweeping: Sweeping | None = None  # while the first table holds the rows of sweeps rather than vectors
+    swept: bool = False  # whether the sweeps are done
+    view: Shown | None = None  # (n, padded m): the spectral view, which is joined with the vectors in the end
 
     @property
     def vectors(self) -> Table:

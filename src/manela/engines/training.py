@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +19,7 @@ from manela.engines.state import State, begin
 from manela.errors import DivergenceError, ManelaWarning
 from manela.kernels.layout import Arcs
 from manela.kernels.randomness import OBJECTIVE, derive, derive_key, scale_to
-from manela.kernels.reference import draw
+from manela.kernels.reference import FEWEST_SWEEPS, draw
 from manela.settings.budget import Sizes, resolve
 from manela.settings.schedule import Schedule, plan, weigh
 from manela.settings.settings import Settings
@@ -34,6 +35,10 @@ _LONGEST_STOP = 5.0
 """Seconds that a stopped run may take to finish its round; larger makes Ctrl-C slower."""
 _SMOOTHING = 0.1
 """Share of a running time that is reserved for smoothing; with less, a run may end late."""
+
+
+_JOINING = 0.1
+"""Share of a running time that is reserved for joining views; with less, a run may end late."""
 
 
 @dataclass(frozen=True)
@@ -74,17 +79,19 @@ def train(
     _warn_about_isolated(graph)
     with open_engine(graph, settings, saved[0] if saved else start) as engine:
         pairs = saved[1] if saved else None
-        if not saved and settings.max_seconds is not None:
-            pairs = round(_measure_budget(graph, settings, engine, started) / _mean_share(graph, settings, share))
         loop = _Loop(engine, plan_run(graph, settings, pairs, share), settings, reporter, checkpoint, identity)
+        loop.run(loop.sweep)
         if settings.max_seconds is not None:
-            loop.deadline = started + settings.max_seconds * (1 - _SMOOTHING * settings.smooths)
+            if pairs is None:
+                pairs = round(_measure_budget(graph, settings, engine, started) / _mean_share(graph, settings, share))
+                loop.schedule = plan_run(graph, settings, pairs, share)
+            loop.deadline = started + settings.max_seconds * (1 - _count_reserve(settings))
         if reporter is not None:
             loop.objective = Objective(graph, settings, engine.arcs)
-        loop.run()
+        loop.run(loop.advance)
         made = engine.updates if saved is None else None
-        if settings.smooths:
-            engine.smooth()
+        loop.report_end()
+        engine.finish()
         engine.collect()
     if loop.schedule.pairs is None:
         budget = count_scheduled(loop.schedule, settings)
@@ -109,7 +116,7 @@ def plan_run(
 
 def count_scheduled(schedule: Schedule, settings: Settings) -> int:
     """Return the number of update pairs of all rounds of a schedule."""
-    rounds = schedule.rounds / (schedule.spread_over or schedule.rounds)
+    rounds = schedule.rounds / (schedule.spread_over or schedule.rounds or 1)
     return round(float(schedule.iterations.sum()) * sum(settings.targets_by_hop) * rounds)
 
 
@@ -130,20 +137,21 @@ class _Loop:
         self.objective: Objective | None = None
         self.deadline = float("inf")
         self._is_saving = False
+        self.saved = 0.0
 
-    def run(self) -> None:
-        """Run all rounds in a thread, so that Ctrl-C is noticed in the middle of one."""
+    def run(self, work: Callable[[], None]) -> None:
+        """Run all sweeps or rounds in a thread, so that Ctrl-C is noticed in the middle of one."""
         with ThreadPoolExecutor(1, thread_name_prefix="manela-rounds") as thread:
-            rounds = thread.submit(self._rounds)
+            running = thread.submit(work)
             try:
-                rounds.result()
+                running.result()
             except BaseException:
-                failure = self._wait_for_stop(rounds)
+                failure = self._wait_for_stop(running)
                 if failure is not None:
                     raise failure from None
                 raise
 
-    def _wait_for_stop(self, rounds: Future[None]) -> BaseException | None:
+    def _wait_for_stop(self, running: Future[None]) -> BaseException | None:
         """Stop after the current round, so that it can be saved, and return its error, if any.
 
         Stops at once if there is no checkpoint, if the round takes too long, or on a second Ctrl-C; then the last saved
@@ -151,11 +159,11 @@ class _Loop:
         """
         self.engine.stop(keep=self.checkpoint is not None)
         try:
-            return rounds.exception(timeout=_LONGEST_STOP)
+            return running.exception(timeout=_LONGEST_STOP)
         except TimeoutError:
             if not self._is_saving:
                 self._abandon()
-            return rounds.exception()
+            return running.exception()
         except BaseException:
             self._abandon()
             raise
@@ -171,13 +179,37 @@ class _Loop:
             state.falls_at = state.round
             self.schedule = self.schedule.fall(state.round)
 
-    def _rounds(self) -> None:
+    def sweep(self) -> None:
+        """Run the sweeps that come before the rounds."""
+        begun = self.saved = time.perf_counter()
+        reported = 0.0
+        while self.engine.is_sweeping:
+            done = self.engine.sweep()
+            now = time.perf_counter()
+            if done is None:
+                self._save_if_wanted()
+                return
+            if self.reporter is not None and now - reported >= _REPORT_EVERY:
+                most = max(FEWEST_SWEEPS, done + self.engine.is_sweeping)
+                self.reporter(Progress(done, most, seconds=now - begun, phase="sweeps"))
+                reported = now
+            if now - self.saved >= self._every:
+                self._save_if_wanted()
+
+    def report_end(self) -> None:
+        """Report that the rounds are done, and what follows."""
+        if self.reporter is not None and (self.settings.smooths or self.settings.has_view):
+            round = self.engine.state.round
+            self.reporter(Progress(round, round, phase="joining" if self.settings.has_view else "smoothing"))
+
+    def advance(self) -> None:
         """Run rounds until none or no time is left, and save what they gave."""
         state = self.engine.state
         if state.falls_at is not None:
             self.schedule = self.schedule.fall(state.falls_at)
         self.begun, self.first_round, self.first_pairs = time.perf_counter(), state.round, state.pairs
-        self.reported = self.saved = self.begun
+        self.reported = self.begun
+        self.saved = max(self.saved, self.begun)
         ended = False
         while not ended:
             while not ended and state.round < self.schedule.rounds:
@@ -188,8 +220,7 @@ class _Loop:
             self.engine.settle()
             self._is_saving = False
             ended = ended or state.round >= self.schedule.rounds
-        if self.checkpoint is not None:
-            self._save()
+        self._save_if_wanted()
 
     def _finish_round(self) -> bool:
         """Report and save after a round, if due; return whether the time limit is over."""
@@ -198,9 +229,8 @@ class _Loop:
             self._check()
             self._report(now)
             self.reported = now
-        if self.checkpoint is not None and now - self.saved >= self.checkpoint.every:
-            self._save()
-            self.saved = time.perf_counter()
+        if now - self.saved >= self._every:
+            self._save_if_wanted()
         if now >= self.deadline and state.round < rounds:
             warnings.warn(
                 f"stopped by max_seconds after {state.round} of {rounds} rounds, before the learning rate had decayed",
@@ -210,7 +240,11 @@ class _Loop:
             return True
         return False
 
-    def _save(self) -> None:
+    @property
+    def _every(self) -> float:
+        return float("inf") if self.checkpoint is None else self.checkpoint.every
+
+    def _save_if_wanted(self) -> None:
         self._check()
         checkpoint = self.checkpoint
         if checkpoint is not None:
@@ -219,6 +253,7 @@ class _Loop:
             self.engine.collect()
             checkpoint.save(self.engine.state, self.identity, self.schedule.pairs)
             self._is_saving = False
+            self.saved = time.perf_counter()
 
     def _report(self, now: float) -> None:
         if self.reporter is None or self.objective is None:
@@ -265,8 +300,13 @@ def _default_schedule(graph: Graph, settings: Settings) -> Schedule:
 def _measure_budget(graph: Graph, settings: Settings, engine: Engine, started: float) -> int:
     limit = settings.max_seconds or 0.0
     speed = engine.measure(_default_schedule(graph, settings), min(_CALIBRATION * limit, _LONGEST_CALIBRATION))
-    limit *= 1 - _SMOOTHING * settings.smooths
+    limit *= 1 - _count_reserve(settings)
     return max(1, int(speed * max(0.0, started + limit - time.perf_counter()) * (1 - _CALIBRATION)))
+
+
+def _count_reserve(settings: Settings) -> float:
+    """Return the share of a running time that is kept for what follows the rounds."""
+    return _SMOOTHING * settings.smooths + _JOINING * settings.has_view
 
 
 def _mean_share(graph: Graph, settings: Settings, share: npt.NDArray[np.float64] | None) -> float:

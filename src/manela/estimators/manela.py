@@ -22,7 +22,7 @@ from manela.engines.training import Run, train
 from manela.errors import ManelaWarning, ParameterError
 from manela.estimators.cover import add_ends, cover, cover_embedding, is_covered, uncover
 from manela.estimators.embedder import Embedder, describe_run, is_list_of_edges
-from manela.estimators.newcomers import add_placement, place_newcomers, start_from_neighbours
+from manela.estimators.newcomers import add_placement, place_newcomers, start_from_neighbours, turn_back
 from manela.formats.loading import load_graph
 from manela.kernels.layout import Vectors
 from manela.settings.parameters import PAPER, THOROUGH, default
@@ -63,9 +63,13 @@ class Manela(Embedder):
         the mean and covariance of all vectors.
     frequency : float, default=0.25
         Iterations of a node are proportional to its strength to this power; 1 in the paper.
-    start : {"neighbours", "random"}, default="neighbours"
-        The initial vectors: from sweeps in which each node takes the mean of its neighbours, or random. With
-        `context=True` they are always random.
+    start : {"spectral", "random", "neighbours"}, default="spectral"
+        The initial vectors: those of the spectral view, random, or from a few sweeps in which each node takes the mean
+        of its neighbours. With `context=True` they are always random.
+    views : {"both", "rounds", "spectral"}, default="both"
+        What vectors are made of. Rounds learn which nodes are near each other; the spectral view also knows which have
+        alike neighbours without being near. "both" joins them, "spectral" does no rounds. With `context=True` there are
+        rounds only.
     smooth : bool, default=True
         At the end, pass the vectors through a filter of the network, and make their norms proportional to degree^⅕.
         Skipped with `context=True`, where it makes the vectors worse.
@@ -131,7 +135,8 @@ class Manela(Embedder):
     exchange: Literal["messages", "walks"] = default("exchange")
     negative_source: Literal["nodes", "moments"] = default("negative_source")
     frequency: float = default("frequency")
-    start: Literal["neighbours", "random"] = default("start")
+    start: Literal["spectral", "random", "neighbours"] = default("start")
+    views: Literal["both", "rounds", "spectral"] = default("views")
     smooth: bool = default("smooth")
     context: bool = default("context")
     directed: bool = default("directed")
@@ -264,7 +269,8 @@ class Manela(Embedder):
 
         Known nodes start from their vectors, new ones from the mean of their neighbours. New nodes do the iterations of
         a full run, known ones a tenth of them. Smoothed vectors are scaled to norm 1 first, and smoothed again at the
-        end. If the network is the same as before, nothing changes.
+        end. The spectral view is found again; as a join may turn all vectors, they are turned back so that known nodes
+        are near their places. If the network is the same as before, nothing changes.
 
         Parameters
         ----------
@@ -312,6 +318,8 @@ class Manela(Embedder):
         with _show(progress) as reporter:
             embedding, run = learn(graph, settings, entries, start=state, share=share, reporter=reporter)
         self._graph = graph
+        if settings.has_view:
+            embedding = turn_back(embedding, self._kept)
         return self._set_fitted(embedding, run.updates)
 
     def _add_newcomers(self, given: Graph) -> Manela:

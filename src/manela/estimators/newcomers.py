@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
 
 from manela.data.embedding import Embedding
 from manela.data.graph import Graph
@@ -167,6 +168,27 @@ class Placement:
 
     def _map(self, means: Vectors) -> Vectors:
         return normalise_rows(means @ self.matrix)
+
+
+def turn_back(embedding: Embedding, before: Embedding) -> Embedding:
+    """Return the embedding turned so that nodes that were there before are nearest to their vectors of then.
+
+    No angle between two vectors changes. Norms are left aside, so that nodes of high degree decide no more than others.
+    """
+    rows = [(row, before.row(node)) for row, node in enumerate(embedding.nodes.tolist()) if node in before]
+    if not rows:
+        return embedding
+    new, old = np.array(rows).T
+    tables = [table for table in (embedding.vectors, embedding.context) if table is not None]
+    earlier = [table for table in (before.vectors, before.context) if table is not None]
+    with threadpool_limits(limits=1, user_api="blas"):  # for the same bits with any number of threads
+        product = sum(
+            normalise_rows(now[new].astype(np.float64)).T @ normalise_rows(then[old].astype(np.float64))
+            for now, then in zip(tables, earlier, strict=True)
+        )
+        left, _, right = np.linalg.svd(product)
+        turned = [(table.astype(np.float64) @ (left @ right)).astype(np.float32) for table in tables]
+    return replace(embedding, vectors=turned[0], context=turned[1] if len(turned) > 1 else None)
 
 
 def split_newcomers(graph: Graph, known: dict[Any, int], size: int) -> tuple[Any, Any, npt.NDArray[Any]]:

@@ -11,6 +11,8 @@ Table = npt.NDArray[np.float32]
 """Vectors in rows that are padded with zeros."""
 Vectors = npt.NDArray[np.float32]
 """A vector in each row."""
+Shown = npt.NDArray[np.generic]
+"""Vectors that nodes show: half precision as uint16, or float32 on a processor that cannot read halves."""
 RowNumbers = npt.NDArray[np.int64]
 
 LANES = 16

@@ -55,6 +55,50 @@ def measure(vectors: npt.NDArray[np.floating]) -> Moments:
     return Moments(len(vectors), total, products)
 
 
+def multiply(
+    left: npt.NDArray[np.floating], right: npt.NDArray[np.floating], unit: float, largest: float
+) -> npt.NDArray[np.float64]:
+    """Return leftᵀ·right, where numbers are clipped to ±largest and rounded to multiples of `unit`; exact in any order.
+
+    Examples
+    --------
+    >>> multiply(np.array([[0.5], [3.0]]), np.array([[1.0], [1.0]]), unit=0.25, largest=2.0)
+    array([[2.5]])
+    """
+    total = np.zeros((left.shape[1], right.shape[1]), np.int64)
+    step = int(_EXACT / (largest / unit) ** 2)
+    for first in range(0, len(left), step):
+        parts = [
+            np.rint(np.clip(rows[first : first + step].astype(np.float64), -largest, largest) / unit)
+            for rows in (left, right)
+        ]
+        total += (parts[0].T @ parts[1]).astype(np.int64)
+    return total.astype(np.float64) * unit**2
+
+
+def orthogonalise(second: npt.NDArray[np.float64], least: float) -> npt.NDArray[np.float64]:
+    """Return the inverse of Lᵀ, L·Lᵀ being a second moment: rows times this are orthogonal, with mean square 1.
+
+    A direction with less than `least` of the mean of all is left out: its row and its column are 0.
+
+    Examples
+    --------
+    >>> orthogonalise(np.array([[4.0, 0.0], [0.0, 0.0]]), 1e-9)
+    array([[0.5, 0. ],
+           [0. , 0. ]])
+    """
+    left, lower = second.copy(), np.zeros_like(second)
+    smallest = least * np.trace(second) / len(second)
+    for k in range(len(left)):
+        if left[k, k] > smallest:
+            lower[k:, k] = left[k:, k] / np.sqrt(left[k, k])
+            left[k:, k:] -= lower[k:, k, None] * lower[None, k:, k]
+    used = np.flatnonzero(np.diag(lower))
+    inverse = np.zeros_like(second)
+    inverse[np.ix_(used, used)] = np.linalg.inv(lower[np.ix_(used, used)]).T
+    return inverse
+
+
 def estimate(vectors: npt.NDArray[np.float32]) -> Moments:
     """Estimate the moments in single precision: several times faster, but the bits depend on the machine."""
     held = np.clip(vectors, -LARGEST, LARGEST)

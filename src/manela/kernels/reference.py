@@ -21,6 +21,7 @@ the target. Keys of negatives: round → block → number, where iteration j tak
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -43,7 +44,27 @@ FILTER = (1.0634833707413236, -0.5157886107817927, 0.06381229835547651, -0.00529
 """Chebyshev coefficients of exp(−θ·Z), θ = 0.5; the next ones are below 4e-4 and change nothing."""
 MIDDLE = 0.2
 """μ, the eigenvalue of the Laplacian in the middle of the filter; a larger one lets sharper differences through."""
-SCALE, POWER = 2.0, 0.2
+AFFINITY_POWER = 0.75
+"""Power of a node's share in all neighbourhoods by which edges to it count less; 0 is worse, 1 as good."""
+FEWEST_SWEEPS, MOST_SWEEPS, SETTLED = 8, 32, 0.004
+"""Sweeps of the spectral view: it ends when one adds less than SETTLED to the energy; fewer are worse for labels."""
+SWEEP_UNIT, SWEEP_LARGEST = 2.0**-10, 2.0**10
+"""Fixed point of products in a sweep; coordinates have mean square 1, and up to √n where few nodes have it all."""
+VIEW_MIDDLE = 0.3
+"""μ in the filter of the spectral view."""
+NODES_OF_A_DIRECTION = 2
+"""Fewest nodes for each eigenvector of the spectral view; fewer tell less of groups and more of single nodes."""
+VIEW_SIZE = 1.0
+"""Norm of the first vectors of rounds that start from the spectral view."""
+VIEW_WEIGHT = 0.8
+"""Weight of the spectral view in the join, beside 1; 1 suits roles, and less suits dense networks of communities."""
+COMMON = 3.0
+"""What any two nodes have in common, as a multiple of the chance that they are neighbours; see `find_common`."""
+JOIN_POWER = 0.85
+"""Coordinates of joined views are proportional to their standard deviation to this power; 1 keeps them as they are."""
+LEAST_DIRECTION = 1e-9
+"""Directions with less of the second moment than this, relative to the largest or the mean, count as empty."""
+SCALE, POWER = 2.0, 0.3
 """Final norms are proportional to degree^POWER, with mean SCALE; a larger scale overfits a classifier with C = 1."""
 
 
@@ -267,12 +288,139 @@ def _normalise(rows: Floats) -> Floats:
     return normalised
 
 
+def find_view(arcs: Arcs, weights: Floats | None, seed: int, dimensions: int, filtered: bool = True) -> Floats:
+    """Return the spectral view, (n, m): rows of norm 1, in half precision; 0 without neighbours.
+
+    Sweeps begin with random rows of mean square m. In each, every node adds up what its neighbours show, weighted by
+    affinity, and all rows are made orthogonal by the Cholesky factor L of their second moment L·Lᵀ. After the last
+    one, rows turn to the eigenvectors of their products with a further sum over neighbours, each times |λ|^½. A
+    direction with a negative eigenvalue counts as much as one with a positive; one that the sweeps have not separated
+    from others has a small λ, and counts less.
+    """
+    n, joined = len(arcs.indptr) - 1, np.diff(arcs.indptr) > 0
+    affinities = find_affinities(arcs, weights)
+    random = np.zeros((n, dimensions), np.float32)
+    draw_vectors(seed, np.arange(n), random, VECTORS)
+    rows: Floats = np.where(joined[:, None], random * np.float32(math.sqrt(12.0) * dimensions), np.float32(0.0))
+    size = max(1, int(joined.sum()))
+    energy, number, ended = math.fsum(affinities.astype(np.float64) ** 2) / size, 0, False
+
+    def add_up(shown: Floats) -> Floats:
+        """A·shown, brought to a mean square of about 1."""
+        return average(shown, arcs, affinities, np.full(n, choose_scale(energy))).astype(np.float32)
+
+    while not ended:
+        rows = add_up(_halve(rows))
+        second = moments.multiply(rows, rows, SWEEP_UNIT, SWEEP_LARGEST) / size
+        before, energy = energy, float(np.trace(second)) / dimensions / choose_scale(energy) ** 2
+        rows = (rows @ moments.orthogonalise(second, LEAST_DIRECTION)).astype(np.float32)
+        number += 1
+        ended = has_settled(number, before, energy)
+    shown = _halve(rows)
+    second = moments.multiply(shown, add_up(shown), SWEEP_UNIT, SWEEP_LARGEST) / size
+    values, vectors = np.linalg.eigh(0.5 * (second + second.T))
+    order = np.argsort(-np.abs(values))[: count_directions(size, dimensions)]
+    view = _normalise(shown @ (vectors[:, order] * np.abs(values[order]) ** 0.5))
+    view = np.pad(view, ((0, 0), (0, dimensions - view.shape[1])))
+    if filtered:
+        view = _normalise(_filter(view, arcs, weights, VIEW_MIDDLE))
+    return np.where(joined[:, None], _halve(view), 0.0)
+
+
+def count_directions(size: int, dimensions: int) -> int:
+    """Return how many eigenvectors the spectral view has, for `size` nodes with neighbours.
+
+    The last ones of a small network tell single nodes apart, and drown what groups have in common.
+    """
+    return min(dimensions, max(2, size // NODES_OF_A_DIRECTION))
+
+
+def find_affinities(arcs: Arcs, weights: Floats | None) -> npt.NDArray[np.float32]:
+    """Return for each arc from v to w the affinity ½·(log(p_vw/q_w) + log(p_wv/q_v)), (arcs,).
+
+    p_vw is the chance of a step from v to w, and q ∝ (Σ_u p_uv)^AFFINITY_POWER is the chance to draw v.
+    """
+    n = len(arcs.indptr) - 1
+    ones = np.ones(n)
+    strengths = average(ones[:, None], arcs, weights, ones)[:, 0]
+    inverse = np.divide(1.0, strengths, out=np.zeros(n), where=strengths > 0)
+    halves = split_affinities(strengths, average(inverse[:, None], arcs, weights, ones)[:, 0])
+    sources = np.repeat(np.arange(n), np.diff(arcs.indptr))
+    logs = 0.0 if weights is None else np.log(weights)
+    affinities: npt.NDArray[np.float32] = (logs - (halves[sources] + halves[arcs.indices])).astype(np.float32)
+    return affinities
+
+
+def split_affinities(strengths: Floats, shares: Floats) -> npt.NDArray[np.float64]:
+    """Return b, (n,), with which the affinity of v and w is log ω_vw − b_v − b_w; `shares` are Σ_u p_uv."""
+    likely = shares**AFFINITY_POWER
+    total = math.fsum(likely)
+    halves = np.zeros(len(strengths))
+    joined = strengths > 0
+    halves[joined] = 0.5 * (np.log(strengths[joined]) + np.log(likely[joined] / total))
+    return halves
+
+
+def choose_scale(energy: float) -> float:
+    """Return the power of two that brings numbers of this mean square to one between 1 and 4."""
+    return 2.0 ** -math.floor(0.5 * math.log2(energy)) if energy > 0.0 else 1.0
+
+
+def has_settled(number: int, before: float, energy: float) -> bool:
+    """Return whether sweep `number` was the last, given the mean square of its rows, and of those before it.
+
+    A sweep gathers the directions that the network multiplies most. On a sparse network, where many are multiplied
+    about as much, it takes more of them.
+    """
+    return number >= FEWEST_SWEEPS and (number >= MOST_SWEEPS or energy <= before * (1.0 + SETTLED))
+
+
+def join(table: Floats, view: Floats, arcs: Arcs) -> Floats:
+    """Return the joined vectors, (n, m), of rows of norm 1 and the spectral view, both (n, m).
+
+    Both are laid side by side, weighted. Of the eigenvectors of their second moment, the m largest are kept. The last
+    coordinate gets what all nodes have in common, so that neighbours in a tiny network do not point apart.
+    """
+    m, degrees = table.shape[1], np.diff(arcs.indptr)
+    joined = degrees > 0
+    both = np.concatenate((_normalise(np.where(joined[:, None], table, 0.0)) / VIEW_WEIGHT, view), axis=1)
+    second = moments.multiply(both, both, moments.UNIT, moments.LARGEST) / max(1, joined.sum())
+    values, vectors = (part[..., ::-1][..., :m] for part in np.linalg.eigh(second))
+    factors = np.zeros(m)
+    used = values > LEAST_DIRECTION * values.max()
+    factors[used] = values[used] ** (0.5 * (JOIN_POWER - 1.0))
+    rows = _normalise(both @ (vectors * factors))
+    rows[:, -1] += find_common(int(degrees.sum()), int(joined.sum()))
+    return np.where(joined[:, None], find_sizes(degrees)[:, None] * _normalise(rows), table)
+
+
+def find_common(arcs: int, joined: int) -> float:
+    """Return what all rows of norm 1 get in the last coordinate, given the arcs and the nodes with neighbours.
+
+    The fewer nodes there are for each neighbour, the more do any two nodes have in common.
+    """
+    return math.sqrt(COMMON * arcs) / max(1, joined)
+
+
 def smooth(table: Floats, arcs: Arcs, weights: Floats | None) -> Floats:
-    """Return the vectors, (n, m), filtered over the network and scaled by degree.
+    """Return the vectors, (n, m), filtered over the network and scaled by degree."""
+    degrees = np.diff(arcs.indptr)
+    filtered = _filter(table, arcs, weights, MIDDLE)
+    return np.where((degrees > 0)[:, None], find_sizes(degrees)[:, None] * _normalise(filtered), table)
+
+
+def find_sizes(degrees: Integers) -> npt.NDArray[np.float64]:
+    """Return the norm of each final vector, proportional to degree^POWER, with mean SCALE; 0 without neighbours."""
+    sizes = np.where(degrees > 0, degrees.astype(np.float64) ** POWER, 0.0)
+    return sizes * (SCALE / (sizes[degrees > 0].mean() if degrees.any() else 1.0))
+
+
+def _filter(table: Floats, arcs: Arcs, weights: Floats | None, middle: float) -> Floats:
+    """Return the vectors, (n, m), filtered over the network.
 
     With a loop of its mean weight at each node, L = I − D⁻¹A is the Laplacian and Z = ½(L − μI)² − I. The filter is
     A·(exp(−θ·Z) − I), a band-pass (that of ProNE, without its final SVD); the exponential is a sum of Chebyshev
-    polynomials T_i(Z). It needs only sums over neighbours. Nodes without neighbours keep their vectors.
+    polynomials T_i(Z). It needs only sums over neighbours.
     """
     n = len(arcs.indptr) - 1
     degrees = np.diff(arcs.indptr)
@@ -283,17 +431,14 @@ def smooth(table: Floats, arcs: Arcs, weights: Floats | None) -> Floats:
 
     def shift(rows: Floats) -> Floats:
         """(L − μI)·rows."""
-        return (1.0 - MIDDLE - loops * inverse)[:, None] * rows - average(rows, arcs, weights, inverse)
+        return (1.0 - middle - loops * inverse)[:, None] * rows - average(rows, arcs, weights, inverse)
 
     before, now = table, 0.5 * shift(shift(table)) - table
     filtered = FILTER[0] * before + FILTER[1] * now - table
     for coefficient in FILTER[2:]:
         before, now = now, shift(shift(now)) - 2.0 * now - before
         filtered += coefficient * now
-    sums = average(filtered, arcs, weights, np.ones(n)) + loops[:, None] * filtered
-    sizes = degrees**POWER
-    sizes *= SCALE / sizes[joined].mean()
-    return np.where(joined[:, None], sizes[:, None] * _normalise(sums), table)
+    return average(filtered, arcs, weights, np.ones(n)) + loops[:, None] * filtered
 
 
 def build_aliases(indptr: Integers, weights: Floats) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32]]:

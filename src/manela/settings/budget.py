@@ -28,6 +28,10 @@ _USUAL_GROWTH = 400
 """Pairs per node until vectors have grown on most networks; used only to estimate the length of a run."""
 _PAIRS_PER_NEIGHBOUR, _FEWEST_PAIRS, _MOST_PAIRS = 10.5, 720, 1800
 """Pairs per node while the rate falls: more on dense networks, which overfit later."""
+_OF_ODDS = 0.3
+"""Most negatives for a target, as a share of the odds that a step leads to a neighbour rather than chance."""
+_FROM_VIEW = 7.0, 480, 900
+"""The same for vectors that start from the spectral view, which need fewer."""
 # patience multiplies the first and the last, its square root the second: sparse networks gain less from it
 
 
@@ -73,20 +77,26 @@ def resolve(settings: Settings, sizes: Sizes, pairs: int | None = None) -> Budge
     >>> sizes = Sizes(nodes=1000, arcs=8000, joined=1000)
     >>> resolve(check_all({"pairs": 600_000}), sizes).rounds, resolve(check_all({"rounds": 7}), sizes).pairs
     (20, 210000)
-    >>> resolve(check_all({}), sizes).pairs is None
-    True
+    >>> resolve(check_all({}), sizes).rounds, resolve(check_all({"start": "random"}), sizes).pairs is None
+    (8, True)
     """
     if pairs is None:
         pairs = _find_pairs(settings, sizes)
+    if settings.views == "spectral" and not settings.context:
+        return Budget(0, 0, 0, 0, None, 0.0, None)
     if pairs is not None and settings.exchange == "walks":
         # on a large network, shorter rounds move and stage fewer vectors each
         rounds = settings.rounds or (1000 if sizes.nodes >= _MANY_NODES else 300)
         return Budget(pairs, pairs, rounds, 0, None, pairs / rounds, settings.max_seconds)
     of_a_node = count_pairs_per_round(settings)
+    while_falling = _choose_falling(settings, sizes.degree)
+    if pairs is None and settings.starts_by_sweeps:
+        pairs = round(of_a_node * sizes.nodes * math.ceil(while_falling / of_a_node))
     if pairs is not None:
         rounds = settings.rounds or max(1, math.ceil(pairs / (of_a_node * sizes.nodes)))
-        return Budget(pairs, pairs, rounds, rounds // 2, None, pairs / rounds, settings.max_seconds)
-    while_falling = _choose_falling(settings, sizes.degree)
+        # vectors that start from the spectral view have the shape that they would grow to first
+        falls_at = 0 if settings.starts_by_sweeps else rounds // 2
+        return Budget(pairs, pairs, rounds, falls_at, None, pairs / rounds, settings.max_seconds)
     growing, falling = math.ceil(_LONGEST_GROWTH / of_a_node), math.ceil(while_falling / of_a_node)
     expected = round((_USUAL_GROWTH + while_falling) * sizes.nodes)
     return Budget(
@@ -122,6 +132,26 @@ def count_pairs_per_round(settings: Settings) -> float:
     return max(1.0, min(float(MOST_PAIRS_PER_ROUND), round(STEADY / push, 6)))
 
 
+def count_negatives(settings: Settings, sizes: Sizes) -> int:
+    """Return the negatives for each target: fewer where so many would push neighbours apart.
+
+    Between two neighbours, vectors come to a product of about log((n/d)/κ), with n nodes of degree d. On a tiny or a
+    nearly complete network it would be negative.
+
+    Examples
+    --------
+    >>> from manela.settings.settings import check_all
+    >>> [count_negatives(check_all({}), Sizes(nodes, 4 * nodes, nodes)) for nodes in (5, 24, 1000)]
+    [1, 3, 5]
+    """
+    if not settings.starts_by_sweeps:
+        return settings.negatives
+    return min(settings.negatives, max(1, int(_OF_ODDS * sizes.joined / max(1.0, sizes.degree))))
+
+
 def _choose_falling(settings: Settings, degree: float) -> float:
-    fewest, patience = _FEWEST_PAIRS * math.sqrt(settings.patience), settings.patience
-    return min(_MOST_PAIRS * patience, max(fewest, _PAIRS_PER_NEIGHBOUR * patience * degree))
+    per_neighbour, fewest, most = _PAIRS_PER_NEIGHBOUR, _FEWEST_PAIRS, _MOST_PAIRS
+    if settings.starts_by_sweeps:
+        per_neighbour, fewest, most = _FROM_VIEW
+    patience = settings.patience
+    return min(most * patience, max(fewest * math.sqrt(patience), per_neighbour * patience * degree))

@@ -144,8 +144,12 @@ LEARNING: dict[str, Parameter] = {
         "Iterations of a node are proportional to its strength to this power.",
     ),
     "start": _one_of(
-        ("neighbours", "random"),
-        "First vectors: by sweeps over neighbours, or random; always random with context vectors.",
+        ("spectral", "random", "neighbours"),
+        "First vectors: from the spectral view, or random; always random with context vectors.",
+    ),
+    "views": _one_of(
+        ("both", "rounds", "spectral"),
+        "What vectors are made of: what rounds learn joined with the spectral view, or one of the two.",
     ),
     "smooth": Parameter(
         bool,
@@ -285,7 +289,7 @@ FACTORISING: dict[str, Parameter] = {
 }
 """Parameters of ProNE and NetMF only."""
 
-PAPER: dict[str, Any] = {"exchange": "walks", "frequency": 1.0, "start": "random", "smooth": False}
+PAPER: dict[str, Any] = {"exchange": "walks", "frequency": 1.0, "start": "random", "views": "rounds", "smooth": False}
 """The settings of the paper that differ from the defaults."""
 
 THOROUGH: dict[str, Any] = {"learning_rate": 0.0125, "patience": 8.0}

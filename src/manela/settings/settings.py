@@ -28,6 +28,7 @@ class Settings:
     negative_source: str
     frequency: float
     start: str
+    views: str
     smooth: bool
     context: bool
     pairs: int | None
@@ -51,6 +52,16 @@ class Settings:
     def starts_by_neighbours(self) -> bool:
         """Whether the first vectors come from sweeps over neighbours, which cannot start context vectors."""
         return self.start == "neighbours" and not self.context
+
+    @property
+    def starts_by_sweeps(self) -> bool:
+        """Whether the first vectors are those of the spectral view, which cannot start context vectors."""
+        return self.start == "spectral" and not self.context
+
+    @property
+    def has_view(self) -> bool:
+        """Whether the spectral view is a part of the result, which it cannot be with context vectors."""
+        return self.views != "rounds" and not self.context
 
     @property
     def smooths(self) -> bool:

@@ -12,16 +12,21 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Progress:
-    """The state of a run after a round."""
+    """The state of a run after a sweep or a round, or before its views are joined.
 
-    # rounds done, and the total
+    Only rounds have a number of pairs, a time left, a learning rate and an objective.
+    """
+
+    # sweeps or rounds done, and the total, as far as it is known
     round: int
     rounds: int
-    pairs: int  # update pairs since the run started or was resumed
-    seconds: float  # running time since then
-    seconds_left: float  # estimated time to the end at the average speed so far
-    learning_rate: float  # α of the last round
-    objective: float  # equation 1 of the paper per update pair, estimated on a fixed sample; rises towards 0
+    pairs: int = 0  # update pairs since the run started or was resumed
+    seconds: float = 0.0  # running time since then
+    seconds_left: float = float("inf")  # estimated time to the end at the average speed so far
+    learning_rate: float = float("nan")  # α of the last round
+    # equation 1 of the paper per update pair, estimated on a fixed sample; rises towards 0
+    objective: float = float("nan")
+    phase: str = "rounds"  # or "sweeps" before them, and "joining" or "smoothing" after them
 
     @property
     def pairs_per_second(self) -> float:
@@ -53,6 +58,7 @@ class RunBar:
     def __init__(self, is_shown: bool, title: str = "") -> None:
         self.bar: Any = None
         self._task: Any = None
+        self._facts = ""
         self._title, self.is_shown = title, is_shown
 
     def __enter__(self) -> RunBar:
@@ -65,16 +71,13 @@ class RunBar:
             if self._title:
                 console.print(self._title, highlight=False, markup=False)
             self.bar = Bar(
-                TextColumn("round {task.completed:.0f}/{task.total:.0f}"),
+                TextColumn("{task.description}"),
                 BarColumn(bar_width=None),
-                TextColumn(
-                    "{task.fields[speed]}  {task.fields[left]}  "
-                    "α {task.fields[rate]}  objective {task.fields[objective]}"
-                ),
+                TextColumn("{task.fields[facts]}"),
                 console=console,
                 expand=True,
             )
-            self._task = self.bar.add_task("", total=1, speed="", left="", rate="", objective="")
+            self._task = self.bar.add_task("", total=1, facts="")
             self.bar.start()
         return self
 
@@ -90,14 +93,19 @@ class RunBar:
         return self._report if self.is_shown else None
 
     def _report(self, progress: Progress) -> None:
+        of = f"{progress.round}/{progress.rounds}"
+        titles = {"sweeps": f"sweep {of}", "rounds": f"round {of}", "joining": "joining views"}
+        if progress.phase == "rounds":
+            self._facts = (
+                f"{progress.pairs_per_second / 1e6:.1f} M pairs/s  {format_seconds(progress.seconds_left)} left  "
+                f"α {progress.learning_rate:.5f}  objective {progress.objective:.3f}"
+            )
         self.bar.update(
             self._task,
+            description=titles.get(progress.phase, progress.phase),
             completed=progress.round,
             total=progress.rounds,
-            speed=f"{progress.pairs_per_second / 1e6:.1f} M pairs/s",
-            left=f"{format_seconds(progress.seconds_left)} left",
-            rate=f"{progress.learning_rate:.5f}",
-            objective=f"{progress.objective:.3f}",
+            facts=self._facts,
         )
 
 

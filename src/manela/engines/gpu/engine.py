@@ -13,12 +13,14 @@ from manela.data.graph import Graph
 from manela.engines.estimate import MOST_PLANNED, count_gpu_bytes
 from manela.engines.gpu.card import Card
 from manela.engines.gpu.neighbours import CardNeighbours, draw_first_vectors
+from manela.engines.gpu.spectral import CardViews
 from manela.engines.rounds.neighbours import prepare_arcs
-from manela.engines.state import State
+from manela.engines.state import State, Sweeping
 from manela.kernels import moments
 from manela.kernels.layout import Table, allocate
 from manela.kernels.randomness import CONTEXTS, NEGATIVES, ROUNDS, VECTORS, derive, derive_key, scale_to
 from manela.kernels.reference import BLOCKS
+from manela.settings.budget import Sizes, count_negatives
 from manela.settings.schedule import GROWN, Schedule
 from manela.settings.settings import Settings
 
@@ -66,6 +68,8 @@ class GpuEngine:
                 self._tables = [card.send(table) for table in state.tables]
             self._updates = card.zeros(self._size, kind="int64")
         self.state, self._initial_pairs = state, state.pairs
+        with card.active():
+            self._views = CardViews(card, self._neighbours, self._tables, state, settings)
         self._columns = self._tables[0].shape[1]
         self._padded = 1 << (self._columns - 1).bit_length()
         self._prepare_rounds()
@@ -82,7 +86,7 @@ class GpuEngine:
             self.shown = [card.empty(self._hops * self._size, self._columns, kind="float16") for _ in self._tables]
         self._hop_of_target = card.send(np.repeat(np.arange(self._hops), settings.targets_by_hop).astype(np.int64))
         self._targets = sum(settings.targets_by_hop)
-        self._amount = settings.negatives * self._targets
+        self._amount = count_negatives(settings, Sizes.of(self._graph.indptr)) * self._targets
         self._keys = derive_key(settings.seed, ROUNDS), derive_key(settings.seed, NEGATIVES)
         self._schedule: Schedule | None = None
         self.planned = range(0)
@@ -100,6 +104,8 @@ class GpuEngine:
             draw_first_vectors(self._card, table, state.dimensions, self._settings.seed, purpose)
         if self._settings.starts_by_neighbours:
             self._neighbours.start(tables[0])
+        if self._settings.starts_by_sweeps:
+            state.sweeping = Sweeping()
         return tables
 
     @cached_property
@@ -133,11 +139,23 @@ class GpuEngine:
         with self._card.active():
             return self._neighbours.measure_spread(self._tables[0]) >= GROWN
 
-    def smooth(self) -> None:
-        """Smooth the vectors over the network, after the last round."""
-        self.shown, self._shares, self.planned = [], None, range(0)  # frees memory for smoothing
+    @property
+    def is_sweeping(self) -> bool:
+        """Whether sweeps are left to do before the rounds."""
+        return self._views.is_due
+
+    def sweep(self) -> int | None:
+        """Do the next sweep and return how many are done; None if it was stopped before."""
+        if self._stopped:
+            return None
         with self._card.active():
-            self._neighbours.smooth(self._tables[0])
+            return self._views.sweep()
+
+    def finish(self) -> None:
+        """Smooth the vectors and join the views, as the settings require, after the last round."""
+        self.shown, self._shares, self.planned = [], None, range(0)  # this needs the memory
+        with self._card.active():
+            self._views.finish()
 
     def settle(self) -> None:
         """Do nothing: rounds on a card are not lost."""
@@ -146,6 +164,7 @@ class GpuEngine:
         """Bring the state's tables and pairs up to date."""
         for table, on_card in zip(self.state.tables, self._tables, strict=True):
             self._card.torch.from_numpy(table).copy_(on_card)
+        self._views.collect()
         self.state.pairs = self.pairs
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from manela.engines.rounds.start import choose_size, find_spread
 from manela.kernels.layout import Arcs
 from manela.kernels.moments import LARGEST, UNIT
 from manela.kernels.randomness import VECTORS, derive_key
-from manela.kernels.reference import FILTER, MIDDLE, POWER, SCALE, SWEEPS
+from manela.kernels.reference import FILTER, POWER, SCALE, SWEEPS
 from manela.settings.budget import Sizes
 from manela.system.threads import Threads
 
@@ -62,17 +63,21 @@ class CardNeighbours:
         for hop in range(1, hops):
             self.average(shown[(hop - 1) * n :], shown[hop * n :], self.scales[min(hop, len(self.scales)) - 1])
 
-    def average(self, source: Any, target: Any, scale: Any) -> None:
-        """target[v] ← scale[v]·Σ weight·source[u] over the neighbours u of every node v; source is float16."""
+    def average(self, source: Any, target: Any, scale: Any, affinities: Any = None) -> None:
+        """target[v] ← scale[v]·Σ weight·source[u] over the neighbours u of every node v.
+
+        `affinities` of arcs take the place of weights.
+        """
         narrow = target.dtype == self._card.torch.float16
-        for summands, indptr, first, last, constants in self._cut(source, scale):
+        weights = self.weights if affinities is None else affinities
+        for summands, indptr, first, last, constants in self._cut(source, scale, weights):
             self._card.launch(
                 self._kernels.average, -(-(last - first) // constants["NODES"]), self._order, summands, indptr,
-                self.arcs.indices, self._or_unused(self.weights), scale, target, first, last, source.shape[1],
+                self.arcs.indices, self._or_unused(weights), scale, target, first, last, source.shape[1],
                 **constants, NARROW=narrow,
             )  # fmt: skip
 
-    def _cut(self, source: Any, scale: Any) -> list[tuple[Any, Any, int, int, dict[str, Any]]]:
+    def _cut(self, source: Any, scale: Any, weights: Any) -> list[tuple[Any, Any, int, int, dict[str, Any]]]:
         """Return the kernel launches for nodes with few neighbours, and for those with many, if any.
 
         Each is (summands, indptr, first, last, constants of the kernel). The neighbours of nodes with many are summed
@@ -80,14 +85,14 @@ class CardNeighbours:
         """
         columns = source.shape[1]
         padded = 1 << (columns - 1).bit_length()
-        fixed = {"WEIGHTED": self.weights is not None, "COLUMNS": padded}
+        fixed = {"WEIGHTED": weights is not None, "COLUMNS": padded}
         few: dict[str, Any] = {"NODES": max(1, FEW // padded), "ROWS": 4, "warps": max(1, padded // 256)}
         parts = [(source, self.arcs.indptr, self._many, len(self._order), {**fixed, **few, "PARTIAL": False})]
         if self._many:
             firsts, lasts, nodes, borders = self._pieces
             partial = self._card.empty(len(firsts), columns)
             self._card.launch(
-                self._kernels.sum_pieces, len(firsts), source, self.arcs.indices, self._or_unused(self.weights), scale,
+                self._kernels.sum_pieces, len(firsts), source, self.arcs.indices, self._or_unused(weights), scale,
                 firsts, lasts, nodes, partial, columns, **fixed, ROWS=max(1, 4096 // padded),
             )  # fmt: skip
             parts.append((partial, borders, 0, self._many, {**fixed, **few, "PARTIAL": True}))
@@ -157,24 +162,29 @@ class CardNeighbours:
         totals, squares = self.add_up(table)
         return find_spread(totals.cpu().numpy(), squares, self._joined)
 
-    def smooth(self, table: Any) -> None:
-        """Filter vectors and scale their norms, in place; nodes without neighbours keep theirs.
+    @cached_property
+    def strengths(self) -> Any:
+        """The sum of the weights of each node's arcs."""
+        return self._card.send(self._graph.strengths)
 
-        The definition is `kernels.reference.smooth`.
-        """
-        torch, isolated = self._card.torch, self.degrees == 0
-        strengths, degrees = self._card.send(self._graph.strengths), self.degrees.to(torch.float64)
-        loops = torch.where(isolated, 0.0, strengths / degrees)
-        inverse = torch.where(isolated, 0.0, 1.0 / (strengths + loops))
-        isolated_rows = table[isolated]
-        self._filter(table, inverse, (loops * inverse).to(torch.float32))
-        table[isolated] = isolated_rows
-        sizes = torch.where(isolated, 0.0, degrees**POWER)
-        self.resize(table, sizes * (SCALE * self._joined / sizes.sum()))
-
-    def _filter(self, table: Any, inverse: Any, own: Any) -> None:
+    def give_final_norms(self, table: Any) -> None:
+        """Scale vectors to norms proportional to a power of the degree; nodes without neighbours keep theirs."""
         torch = self._card.torch
-        kept = (1.0 - MIDDLE) - own
+        sizes = torch.where(self.degrees == 0, 0.0, self.degrees.to(torch.float64) ** POWER)
+        self.resize(table, sizes * (SCALE * max(1, self._joined) / sizes.sum().clamp_min(1.0)))
+
+    def filter(self, table: Any, middle: float) -> None:
+        """Filter vectors in place; nodes without neighbours keep theirs. See `kernels.reference.smooth`."""
+        torch, isolated = self._card.torch, self.degrees == 0
+        loops = torch.where(isolated, 0.0, self.strengths / self.degrees.to(torch.float64))
+        inverse = torch.where(isolated, 0.0, 1.0 / (self.strengths + loops))
+        isolated_rows = table[isolated]
+        self._filter(table, inverse, (loops * inverse).to(torch.float32), middle)
+        table[isolated] = isolated_rows
+
+    def _filter(self, table: Any, inverse: Any, own: Any, middle: float) -> None:
+        torch = self._card.torch
+        kept = (1.0 - middle) - own
         before, now, after, product = table.clone(), *(torch.empty_like(table) for _ in range(3))
         filtered = table
         filtered *= FILTER[0] - 1.0
@@ -195,7 +205,7 @@ class CardNeighbours:
         b, now_rows = now or (0.0, source)
         c, before_rows = before or (0.0, source)
         columns = source.shape[1]
-        for summands, indptr, first, last, constants in self._cut(source, inverse):
+        for summands, indptr, first, last, constants in self._cut(source, inverse, self.weights):
             self._card.launch(
                 self._kernels.filter_rows, -(-(last - first) // constants["NODES"]), self._order, source, summands,
                 indptr, self.arcs.indices, self._or_unused(self.weights), inverse, kept, now_rows, before_rows,

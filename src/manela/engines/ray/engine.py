@@ -27,7 +27,7 @@ from manela.engines.ray.connection import (
 )
 from manela.engines.ray.worker import NodeRows, Topology, Worker, divide
 from manela.engines.rounds.neighbours import Neighbours, prepare_arcs
-from manela.engines.rounds.smoothing import smooth
+from manela.engines.rounds.spectral import Views
 from manela.engines.rounds.start import find_spread, measure_spread, start
 from manela.engines.state import State
 from manela.errors import ClusterError, ManelaWarning, import_extra
@@ -83,6 +83,7 @@ class RayEngine:
             self._settings = replace(settings, threads=threads)
             self.arcs = prepare_arcs(graph)
             self.state = state or start(graph, settings, lambda: self._neighbours)
+            self._views = Views(self.state, self._settings, lambda: self._neighbours)
             self._backup = (self.state.round, self.state.pairs)
             self._topology = self._ray.put(self._describe())
             self._start_workers()
@@ -255,11 +256,20 @@ class RayEngine:
         if not self._abandoned:
             self.collect()
 
-    def smooth(self) -> None:
-        """Smooth the vectors over the network in this process, after the last round; the workers are stopped."""
+    @property
+    def is_sweeping(self) -> bool:
+        """Whether sweeps are left to do before the rounds."""
+        return self._views.is_due
+
+    def sweep(self) -> int | None:
+        """Do the next sweep in this process and return how many are done; None if it was stopped before."""
+        return None if self._stopped else self._views.sweep()
+
+    def finish(self) -> None:
+        """Smooth the vectors and join the views in this process, after the last round; the workers are stopped."""
         self.collect()
         self._shut_down()
-        smooth(self.state.tables[0], self._neighbours)
+        self._views.finish()
 
     def collect(self) -> None:
         """Bring the state's tables up to date; does nothing once the workers are stopped."""

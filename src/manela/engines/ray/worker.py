@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.rounds.messages import MessageRounds, measure_moments
-from manela.engines.rounds.neighbours import Neighbours
+from manela.engines.rounds.neighbours import Neighbours, read_shown, write_shown
 from manela.engines.state import State
 from manela.kernels.cpu import rows as kernels
 from manela.kernels.layout import Arcs, Table, allocate
@@ -111,7 +111,7 @@ class Worker:
         for table, shown, given in zip(self.rounds.state.tables, self.rounds.shown, tables, strict=True):
             if begin < end:
                 table[begin:end] = given[begin - first : end - first]
-            _write(shown, first + seen, given[seen].astype(np.float16))
+            write_shown(shown, first + seen, given[seen].astype(np.float16))
         if begin < end:
             self.rounds.updates[begin:end] = updates[begin - first : end - first]
 
@@ -154,7 +154,7 @@ class Worker:
 
     def _give(self, where: slice | Integers) -> Given:
         """Return what own nodes show, and count its bytes as sent."""
-        rows = [_read(shown, where) for shown in self.rounds.shown]
+        rows = [read_shown(shown, where) for shown in self.rounds.shown]
         self.sent += sum(row.nbytes for row in rows)
         return rows
 
@@ -173,7 +173,7 @@ class Worker:
             if not self._is_whole[part]:
                 where = np.concatenate((self._needed[part], self._find_negatives(round + 1, part)))
             for shown, rows in zip(self.rounds.shown, shown_by_part, strict=True):
-                _write(shown, where, rows)
+                write_shown(shown, where, rows)
 
     def stop(self) -> None:
         """Stop a running `compute` almost at once; the vectors then belong to no round."""
@@ -237,15 +237,6 @@ def _find_surroundings(arcs: Arcs, own: slice, nodes: int, hops: int) -> tuple[I
         near[:] = False
     reached[own] = False
     return np.flatnonzero(near), np.flatnonzero(reached)
-
-
-def _read(shown: npt.NDArray[Any], where: slice | Integers) -> npt.NDArray[np.float16]:
-    rows = shown[where]
-    return rows.view(np.float16) if rows.dtype == np.uint16 else rows.astype(np.float16)
-
-
-def _write(shown: npt.NDArray[Any], where: slice | Integers, rows: npt.NDArray[np.float16]) -> None:
-    shown[where] = rows.view(np.uint16) if shown.dtype == np.uint16 else rows.astype(np.float32)
 
 
 def divide(work: npt.NDArray[np.float64], parts: int) -> Integers:

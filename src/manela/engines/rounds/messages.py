@@ -7,15 +7,16 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.rounds.neighbours import Neighbours, Shown, allocate_shown
+from manela.engines.rounds.neighbours import Neighbours, allocate_shown
 from manela.engines.state import State
 from manela.kernels import moments
 from manela.kernels.cpu import messages as kernels
 from manela.kernels.cpu.draws import draw_normals, factor
 from manela.kernels.cpu.half import from_half
-from manela.kernels.layout import LANES, Table
+from manela.kernels.layout import LANES, Shown, Table
 from manela.kernels.randomness import NEGATIVES, ROUNDS, derive, derive_key, scale_to
 from manela.kernels.reference import BLOCKS
+from manela.settings.budget import Sizes, count_negatives
 from manela.settings.schedule import Schedule
 from manela.settings.settings import Settings
 from manela.system.threads import Integers
@@ -47,7 +48,7 @@ class MessageRounds:
         self.state, self.own, self._neighbours, self._settings = state, own, neighbours, settings
         self._hops, self._shown_nodes, self._numbers = len(settings.targets_by_hop), shown_nodes, numbers
         self.targets = np.repeat(np.arange(self._hops), settings.targets_by_hop).astype(np.int64)
-        self.amount = settings.negatives * len(self.targets)
+        self.amount = count_negatives(settings, Sizes.of(neighbours.arcs.indptr)) * len(self.targets)
         self.own_shares = neighbours.find_own_shares(own)
         size = len(state.tables[0])
         self.shown: list[Shown] = [allocate_shown(self._hops * size, state.dimensions) for _ in state.tables]

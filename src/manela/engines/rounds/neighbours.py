@@ -11,15 +11,12 @@ import numpy.typing as npt
 from manela.kernels.cpu import messages as kernels
 from manela.kernels.cpu.half import can_convert
 from manela.kernels.cpu.walks import build_aliases
-from manela.kernels.layout import Arcs, Table, find_strengths, pad
+from manela.kernels.layout import Arcs, Shown, Table, find_strengths, pad
 from manela.settings.budget import Sizes
 from manela.system.threads import Integers, Threads
 
 if TYPE_CHECKING:  # a host has no Graph, and should not pay for SciPy
     from manela.data.graph import Graph
-
-Shown = npt.NDArray[np.generic]
-"""Vectors that nodes show: half precision as uint16, or float32 on a processor that cannot read halves."""
 
 _WORK_OF_A_ROW = 4
 """Cost of a node besides its arcs, in arcs; larger makes pieces with more equal numbers of nodes."""
@@ -117,6 +114,17 @@ class Neighbours:
 def allocate_shown(rows: int, dimensions: int) -> Shown:
     """Allocate a table for vectors that nodes show."""
     return np.zeros((rows, pad(dimensions)), dtype=np.uint16 if can_convert() else np.float32)
+
+
+def read_shown(shown: Shown, where: slice | Integers) -> npt.NDArray[np.float16]:
+    """Return rows of what nodes show, in half precision."""
+    rows = shown[where]
+    return rows.view(np.float16) if rows.dtype == np.uint16 else rows.astype(np.float16)
+
+
+def write_shown(shown: Shown, where: slice | Integers, rows: npt.NDArray[np.float16]) -> None:
+    """Set rows of what nodes show."""
+    shown[where] = rows.view(np.uint16) if shown.dtype == np.uint16 else rows.astype(np.float32)
 
 
 def _round_to_half(rows: Shown) -> None:

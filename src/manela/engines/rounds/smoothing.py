@@ -23,7 +23,13 @@ def smooth(table: Table, neighbours: Neighbours, room: int = _ROOM) -> None:
 
     The definition is `kernels.reference.smooth`.
     """
-    network_filter = Filter(neighbours)
+    filter_columns(table, neighbours, MIDDLE, room)
+    give_final_norms(table, neighbours)
+
+
+def filter_columns(table: Table, neighbours: Neighbours, middle: float, room: int = _ROOM) -> None:
+    """Filter vectors in place, some columns at a time; nodes without neighbours keep theirs."""
+    network_filter = Filter(neighbours, middle)
     isolated = np.flatnonzero(~neighbours.joined)
     isolated_rows = table[isolated]
     width = max(1, room // (4 * LANES * len(table))) * LANES
@@ -31,19 +37,27 @@ def smooth(table: Table, neighbours: Neighbours, room: int = _ROOM) -> None:
         for _ in network_filter.pass_through(table[:, first : first + width]):
             pass
     table[isolated] = isolated_rows
+
+
+def give_final_norms(table: Table, neighbours: Neighbours) -> None:
+    """Scale vectors to norms proportional to a power of the degree; nodes without neighbours keep theirs."""
     sizes = find_sizes(neighbours)
-    resize(table, neighbours, sizes, math.fsum(sizes) / np.count_nonzero(neighbours.joined))
+    resize(table, neighbours, scale_sizes(sizes, math.fsum(sizes) / max(1, int(np.count_nonzero(neighbours.joined)))))
 
 
 def find_sizes(neighbours: Neighbours) -> npt.NDArray[np.float64]:
-    """Return degree^power of each node, to which the norm of its smoothed vector is proportional."""
+    """Return degree^power of each node, to which the norm of its final vector is proportional."""
     return np.where(neighbours.joined, np.diff(neighbours.arcs.indptr) ** POWER, 0.0)
 
 
-def resize(table: Table, neighbours: Neighbours, sizes: npt.NDArray[np.float64], mean: float) -> None:
-    """Scale vectors to norms proportional to `sizes`; `mean` is their mean over all nodes that have neighbours."""
-    scaled = sizes * (SCALE / mean)
-    neighbours.threads.share(lambda first, last: kernels.resize(table, scaled, first, last), neighbours.borders)
+def scale_sizes(sizes: npt.NDArray[np.float64], mean: float) -> npt.NDArray[np.float64]:
+    """Return final norms proportional to `sizes`; `mean` is the mean of sizes over all nodes with neighbours."""
+    return sizes * (SCALE / (mean or 1.0))
+
+
+def resize(table: Table, neighbours: Neighbours, sizes: npt.NDArray[np.float64]) -> None:
+    """Scale vectors to these norms; those of size 0 stay."""
+    neighbours.threads.share(lambda first, last: kernels.resize(table, sizes, first, last), neighbours.borders)
 
 
 STEPS = 2 * (len(FILTER) - 1) + 1
@@ -53,8 +67,9 @@ STEPS = 2 * (len(FILTER) - 1) + 1
 class Filter:
     """The filter of a network, with work tables for some columns."""
 
-    def __init__(self, neighbours: Neighbours) -> None:
+    def __init__(self, neighbours: Neighbours, middle: float = MIDDLE) -> None:
         self._room: list[Table] = []
+        self._middle = middle
         self.change(neighbours)
 
     def change(self, neighbours: Neighbours) -> None:
@@ -63,7 +78,7 @@ class Filter:
         loops = np.divide(strengths, degrees, out=np.zeros(len(degrees)), where=joined)
         inverse = np.divide(1.0, strengths + loops, out=np.zeros(len(degrees)), where=joined)
         self._neighbours, self._inverse, self._own = neighbours, inverse, (loops * inverse).astype(np.float32)
-        self._kept = np.float32(1.0 - MIDDLE) - self._own
+        self._kept = np.float32(1.0 - self._middle) - self._own
 
     def pass_through(self, columns: Table) -> Iterator[Table]:
         """Filter columns, shape (n, a multiple of 16), in place.

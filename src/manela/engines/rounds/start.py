@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.rounds.neighbours import Neighbours, allocate_shown
-from manela.engines.state import State, begin
+from manela.engines.state import State, Sweeping, begin
 from manela.kernels.cpu import messages, rows
 from manela.kernels.layout import Table
 from manela.kernels.moments import UNIT
@@ -27,8 +27,10 @@ _LEAST_SIZE = 0.03
 
 
 def start(graph: Graph, settings: Settings, find_neighbours: Callable[[], Neighbours]) -> State:
-    """Return the state before the first round, as the settings require."""
+    """Return the state before the first sweep or round, as the settings require."""
     state = begin(graph.number_of_nodes, settings.dimensions, settings.context, settings.seed, settings.threads)
+    if settings.starts_by_sweeps:
+        state.sweeping = Sweeping()
     if settings.starts_by_neighbours:
         start_by_neighbours(state.tables[0], find_neighbours(), settings.seed, settings.dimensions)
     return state

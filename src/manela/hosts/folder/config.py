@@ -23,6 +23,8 @@ PARAMETERS_OF_HOSTS = (
     *AGREED, "window", "negatives", "learning_rate", "frequency", "start", "smooth", "pairs", "rounds", "patience"
 )  # fmt: skip
 """Parameters of learning that a host may set."""
+OF_MESSAGES: dict[str, Any] = {"negative_source": "moments", "start": "neighbours", "views": "rounds"}
+"""Settings of a host that learns by messages: it sees no vectors of strangers, and learns one view."""
 _RENAMED, _GONE = {"patience": "away"}, ("largest_norm",)
 """Options of peers that were renamed since 0.1, and those that are no longer used."""
 _EXAMPLES = {"pairs": 1_000_000, "rounds": 100}
@@ -50,8 +52,10 @@ class Config:
         """Return how this host learns; `secret` is the seed outside lock-step."""
         by_walks = self.parameters.get("exchange") == "walks"
         # hosts exchange vectors of direct neighbours only, so negatives are drawn from moments
-        defaults: dict[str, Any] = PAPER if by_walks else {"negative_source": "moments"}
+        defaults: dict[str, Any] = PAPER if by_walks else OF_MESSAGES
         seed = secret if self.seed is None else self.seed
+        if self.parameters.get("start") == "spectral":
+            raise ParameterError("start must be neighbours or random for a host, got 'spectral'")
         settings = check_all({**defaults, **self.parameters, "random_state": seed, "n_jobs": 1})
         return Terms(settings, lock_step=self.seed is not None, weighted=self.weighted, peers=self.peers)
 
@@ -87,7 +91,7 @@ class Config:
     def _write_parameter(self, name: str) -> str:
         parameter, value = PARAMETERS[name], self.parameters.get(name)
         given = value is not None or name in AGREED
-        default = DEFAULT_RATIOS if name == "ratios" else parameter.default
+        default = DEFAULT_RATIOS if name == "ratios" else OF_MESSAGES.get(name, parameter.default)
         shown = value if value is not None else _EXAMPLES.get(name) if default is None else default
         purpose = parameter.help if name not in ("pairs", "rounds") else f"{parameter.help} Of this host's nodes."
         return write_line(name, shown, purpose, given)

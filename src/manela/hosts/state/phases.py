@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from manela.engines.rounds.smoothing import Filter, find_sizes, resize
+from manela.engines.rounds.smoothing import Filter, find_sizes, resize, scale_sizes
 from manela.engines.rounds.start import Sweeps, choose_size
 from manela.hosts.state.arcs import read_rows, write_rows
 from manela.hosts.state.instructions import Ask, Instruction
@@ -161,4 +161,4 @@ class SmoothingPhase:
         if host.terms.lock_step:
             totals = host.total_of_all()
             mean = totals.sizes[0] / totals.joined
-        resize(table, host.arcs.neighbours, sizes, mean or 1.0)
+        resize(table, host.arcs.neighbours, scale_sizes(sizes, mean))

@@ -240,7 +240,8 @@ def weigh_targets(typing_context, values, shares, used, rate):
 def average_row(typing_context, table, offset, neighbours, weights, first, last, scale, target, row):
     """target[row] ← scale·Σ weights[a]·table[offset + neighbours[a]] over the arcs a = first … last − 1, in order.
 
-    weights is None if every arc counts 1.
+    weights is None if every arc counts 1. In double precision they are positive, and clipped to 1 once scaled; in
+    single precision they are affinities, and taken as they are.
     """
     signature = types.void(
         table, types.int64, neighbours, weights, types.int64, types.int64, types.float64, target, types.int64
@@ -255,6 +256,16 @@ def average_row(typing_context, table, offset, neighbours, weights, first, last,
         data = get_data(context, builder, signature.args[3], arguments[3]) if weighted else None
         scale = splat(builder, builder.fptrunc(arguments[6], _FLOAT), _VECTOR)
         end = context.make_array(signature.args[2])(context, builder, arguments[2]).nitems
+
+        def weigh(weight):
+            if weight.type == _FLOAT:
+                return builder.fmul(weight, builder.fptrunc(arguments[6], _FLOAT))
+            # scaled in double precision: weights may be far outside the range of single precision
+            weight = builder.fmul(weight, arguments[6])
+            # clip to 1: only an arc to a dead end, whose row is zero, can have more, next to a lighter arc
+            largest = ir.Constant(ir.DoubleType(), 1.0)
+            weight = builder.select(builder.fcmp_ordered("<", weight, largest), weight, largest)
+            return builder.fptrunc(weight, _FLOAT)
 
         def start_of(arc):
             item = builder.load(builder.gep(ids, [arc]))
@@ -275,12 +286,7 @@ def average_row(typing_context, table, offset, neighbours, weights, first, last,
                     prefetch_line(builder, builder.gep(place, [_WORD(byte // size)]))
                 start = builder.gep(start_of(arc), [column])
                 if weighted:
-                    # scaled in double precision: weights may be far outside the range of single precision
-                    weight = builder.fmul(builder.load(builder.gep(data, [arc])), arguments[6])
-                    # clip to 1: only an arc to a dead end, whose row is zero, can have more, next to a lighter arc
-                    largest = ir.Constant(ir.DoubleType(), 1.0)
-                    weight = builder.select(builder.fcmp_ordered("<", weight, largest), weight, largest)
-                    weight = splat(builder, builder.fptrunc(weight, _FLOAT), _VECTOR)
+                    weight = splat(builder, weigh(builder.load(builder.gep(data, [arc]))), _VECTOR)
                 for register, total in enumerate(totals):
                     part, sum_ = _widen(builder, start, _WORD(register * _WIDTH), _WIDTH), builder.load(total)
                     # additions use execution units of their own, besides those that convert and multiply

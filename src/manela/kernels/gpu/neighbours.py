@@ -14,7 +14,12 @@ from manela.kernels.randomness import FIRST_FACTOR, GOLDEN, SECOND_FACTOR
 
 @triton.jit
 def _share(weights, arc, here, scale):
-    """Return an arc's share of a mean, at most 1; only an arc to a dead end, whose row is zero, is cut."""
+    """Return an arc's share of a mean, at most 1; only an arc to a dead end, whose row is zero, is cut.
+
+    Weights in single precision are affinities, which are only scaled.
+    """
+    if weights.dtype.element_ty == tl.float32:
+        return tl.load(weights + arc, mask=here, other=0.0) * scale.to(tl.float32)
     return tl.minimum(tl.load(weights + arc, mask=here, other=0.0) * scale, 1.0).to(tl.float32)
 
 
