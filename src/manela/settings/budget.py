@@ -78,7 +78,7 @@ def resolve(settings: Settings, sizes: Sizes, pairs: int | None = None) -> Budge
     >>> resolve(check_all({"pairs": 600_000}), sizes).rounds, resolve(check_all({"rounds": 7}), sizes).pairs
     (20, 210000)
     >>> resolve(check_all({}), sizes).rounds, resolve(check_all({"start": "random"}), sizes).pairs is None
-    (8, True)
+    (16, True)
     """
     if pairs is None:
         pairs = _find_pairs(settings, sizes)
@@ -142,7 +142,7 @@ def count_negatives(settings: Settings, sizes: Sizes) -> int:
     --------
     >>> from manela.settings.settings import check_all
     >>> [count_negatives(check_all({}), Sizes(nodes, 4 * nodes, nodes)) for nodes in (5, 24, 1000)]
-    [1, 3, 5]
+    [1, 1, 5]
     """
     if not settings.starts_by_sweeps:
         return settings.negatives
