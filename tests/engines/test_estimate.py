@@ -76,9 +76,11 @@ def test_longer_vectors_contexts_and_weights_need_more(large, count, edition):
 
 
 def test_processors_hold_vectors_and_what_is_shown(large):
-    """Of each node a vector in single precision, and in half precision itself and its mean."""
-    found = count_cpu_bytes(large, check_all({}))
-    assert 10_000 * 128 * (4 + 2 + 2) + ARCS < found < 10_000 * 128 * 9 + ARCS + 1_000_000
+    """Of each node a vector in single precision, and in half precision itself, its mean, and its spectral view."""
+    for views, halves in (("both", 3), ("rounds", 2)):
+        found = count_cpu_bytes(large, check_all({"views": views}))
+        least = 10_000 * 128 * (4 + 2 * halves) + ARCS
+        assert least < found < least + 10_000 * 128 + 1_000_000
 
 
 def test_by_walks_processors_hold_the_vectors_that_move_twice(large):

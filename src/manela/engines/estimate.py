@@ -14,6 +14,8 @@ from manela.settings.settings import Settings
 MOST_PLANNED = 1 << 24
 """On a GPU, most nodes times rounds planned ahead (at least one round); more take more memory."""
 
+_USUAL_SWEEPS, _JOIN = 16, 12
+"""Sweeps that a network of many kinds takes, and how many take as long as what follows them and the rounds."""
 _TRIAL = 0.5
 """Seconds for which speed is measured; longer is more precise."""
 
@@ -38,11 +40,12 @@ def estimate(graph: Graph, settings: Settings, seconds: float = _TRIAL) -> Estim
     """Measure the speed on this graph and machine for some seconds, and extrapolate."""
     speed, sizes = measure_speed(graph, settings, seconds), Sizes.of(graph.indptr)
     budget = resolve(settings, sizes)
-    pairs = budget.expected_pairs if budget.seconds is None else int(speed * budget.seconds)
+    beside = speed.sweep * (_USUAL_SWEEPS + (_JOIN if settings.has_view else 0.0))
+    pairs = budget.expected_pairs if budget.seconds is None else int(speed.pairs * max(0.0, budget.seconds - beside))
     return Estimate(
         pairs=pairs,
         rounds=resolve(settings, sizes, pairs).rounds,
-        seconds=pairs / speed,
+        seconds=beside + pairs / speed.pairs if budget.seconds is None else budget.seconds,
         bytes=count_cpu_bytes(graph, settings),
         gpu_bytes=count_gpu_bytes(graph, settings),
         store_bytes=count_store_bytes(graph, settings),
@@ -50,7 +53,7 @@ def estimate(graph: Graph, settings: Settings, seconds: float = _TRIAL) -> Estim
 
 
 def count_cpu_bytes(graph: Graph, settings: Settings) -> int:
-    """Return the bytes of this process for the network, the vectors and a round, on top of the program itself."""
+    """Return the bytes of this process for the network, the vectors and all phases, on top of the program itself."""
     nodes, tables = graph.number_of_nodes, _count_tables(settings)
     schedule = 5 * 8 * nodes
     if settings.exchange == "walks":
@@ -59,7 +62,11 @@ def count_cpu_bytes(graph: Graph, settings: Settings) -> int:
     most = min(BLOCKS, int(_count_iterations(graph, settings) * _find_top(graph, settings)) + 2)
     negatives = 2 * most * settings.negatives * sum(settings.targets_by_hop) * _row(settings) * tables
     shown = _row(settings) // 2 * hops
-    return _count_arcs(graph) + schedule + tables * (_row(settings) + shown) * nodes + negatives
+    view = _row(settings) // 2 if settings.has_view else 0
+    in_rounds = schedule + (tables * (_row(settings) + shown) + view) * nodes + negatives
+    # a view that is not where vectors start from has a table of its own
+    in_sweeps = (_row(settings) * (1 + (not settings.starts_by_sweeps)) + view) * nodes + 4 * len(graph.indices)
+    return _count_arcs(graph) + max(in_rounds, in_sweeps)
 
 
 def count_gpu_bytes(graph: Graph, settings: Settings) -> int:
@@ -72,9 +79,11 @@ def count_gpu_bytes(graph: Graph, settings: Settings) -> int:
     planned = 8 * 6 * max(2 * nodes, min(MOST_PLANNED, nodes * rounds))
     common = _count_arcs(graph) + 40 * nodes + planned
     shown = row // 2 * len(settings.targets_by_hop) * tables
+    view = row // 2 * nodes if settings.has_view else 0
     in_rounds = (shown + row + 12 * sum(settings.targets_by_hop)) * nodes
     smoothing = 4 * row * nodes if settings.smooths else 0
-    return common + tables * row * nodes + max(in_rounds, smoothing)
+    in_sweeps = row // 2 * nodes + 12 * len(graph.indices) if settings.starts_by_sweeps or settings.has_view else 0
+    return common + tables * row * nodes + view + max(in_rounds, smoothing, in_sweeps)
 
 
 def count_store_bytes(graph: Graph, settings: Settings) -> int:
