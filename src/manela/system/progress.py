@@ -58,7 +58,7 @@ class RunBar:
     def __init__(self, is_shown: bool, title: str = "") -> None:
         self.bar: Any = None
         self._task: Any = None
-        self._facts = ""
+        self._facts = self._phase = ""
         self._title, self.is_shown = title, is_shown
 
     def __enter__(self) -> RunBar:
@@ -95,6 +95,9 @@ class RunBar:
     def _report(self, progress: Progress) -> None:
         of = f"{progress.round}/{progress.rounds}"
         titles = {"sweeps": f"sweep {of}", "rounds": f"round {of}", "joining": "joining views"}
+        if progress.phase != self._phase:
+            self.bar.refresh()  # the end of a phase is seen before the next one
+        self._phase = progress.phase
         if progress.phase == "rounds":
             self._facts = (
                 f"{progress.pairs_per_second / 1e6:.1f} M pairs/s  {format_seconds(progress.seconds_left)} left  "
