@@ -61,6 +61,34 @@ def test_a_run_that_was_killed_in_its_sweeps_has_the_same_bits(graph, tmp_path, 
     assert_same(train(graph, settings(**parameters), checkpoint=Checkpoint(tmp_path, resume=True)), whole)
 
 
+def test_a_run_with_three_views_that_was_killed_has_the_same_bits(graph, tmp_path):
+    """In the rounds of its context vectors, and in those that come after them."""
+    parameters = {"views": "all", "pairs": None, "rounds": None}
+    whole = train(graph, settings(**parameters))
+    for rounds_of_context in (True, False):
+        folder = tmp_path / str(rounds_of_context)
+
+        class Halting(Checkpoint):
+            saved = 0
+
+            def save(self, state, *arguments, of_context=rounds_of_context):
+                super().save(state, *arguments)
+                type(self).saved += state.round > 0 and (state.context is not None) == of_context
+                if self.saved == 3:
+                    raise Halt
+
+        with pytest.raises(Halt):
+            train(graph, settings(**parameters), checkpoint=Halting(folder, every=0))
+        assert (folder / "context" / "checkpoint.npz").exists()
+        assert (folder / "checkpoint.npz").exists() != rounds_of_context
+        with pytest.raises(CheckpointError, match=r"checkpoint\.npz: holds a run; pass resume=True"):
+            train(graph, settings(**parameters), checkpoint=Checkpoint(folder))
+        checkpoint = Checkpoint(folder, resume=True)
+        assert_same(train(graph, settings(**parameters), checkpoint=checkpoint), whole)
+        checkpoint.remove()
+        assert not list(folder.iterdir())
+
+
 def test_a_run_with_another_start_that_was_killed_in_a_round_has_its_view_again(graph, tmp_path):
     parameters = {"start": "random", "pairs": None, "rounds": None}
     whole = train(graph, settings(**parameters))

@@ -222,7 +222,7 @@ def test_the_views_are_those_of_rounds_the_spectral_one_and_both_joined(graph):
     )
     arcs = prepare_arcs(graph)
     view = reference.find_view(arcs, graph.weights, 0, 16)
-    joined = reference.join(rounds.astype(np.float64), view, arcs)
+    joined = reference.join(rounds.astype(np.float64), [(view, reference.VIEW_WEIGHT)], arcs)
     # which directions a join keeps may depend on the last bits
     assert np.corrcoef((both @ both.T).ravel(), (joined @ joined.T).ravel())[0, 1] > 0.99
     sizes = reference.find_sizes(graph.degrees)[:, None]
@@ -346,3 +346,30 @@ def test_with_no_pairs_there_is_no_number():
     # two steps along the only edge lead back to where they began, which is no target
     blocks = Graph.from_edges([0], [1])
     assert np.isnan(objective_of(blocks, ratios=(0.0, 1.0)).of(begin(2, 8, False, seed=1)))
+
+
+def test_context_vectors_are_a_third_view(graph):
+    told = []
+    joined = train(graph, settings(views="all"), reporter=told.append)
+    phases = list(dict.fromkeys(progress.phase for progress in told))
+    assert phases == ["context", "sweeps", "rounds", "joining"]
+    rounds = train(graph, settings(views="rounds")).state.vectors
+    context = train(graph, settings(context=True, ratios=(1.0,))).state.vectors
+    arcs = prepare_arcs(graph)
+    views = (reference.find_view(arcs, graph.weights, 0, 16), context.astype(np.float64))
+    weighted = list(zip(views, reference.VIEW_WEIGHTS, strict=True))
+    expected = reference.join(rounds.astype(np.float64), weighted, arcs)
+    products = [(vectors @ vectors.T).ravel() for vectors in (joined.state.vectors, expected)]
+    assert np.corrcoef(*products)[0, 1] > 0.99
+
+
+def test_three_views_have_the_same_bits_with_any_number_of_threads(graph):
+    runs = [train(graph, settings(views="all", patience=0.3, n_jobs=jobs)).state.vectors for jobs in (1, 3)]
+    np.testing.assert_array_equal(*runs)
+
+
+@pytest.mark.filterwarnings("ignore:stopped by max_seconds")  # as it can be on a busy machine
+def test_a_running_time_is_that_of_all_views(graph):
+    begun = time.perf_counter()
+    train(graph, settings(views="all", max_seconds=1.0))
+    assert time.perf_counter() - begun < 60

@@ -16,7 +16,7 @@ from manela.settings.parameters import PAPER, THOROUGH, check
 
 evaluate = Commands("Score vectors by classification or link prediction.")
 
-_PARAMETERS = ("dimensions", "window", "ratios", *PAPER, *THOROUGH, "context", "pairs", "rounds", "p", "q")
+_PARAMETERS = ("dimensions", "window", "ratios", *(PAPER | THOROUGH), "context", "pairs", "rounds", "p", "q")
 """Parameters for the methods of `evaluate links`; each method takes those that it has."""
 
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write every score here as JSON.")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from manela.system.files import check_writable, replace_file
 VERSION = 3
 _FILE = "checkpoint.npz"
 _NOTES = "run"
+_ASIDE = "context"
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,10 @@ class Checkpoint:
             self.file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OutputError(f"{self.folder}: cannot be created: {error.strerror or error}") from error
-        if self.file.exists() and not self.resume:
+        held = next((file for file in (self.file, self.aside.file) if file.exists()), None)
+        if held is not None and not self.resume:
             raise CheckpointError(
-                f"{self.file}: holds a run; pass ", Option("resume", True), " to resume it, or remove it to start again"
+                f"{held}: holds a run; pass ", Option("resume", True), " to resume it, or remove it to start again"
             )
         check_writable(self.file)
 
@@ -64,8 +66,9 @@ class Checkpoint:
         arrays: dict[str, npt.NDArray[Any]] = {"vectors": state.vectors}
         if state.context is not None:
             arrays["context"] = state.context
-        if state.view is not None:
-            arrays["view"] = read_shown(state.view, slice(None))[:, : state.dimensions]
+        for name, view in (("view", state.view), ("aside", state.aside)):
+            if view is not None:
+                arrays[name] = read_shown(view, slice(None))[:, : state.dimensions]
         notes = {
             "version": VERSION, "identity": identity, "round": state.round, "made": state.pairs,
             "falls_at": state.falls_at, "pairs": pairs, "sweeping": state.sweeping, "swept": state.swept,
@@ -98,13 +101,11 @@ class Checkpoint:
                 state.sweeping = Sweeping(int(number), float(energy), bool(ended))
                 if number < 0 or not 0.0 <= energy < math.inf:
                     raise ValueError(f"sweep {number} with energy {energy}")
-            if "view" in arrays:
-                state.view = allocate_shown(nodes, state.dimensions)
-                write_shown(
-                    state.view[:, : state.dimensions],
-                    slice(None),
-                    _check_shape(arrays.pop("view"), (nodes, state.dimensions)).astype(np.float16, copy=False),
-                )
+            for name in {"view", "aside"} & set(arrays):
+                view = allocate_shown(nodes, state.dimensions)
+                rows = _check_shape(arrays.pop(name), (nodes, state.dimensions)).astype(np.float16, copy=False)
+                write_shown(view[:, : state.dimensions], slice(None), rows)
+                setattr(state, name, view)
             for name in names:
                 table = allocate(nodes, state.dimensions)
                 table[:, : state.dimensions] = _check_shape(arrays.pop(name), (nodes, state.dimensions))
@@ -115,9 +116,17 @@ class Checkpoint:
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise CheckpointError(f"{self.file}: is damaged: {error!r}") from error
 
+    @property
+    def aside(self) -> Checkpoint:
+        """The checkpoint of the run with context vectors that comes before this one, resumed if it is there."""
+        return replace(self, folder=Path(self.folder) / _ASIDE, resume=True)
+
     def remove(self) -> None:
         """Remove the checkpoint, once the result is safe elsewhere."""
         self.file.unlink(missing_ok=True)
+        if self.aside.file.exists():
+            self.aside.file.unlink()
+            self.aside.file.parent.rmdir()
 
     def _compare(self, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
         """Raise, with all differences, unless the checkpoint is of the same run."""

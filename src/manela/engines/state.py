@@ -37,7 +37,9 @@ class State:
     falls_at: int | None = None  # the round from which the learning rate falls; None while it is unknown
     sweeping: Sweeping | None = None  # while the first table holds the rows of sweeps rather than vectors
     swept: bool = False  # whether the sweeps are done
-    view: Shown | None = None  # (n, padded m): the spectral view, which is joined with the vectors in the end
+    # (n, padded m): the spectral view, and what was learned with context vectors, which are joined with the vectors
+    view: Shown | None = None
+    aside: Shown | None = None
 
     @property
     def vectors(self) -> Table:

@@ -15,9 +15,10 @@ import numpy.typing as npt
 from manela.data.graph import Graph
 from manela.engines.checkpoint import Checkpoint
 from manela.engines.engine import Engine, open_engine
+from manela.engines.rounds.neighbours import allocate_shown, write_shown
 from manela.engines.state import State, begin
 from manela.errors import DivergenceError, ManelaWarning
-from manela.kernels.layout import Arcs
+from manela.kernels.layout import Arcs, Shown, normalise_rows
 from manela.kernels.randomness import OBJECTIVE, derive, derive_key, scale_to
 from manela.kernels.reference import FEWEST_SWEEPS, draw
 from manela.settings.budget import Sizes, resolve
@@ -37,6 +38,8 @@ _SMOOTHING = 0.1
 """Share of a running time that is reserved for smoothing; with less, a run may end late."""
 
 
+_ASIDE = 0.4
+"""Share of a running time that context vectors get, where they are a view of their own."""
 _JOINING = 0.1
 """Share of a running time that is reserved for joining views; with less, a run may end late."""
 
@@ -77,7 +80,12 @@ def train(
     identity = {**settings.identity(), "graph": graph.digest} if checkpoint is not None else {}
     saved = checkpoint.load(identity, graph.number_of_nodes) if checkpoint is not None else None
     _warn_about_isolated(graph)
+    aside = None
+    if settings.learns_aside and saved is None:
+        aside = _learn_aside(graph, settings, reporter, checkpoint)
     with open_engine(graph, settings, saved[0] if saved else start) as engine:
+        if aside is not None:
+            engine.state.aside = aside
         pairs = saved[1] if saved else None
         loop = _Loop(engine, plan_run(graph, settings, pairs, share), settings, reporter, checkpoint, identity)
         loop.run(loop.sweep)
@@ -98,6 +106,27 @@ def train(
     else:
         budget = round(loop.schedule.pairs * _mean_share(graph, settings, share))
     return Run(engine.state, settings, loop.schedule, budget, made, engine.name)
+
+
+def _learn_aside(graph: Graph, settings: Settings, reporter: Reporter | None, checkpoint: Checkpoint | None) -> Shown:
+    """Return what rounds with context vectors learn, with norm 1 and in half precision."""
+    seconds = None if settings.max_seconds is None else _ASIDE * settings.max_seconds
+    aside = replace(settings, context=True, views="rounds", ratios=(1.0,), max_seconds=seconds)
+
+    def report(progress: Progress) -> None:
+        if reporter is not None:
+            reporter(replace(progress, phase="context"))
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*have no neighbour", ManelaWarning)  # the run that follows says so, too
+        run = train(
+            graph, aside, reporter=reporter and report, checkpoint=None if checkpoint is None else checkpoint.aside
+        )
+    shown = allocate_shown(graph.number_of_nodes, settings.dimensions)
+    rows = normalise_rows(run.state.vectors)
+    rows[graph.degrees == 0] = 0.0
+    write_shown(shown[:, : settings.dimensions], slice(None), rows.astype(np.float16))
+    return shown
 
 
 def plan_run(

@@ -66,10 +66,11 @@ class Manela(Embedder):
     start : {"spectral", "random", "neighbours"}, default="spectral"
         The initial vectors: those of the spectral view, random, or from a few sweeps in which each node takes the mean
         of its neighbours. With `context=True` they are always random.
-    views : {"both", "rounds", "spectral"}, default="both"
+    views : {"both", "all", "rounds", "spectral"}, default="both"
         What vectors are made of. Rounds learn which nodes are near each other; the spectral view also knows which have
-        alike neighbours without being near. "both" joins them, "spectral" does no rounds. With `context=True` there are
-        rounds only.
+        alike neighbours without being near. "both" joins them, "spectral" does no rounds. "all" joins a third view,
+        what rounds with context vectors learn; a budget is then that of each of the two runs, and a running time that
+        of both. With `context=True` there are rounds only.
     smooth : bool, default=True
         At the end, pass the vectors through a filter of the network, and make their norms proportional to degree^⅕.
         Skipped with `context=True`, where it makes the vectors worse.
@@ -136,7 +137,7 @@ class Manela(Embedder):
     negative_source: Literal["nodes", "moments"] = default("negative_source")
     frequency: float = default("frequency")
     start: Literal["spectral", "random", "neighbours"] = default("start")
-    views: Literal["both", "rounds", "spectral"] = default("views")
+    views: Literal["both", "all", "rounds", "spectral"] = default("views")
     smooth: bool = default("smooth")
     context: bool = default("context")
     directed: bool = default("directed")

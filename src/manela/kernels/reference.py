@@ -56,8 +56,11 @@ NODES_OF_A_DIRECTION = 2
 """Fewest nodes for each eigenvector of the spectral view; fewer tell less of groups and more of single nodes."""
 VIEW_SIZE = 1.0
 """Norm of the first vectors of rounds that start from the spectral view."""
-VIEW_WEIGHT = 0.8
-"""Weight of the spectral view in the join, beside 1; 1 suits roles, and less suits dense networks of communities."""
+VIEW_WEIGHT, VIEW_WEIGHTS = 0.8, (0.55, 0.55)
+"""Weights in the join, beside 1 for rounds: of the spectral view alone, and of it and context vectors.
+
+1 suits roles, and less suits dense networks of communities.
+"""
 COMMON = 3.0
 """What any two nodes have in common, as a multiple of the chance that they are neighbours; see `find_common`."""
 JOIN_POWER = 0.85
@@ -375,23 +378,33 @@ def has_settled(number: int, before: float, energy: float) -> bool:
     return number >= FEWEST_SWEEPS and (number >= MOST_SWEEPS or energy <= before * (1.0 + SETTLED))
 
 
-def join(table: Floats, view: Floats, arcs: Arcs) -> Floats:
-    """Return the joined vectors, (n, m), of rows of norm 1 and the spectral view, both (n, m).
+def join(table: Floats, views: Sequence[tuple[Floats, float]], arcs: Arcs) -> Floats:
+    """Return the joined vectors, (n, m), of those of rounds, (n, m), and other views with their weights.
 
-    Both are laid side by side, weighted. Of the eigenvectors of their second moment, the m largest are kept. The last
-    coordinate gets what all nodes have in common, so that neighbours in a tiny network do not point apart.
+    Rows of norm 1 are laid side by side, weighted. Of the eigenvectors of their second moment, the m largest are kept.
+    The last coordinate gets what all nodes have in common, so that neighbours in a tiny network do not point apart.
     """
     m, degrees = table.shape[1], np.diff(arcs.indptr)
     joined = degrees > 0
-    both = np.concatenate((_normalise(np.where(joined[:, None], table, 0.0)) / VIEW_WEIGHT, view), axis=1)
-    second = moments.multiply(both, both, moments.UNIT, moments.LARGEST) / max(1, joined.sum())
+    parts = [(table, 1.0), *views]
+    side_by_side = np.concatenate(
+        [weight * _normalise(np.where(joined[:, None], v, 0.0)) for v, weight in parts], axis=1
+    )
+    second = moments.multiply(side_by_side, side_by_side, moments.UNIT, moments.LARGEST) / max(1, joined.sum())
     values, vectors = (part[..., ::-1][..., :m] for part in np.linalg.eigh(second))
+    vectors = vectors * find_signs(vectors)
     factors = np.zeros(m)
     used = values > LEAST_DIRECTION * values.max()
     factors[used] = values[used] ** (0.5 * (JOIN_POWER - 1.0))
-    rows = _normalise(both @ (vectors * factors))
+    rows = _normalise(side_by_side @ (vectors * factors))
     rows[:, -1] += find_common(int(degrees.sum()), int(joined.sum()))
     return np.where(joined[:, None], find_sizes(degrees)[:, None] * _normalise(rows), table)
+
+
+def find_signs(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return for each eigenvector, a column, the sign with which its largest component is positive."""
+    largest = np.abs(vectors).argmax(axis=0)
+    return np.where(vectors[largest, np.arange(vectors.shape[1])] < 0.0, -1.0, 1.0)
 
 
 def find_common(arcs: int, joined: int) -> float:

@@ -148,8 +148,8 @@ LEARNING: dict[str, Parameter] = {
         "First vectors: from the spectral view, or random; always random with context vectors.",
     ),
     "views": _one_of(
-        ("both", "rounds", "spectral"),
-        "What vectors are made of: what rounds learn joined with the spectral view, or one of the two.",
+        ("both", "all", "rounds", "spectral"),
+        "What vectors are made of: rounds and the spectral view, these and context vectors, or one of the two.",
     ),
     "smooth": Parameter(
         bool,
@@ -292,7 +292,7 @@ FACTORISING: dict[str, Parameter] = {
 PAPER: dict[str, Any] = {"exchange": "walks", "frequency": 1.0, "start": "random", "views": "rounds", "smooth": False}
 """The settings of the paper that differ from the defaults."""
 
-THOROUGH: dict[str, Any] = {"learning_rate": 0.0125, "patience": 8.0}
+THOROUGH: dict[str, Any] = {"learning_rate": 0.0125, "patience": 8.0, "start": "neighbours", "views": "all"}
 """Settings for the best vectors at the price of a longer run."""
 PRESETS: dict[str, dict[str, Any]] = {"paper": PAPER, "thorough": THOROUGH}
 """Named settings: each is a flag of the command and a method of the estimator."""

@@ -64,6 +64,11 @@ class Settings:
         return self.views != "rounds" and not self.context
 
     @property
+    def learns_aside(self) -> bool:
+        """Whether a run with context vectors comes first, whose vectors are joined with those of this one."""
+        return self.views == "all" and not self.context
+
+    @property
     def smooths(self) -> bool:
         """Whether vectors are smoothed at the end, which would harm vectors learned with context vectors."""
         return self.smooth and not self.context

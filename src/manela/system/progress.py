@@ -26,7 +26,7 @@ class Progress:
     learning_rate: float = float("nan")  # α of the last round
     # equation 1 of the paper per update pair, estimated on a fixed sample; rises towards 0
     objective: float = float("nan")
-    phase: str = "rounds"  # or "sweeps" before them, and "joining" or "smoothing" after them
+    phase: str = "rounds"  # or "context" and "sweeps" before them, and "joining" or "smoothing" after them
 
     @property
     def pairs_per_second(self) -> float:
@@ -94,11 +94,14 @@ class RunBar:
 
     def _report(self, progress: Progress) -> None:
         of = f"{progress.round}/{progress.rounds}"
-        titles = {"sweeps": f"sweep {of}", "rounds": f"round {of}", "joining": "joining views"}
+        titles = {
+            "context": f"context round {of}", "sweeps": f"sweep {of}", "rounds": f"round {of}",
+            "joining": "joining views",
+        }  # fmt: skip
         if progress.phase != self._phase:
             self.bar.refresh()  # the end of a phase is seen before the next one
         self._phase = progress.phase
-        if progress.phase == "rounds":
+        if progress.phase in ("rounds", "context"):
             self._facts = (
                 f"{progress.pairs_per_second / 1e6:.1f} M pairs/s  {format_seconds(progress.seconds_left)} left  "
                 f"α {progress.learning_rate:.5f}  objective {progress.objective:.3f}"

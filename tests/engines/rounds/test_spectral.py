@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from manela.data.graph import Graph
-from manela.engines.rounds.neighbours import Neighbours, prepare_arcs, read_shown
+from manela.engines.rounds.neighbours import Neighbours, prepare_arcs, read_shown, write_shown
 from manela.engines.rounds.smoothing import give_final_norms
-from manela.engines.rounds.spectral import Sweeps, Views, find_affinities, join
+from manela.engines.rounds.spectral import Sweeps, Views, find_affinities, join, weigh_views
 from manela.engines.state import Sweeping, begin
 from manela.kernels import reference
+from manela.kernels.layout import normalise_rows
 from manela.settings.settings import check_all
 from manela.system.threads import Threads
 
@@ -143,18 +144,28 @@ def test_vectors_with_another_start_stay_while_the_view_is_found():
     assert (stage.state.tables[0] == 0.25).all()
 
 
-def test_joined_vectors_are_those_of_the_reference(graph):
+@pytest.mark.parametrize("with_context", [False, True])
+def test_joined_vectors_are_those_of_the_reference(graph, with_context):
     stage = Stage(graph)
     view = stage.sweep()
     rows = np.random.default_rng(0).normal(size=(graph.number_of_nodes, 20))
     table = stage.state.tables[0]
     table[:, :20] = rows
-    join(table, stage.state.view, stage.neighbours, 20)
+    other = normalise_rows(np.random.default_rng(1).normal(size=rows.shape)) * (graph.degrees > 0)[:, None]
+    aside = np.zeros_like(stage.state.view)
+    write_shown(aside[:, :20], slice(None), other.astype(np.float16))
+    views = weigh_views(stage.state.view, aside if with_context else None)
+    join(table, views, stage.neighbours, 20)
     give_final_norms(table, stage.neighbours)
-    expected = reference.join(rows, view, stage.arcs)
+    shown = (view, other) if with_context else (view,)
+    weights = reference.VIEW_WEIGHTS if with_context else (reference.VIEW_WEIGHT,)
+    expected = reference.join(rows, list(zip(shown, weights, strict=True)), stage.arcs)
     joined, kept = graph.degrees > 0, graph.degrees == 0
     found = table[joined, :20]
-    np.testing.assert_allclose(found @ found.T, expected[joined] @ expected[joined].T, atol=1e-3)
+    # of directions that count as much, which ones are kept depends on the last bits
+    products = (found @ found.T).ravel(), (expected[joined] @ expected[joined].T).ravel()
+    assert np.corrcoef(*products)[0, 1] > 0.999
+    np.testing.assert_allclose(np.diag(found @ found.T), (expected[joined] ** 2).sum(axis=1), rtol=1e-3)
     np.testing.assert_array_equal(table[kept, :20], rows[kept].astype(np.float32))
     assert not table[:, 20:].any()
 

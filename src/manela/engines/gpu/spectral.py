@@ -19,6 +19,7 @@ from manela.kernels.reference import (
     VIEW_MIDDLE,
     VIEW_SIZE,
     VIEW_WEIGHT,
+    VIEW_WEIGHTS,
     choose_scale,
     count_directions,
     find_common,
@@ -91,29 +92,40 @@ class CardViews:
             table.copy_(view)
         elif settings.smooths:
             neighbours.filter(table, MIDDLE)
-        if settings.views == "both" and view is not None:
-            self._join(table, view)
+        if settings.views in ("both", "all") and view is not None:
+            self._join(table, self._weigh(view))
         if settings.smooths or view is not None:
             neighbours.give_final_norms(table)
         table[isolated] = kept
-        self._view = None
+        self._view = self._state.aside = None
 
-    def _join(self, table: Any, view: Any) -> None:
+    def _weigh(self, view: Any) -> list[Any]:
+        """Return the views that are joined with the vectors of rounds, weighted."""
+        aside, dimensions = self._state.aside, self._state.dimensions
+        if aside is None:
+            return [view * VIEW_WEIGHT]
+        on_card = self._card.zeros(*view.shape, kind="float16")
+        on_card[:, :dimensions] = self._card.send(read_shown(aside, slice(None))[:, :dimensions])
+        return [part * weight for part, weight in zip((view, on_card), VIEW_WEIGHTS, strict=True)]
+
+    def _join(self, table: Any, views: list[Any]) -> None:
         torch, dimensions = self._card.torch, self._state.dimensions
         joined = (self._neighbours.degrees > 0).to(torch.float64)
         table *= joined.to(torch.float32)[:, None]
-        self._neighbours.resize(table, joined / VIEW_WEIGHT)
+        self._neighbours.resize(table, joined)
         width = table.shape[1]
-        second = sum_products(self._card, [table, view]) / max(1.0, float(joined.sum()))
+        second = sum_products(self._card, [table, *views]) / max(1.0, float(joined.sum()))
         values, vectors = torch.linalg.eigh(second)
         values, vectors = values.flip(0)[:dimensions], vectors.flip(1)[:, :dimensions]
+        largest = vectors.abs().argmax(dim=0, keepdim=True)
+        vectors = torch.where(vectors.gather(0, largest) < 0.0, -vectors, vectors)
         powers = values.clamp_min(0.0) ** (0.5 * (JOIN_POWER - 1.0))
         factors = torch.where(values > LEAST_DIRECTION * values[0], powers, 0.0)
-        matrix = torch.zeros(2 * width, width, dtype=torch.float32, device=self._card.device)
+        matrix = torch.zeros((1 + len(views)) * width, width, dtype=torch.float32, device=self._card.device)
         matrix[:, :dimensions] = (vectors * factors).to(torch.float32)
         for first in range(0, len(table), _ROWS_AT_ONCE):
-            rows, others = (part[first : first + _ROWS_AT_ONCE].to(torch.float32) for part in (table, view))
-            table[first : first + _ROWS_AT_ONCE] = rows @ matrix[:width] + others @ matrix[width:]
+            rows = [part[first : first + _ROWS_AT_ONCE].to(torch.float32) for part in (table, *views)]
+            table[first : first + _ROWS_AT_ONCE] = torch.cat(rows, dim=1) @ matrix
         self._neighbours.resize(table, joined)
         table[:, dimensions - 1] += find_common(len(self._neighbours.arcs.indices), int(joined.sum()))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -28,15 +28,19 @@ from manela.kernels.reference import (
     VIEW_MIDDLE,
     VIEW_SIZE,
     VIEW_WEIGHT,
+    VIEW_WEIGHTS,
     choose_scale,
     count_directions,
     find_common,
+    find_signs,
     has_settled,
     split_affinities,
 )
 from manela.settings.settings import Settings
 
 Matrix = npt.NDArray[np.float64]
+Weighted = tuple[Shown, float]
+"""What nodes show of a view, with norm 1, and the weight of the view in the join."""
 
 _ROWS_AT_ONCE = 1024
 """Rows whose products are summed, or that are multiplied, at a time by one thread; more share work less evenly."""
@@ -103,11 +107,11 @@ class Views:
             table[isolated] = kept
         elif settings.smooths:
             filter_columns(table, self._find_neighbours(), MIDDLE)
-        if settings.views == "both" and view is not None:
-            join(table, view, self._find_neighbours(), state.dimensions)
+        if settings.views in ("both", "all") and view is not None:
+            join(table, weigh_views(view, state.aside), self._find_neighbours(), state.dimensions)
         if settings.smooths or view is not None:
             give_final_norms(table, self._find_neighbours())
-        state.view = None
+        state.view = state.aside = None
 
 
 class Sweeps:
@@ -132,9 +136,9 @@ class Sweeps:
         """Do a sweep: each node adds up what its neighbours show, and all rows are made orthogonal."""
         before = self.sweeping
         self._add_up()
-        second = sum_products(self._table, None, SWEEP_UNIT, SWEEP_LARGEST, self._neighbours) / self._size
+        second = sum_products(self._table, [], SWEEP_UNIT, SWEEP_LARGEST, self._neighbours) / self._size
         energy = float(np.trace(second)) / self._dimensions / choose_scale(before.energy) ** 2
-        multiply(self._table, None, orthogonalise(second), self._neighbours)
+        multiply(self._table, [], orthogonalise(second), self._neighbours)
         number = before.number + 1
         self.sweeping = Sweeping(number, energy, has_settled(number, before.energy, energy))
 
@@ -142,7 +146,7 @@ class Sweeps:
         """Return the view in half precision, filtered if `smooth`; the table is of no more use."""
         table, neighbours, ones = self._table, self._neighbours, self._neighbours.joined.astype(np.float64)
         self._add_up()
-        products = sum_products(table, self._shown, SWEEP_UNIT, SWEEP_LARGEST, neighbours, apart=True)
+        products = sum_products(table, [(self._shown, 1.0)], SWEEP_UNIT, SWEEP_LARGEST, neighbours, apart=True)
         width = table.shape[1]
         second = products[width:, :width] / self._size
         values, vectors = decompose(0.5 * (second + second.T))
@@ -150,7 +154,7 @@ class Sweeps:
         order = order[: count_directions(self._size, self._dimensions)]
         self._affinities = np.zeros(0, np.float32)
         widen(self._shown, table, neighbours)
-        multiply(table, None, vectors[:, order] * np.sqrt(np.abs(values[order])), neighbours)
+        multiply(table, [], vectors[:, order] * np.sqrt(np.abs(values[order])), neighbours)
         resize(table, neighbours, ones)
         if smooth:
             filter_columns(table, neighbours, VIEW_MIDDLE)
@@ -192,15 +196,17 @@ def find_affinities(neighbours: Neighbours) -> tuple[npt.NDArray[np.float32], fl
 
 
 def sum_products(
-    left: Table, right: Shown | None, unit: float, largest: float, neighbours: Neighbours, apart: bool = False
+    left: Table, views: Sequence[Weighted], unit: float, largest: float, neighbours: Neighbours, apart: bool = False
 ) -> Matrix:
-    """Return Σ xᵀ·x over rows x of `left`, beside `right` if given; exact. If `apart`, only rightᵀ·left is summed."""
-    width = left.shape[1] + (0 if right is None else right.shape[1])
+    """Return Σ xᵀ·x over rows x of `left` beside weighted views; exact. If `apart`, only viewsᵀ·left is summed."""
+    width = left.shape[1] * (1 + len(views))
     products, lock = np.zeros((width, width), np.int64), threading.Lock()
 
     def add(first: int, last: int) -> None:
-        part, beside = np.zeros_like(products), None if right is None else _widen(right[first:last])
-        kernels.add_products(left[first:last], beside, apart, unit, largest, 0, last - first, part)
+        part = np.zeros_like(products)
+        kernels.add_products(
+            left[first:last], _lay_beside(views, first, last), apart, unit, largest, 0, last - first, part
+        )
         with lock:
             products[:] += part
 
@@ -209,14 +215,14 @@ def sum_products(
     return lower if apart else np.tril(lower) + np.tril(lower, -1).T
 
 
-def multiply(table: Table, right: Shown | None, matrix: Matrix, neighbours: Neighbours) -> None:
-    """table ← (table beside right)·matrix."""
+def multiply(table: Table, views: Sequence[Weighted], matrix: Matrix, neighbours: Neighbours) -> None:
+    """table ← (table beside weighted views)·matrix."""
     factors = np.zeros((1, len(matrix), table.shape[1]), np.float32)
     factors[0, :, : matrix.shape[1]] = matrix
 
     def work(first: int, last: int) -> None:
         rows = table[first:last]
-        kernels.multiply(rows, None if right is None else _widen(right[first:last]), factors, 0, last - first, rows)
+        kernels.multiply(rows, _lay_beside(views, first, last), factors, 0, last - first, rows)
 
     _share_rows(work, len(table), neighbours)
 
@@ -228,6 +234,12 @@ def widen(shown: Shown, table: Table, neighbours: Neighbours) -> None:
         table[first:last] = _widen(shown[first:last])
 
     _share_rows(work, len(table), neighbours)
+
+
+def _lay_beside(views: Sequence[Weighted], first: int, last: int) -> Table | None:
+    """Return some rows of weighted views side by side, in single precision; None without views."""
+    parts = [np.float32(weight) * _widen(view[first:last]) for view, weight in views]
+    return np.concatenate(parts, axis=1) if parts else None
 
 
 def _widen(rows: Shown) -> Table:
@@ -256,22 +268,27 @@ def decompose(matrix: Matrix) -> tuple[npt.NDArray[np.float64], Matrix]:
     return values[order], vectors[order].T
 
 
-def join(table: Table, view: Shown, neighbours: Neighbours, dimensions: int) -> None:
-    """Join the vectors of rounds with the spectral view, in place but for norms; nodes without neighbours keep theirs.
+def weigh_views(view: Shown, aside: Shown | None) -> list[Weighted]:
+    """Return the spectral view, and context vectors if there are any, with their weights in the join."""
+    return [(view, VIEW_WEIGHT)] if aside is None else list(zip((view, aside), VIEW_WEIGHTS, strict=True))
+
+
+def join(table: Table, views: Sequence[Weighted], neighbours: Neighbours, dimensions: int) -> None:
+    """Join the vectors of rounds with other views, in place but for norms; nodes without neighbours keep theirs.
 
     The definition is `kernels.reference.join`.
     """
     isolated = np.flatnonzero(~neighbours.joined)
     kept = table[isolated]
     table[isolated] = 0.0
-    resize(table, neighbours, np.where(neighbours.joined, 1.0 / VIEW_WEIGHT, 0.0))
-    second = sum_products(table, view, UNIT, LARGEST, neighbours) / max(1, int(np.count_nonzero(neighbours.joined)))
+    resize(table, neighbours, neighbours.joined.astype(np.float64))
+    second = sum_products(table, views, UNIT, LARGEST, neighbours) / max(1, int(np.count_nonzero(neighbours.joined)))
     values, vectors = decompose(second)
-    values, vectors = values[:dimensions], vectors[:, :dimensions]
+    values, vectors = values[:dimensions], vectors[:, :dimensions] * find_signs(vectors[:, :dimensions])
     used = values > LEAST_DIRECTION * values[0]
     factors = np.zeros(dimensions)
     factors[used] = values[used] ** (0.5 * (JOIN_POWER - 1.0))
-    multiply(table, view, vectors * factors, neighbours)
+    multiply(table, views, vectors * factors, neighbours)
     resize(table, neighbours, neighbours.joined.astype(np.float64))
     table[:, dimensions - 1] += np.float32(find_common(len(neighbours.arcs.indices), len(table) - len(isolated)))
     table[isolated] = kept
