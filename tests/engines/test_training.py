@@ -16,7 +16,7 @@ from manela.engines.estimate import estimate
 from manela.engines.rounds.neighbours import prepare_arcs
 from manela.engines.rounds.start import choose_size
 from manela.engines.state import begin
-from manela.engines.training import Objective, train
+from manela.engines.training import Objective, adapt, train
 from manela.errors import DivergenceError, ManelaWarning
 from manela.formats.datasets import stochastic_block_model
 from manela.kernels import reference
@@ -373,3 +373,11 @@ def test_a_running_time_is_that_of_all_views(graph):
     begun = time.perf_counter()
     train(graph, settings(views="all", max_seconds=1.0))
     assert time.perf_counter() - begun < 60
+
+
+def test_a_directed_network_has_one_view(graph):
+    directed = Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0], directed=True)
+    wanted = settings(pairs=2_000)
+    run = train(directed, wanted)
+    assert (run.settings.views, run.settings.start) == ("rounds", "neighbours")
+    assert adapt(wanted, graph) is wanted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manela.data.graph import Graph
-from manela.engines.training import measure_speed
+from manela.engines.training import adapt, measure_speed
 from manela.kernels.layout import pad
 from manela.kernels.reference import BLOCKS
 from manela.settings.budget import Sizes, resolve
@@ -38,6 +38,7 @@ class Estimate:
 
 def estimate(graph: Graph, settings: Settings, seconds: float = _TRIAL) -> Estimate:
     """Measure the speed on this graph and machine for some seconds, and extrapolate."""
+    settings = adapt(settings, graph)
     speed, sizes = measure_speed(graph, settings, seconds), Sizes.of(graph.indptr)
     budget = resolve(settings, sizes)
     beside = speed.sweep * (_USUAL_SWEEPS + (_JOIN if settings.has_view else 0.0))

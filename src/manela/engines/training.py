@@ -74,6 +74,7 @@ def train(
     The run begins with the state `start`, or as the settings require. Ctrl-C stops it between two rounds and saves the
     state, if there is a checkpoint. `share` scales the iterations of each node.
     """
+    settings = adapt(settings, graph)
     if checkpoint is not None:
         checkpoint.prepare()
     started = time.perf_counter()
@@ -106,6 +107,16 @@ def train(
     else:
         budget = round(loop.schedule.pairs * _mean_share(graph, settings, share))
     return Run(engine.state, settings, loop.schedule, budget, made, engine.name)
+
+
+def adapt(settings: Settings, graph: Graph) -> Settings:
+    """Return the settings of a run on this graph: a directed one has one view, that of rounds, and no spectral start.
+
+    The spectral view tells out vectors from out vectors, but hardly where an arc leads.
+    """
+    if not graph.directed:
+        return settings
+    return replace(settings, views="rounds", start="neighbours" if settings.start == "spectral" else settings.start)
 
 
 def _learn_aside(graph: Graph, settings: Settings, reporter: Reporter | None, checkpoint: Checkpoint | None) -> Shown:
@@ -324,6 +335,7 @@ class Speed(NamedTuple):
 
 def measure_speed(graph: Graph, settings: Settings, seconds: float) -> Speed:
     """Measure two sweeps, and rounds for about `seconds`, on this graph and machine."""
+    settings = adapt(settings, graph)
     state = begin(graph.number_of_nodes, settings.dimensions, settings.context, settings.seed, settings.threads)
     sweep = 0.0
     with open_engine(graph, settings, state) as engine:

@@ -18,7 +18,7 @@ from manela.data.embedding import Embedding, is_list_of_ids
 from manela.data.graph import Graph
 from manela.engines.checkpoint import Checkpoint
 from manela.engines.state import State, begin
-from manela.engines.training import Run, train
+from manela.engines.training import Run, adapt, train
 from manela.errors import ManelaWarning, ParameterError
 from manela.estimators.cover import add_ends, cover, cover_embedding, is_covered, uncover
 from manela.estimators.embedder import Embedder, describe_run, is_list_of_edges
@@ -65,12 +65,12 @@ class Manela(Embedder):
         Iterations of a node are proportional to its strength to this power; 1 in the paper.
     start : {"spectral", "random", "neighbours"}, default="spectral"
         The initial vectors: those of the spectral view, random, or from a few sweeps in which each node takes the mean
-        of its neighbours. With `context=True` they are always random.
+        of its neighbours. With `context=True` they are always random, and on a directed network never spectral.
     views : {"both", "all", "rounds", "spectral"}, default="both"
         What vectors are made of. Rounds learn which nodes are near each other; the spectral view also knows which have
         alike neighbours without being near. "both" joins them, "spectral" does no rounds. "all" joins a third view,
         what rounds with context vectors learn; a budget is then that of each of the two runs, and a running time that
-        of both. With `context=True` there are rounds only.
+        of both. With `context=True`, and on a directed network, there are rounds only.
     smooth : bool, default=True
         At the end, pass the vectors through a filter of the network, and make their norms proportional to degree^⅕.
         Skipped with `context=True`, where it makes the vectors worse.
@@ -319,7 +319,7 @@ class Manela(Embedder):
         with _show(progress) as reporter:
             embedding, run = learn(graph, settings, entries, start=state, share=share, reporter=reporter)
         self._graph = graph
-        if settings.has_view:
+        if run.settings.has_view:
             embedding = turn_back(embedding, self._kept)
         return self._set_fitted(embedding, run.updates)
 
@@ -409,7 +409,7 @@ def learn(
     A directed network is learned through its cover where `is_covered` says so. `entries` are added to the provenance,
     and `options` are passed to `train`.
     """
-    covered = is_covered(graph, settings)
+    settings, covered = adapt(settings, graph), is_covered(graph, settings)
     run = train(cover(graph) if covered else graph, settings, **options)
     provenance = describe_run(
         METHOD,
