@@ -8,8 +8,20 @@ from manela.formats.datasets import planted_partition
 Labelled = tuple[Graph, np.ndarray]
 
 
-def mix(nodes: int, degree: float, affinity: np.ndarray, seed: int, exponent: float | None = None) -> Labelled:
-    """Groups that link to each other by their affinity; with an exponent, degrees follow a power law."""
+def mix(
+    nodes: int,
+    degree: float,
+    affinity: np.ndarray,
+    seed: int,
+    exponent: float | None = None,
+    tail: float | None = None,
+    factor: float = 1.0,
+) -> Labelled:
+    """Groups that link to each other by their affinity.
+
+    With an `exponent`, degrees follow a power law. With a `tail`, weights do, and edges inside groups weigh `factor`
+    times as much.
+    """
     random = np.random.default_rng(seed)
     groups = len(affinity)
     group = random.integers(groups, size=nodes)
@@ -24,16 +36,16 @@ def mix(nodes: int, degree: float, affinity: np.ndarray, seed: int, exponent: fl
     other = (random.random(edges)[:, None] > chances[group[sources]]).sum(axis=1).clip(max=groups - 1)
     low, high = ranks[begins[other]], ranks[begins[other + 1]]
     targets = members[np.searchsorted(ranks[1:], low + random.random(edges) * (high - low)).clip(max=nodes - 1)]
-    return Graph.from_arcs(sources, targets, None, np.arange(nodes)), group
+    weights = None
+    if tail is not None:
+        weights = (random.pareto(tail, edges) + 1) * np.where(group[sources] == group[targets], factor, 1.0)
+    return Graph.from_arcs(sources, targets, weights, np.arange(nodes)), group
 
 
-def communities(
-    nodes: int, groups: int, degree: float, inside: float, seed: int, exponent: float | None = None
-) -> Labelled:
-    """Groups whose edges stay inside with this chance."""
-    return mix(
-        nodes, degree, np.full((groups, groups), (1 - inside) / groups) + np.eye(groups) * inside, seed, exponent
-    )
+def communities(nodes: int, groups: int, degree: float, inside: float, seed: int, **options: float) -> Labelled:
+    """Groups whose edges stay inside with this chance; the options are those of `mix`."""
+    affinity = np.full((groups, groups), (1 - inside) / groups) + np.eye(groups) * inside
+    return mix(nodes, degree, affinity, seed, **options)
 
 
 def roles(nodes: int = 4000, groups: int = 8, degree: float = 12, strong: float = 0.6) -> Labelled:
@@ -65,10 +77,13 @@ def ring_of_cliques(cliques: int = 300, size: int = 8) -> Labelled:
 NETWORKS = {
     "SBM, sparse": lambda: planted_partition(10_000, 100, inside=3, outside=3),
     "SBM, dense": lambda: communities(3000, 60, 60, 0.12, 1),
-    "power law": lambda: communities(10_000, 50, 12, 0.5, 2, 2.5),
-    "mail-like": lambda: communities(1000, 40, 32, 0.5, 4, 2.3),
-    "citation-like": lambda: communities(3000, 7, 4, 0.75, 3, 2.8),
+    "power law": lambda: communities(10_000, 50, 12, 0.5, 2, exponent=2.5),
+    "mail-like": lambda: communities(1000, 40, 32, 0.5, 4, exponent=2.3),
+    "citation-like": lambda: communities(3000, 7, 4, 0.75, 3, exponent=2.8),
     "ring of cliques": ring_of_cliques,
     "bipartite": bipartite,
     "roles": roles,
+    "bipartite, large": lambda: bipartite(15_000, 10_000, 100, 8, 0.4),
+    "roles, large": lambda: roles(40_000, 40, 10, 0.5),
+    "heavy weights": lambda: communities(10_000, 50, 12, 0.3, 5, exponent=2.8, tail=1.2, factor=3.0),
 }
