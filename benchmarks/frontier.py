@@ -1,9 +1,10 @@
 """Micro-F1 against seconds of the whole fit: every method, and MANELA with budgets from a tenth to ten times.
 
-Two threads; medians of three turns in which the methods alternate. The score is the mean of the turns, each with a
-seed of its own and four shuffles.
+Two threads; medians of three turns in which the methods alternate. The score is the mean of the turns, each with
+another seed and four shuffles. A second table has seconds against nodes, up to `FRONTIER_NODES` if it is set.
 """
 
+import os
 import time
 import warnings
 from pathlib import Path
@@ -11,13 +12,14 @@ from typing import Any
 
 import numpy as np
 import scipy.io
+import scipy.sparse as sp
 
 from benchmarks.plots import plot_frontier
-from benchmarks.table import table
+from benchmarks.table import spread, table
 from manela import DeepWalk, Manela, ManelaWarning, NetMF, Node2Vec, ProNE
 from manela.analysis.classification import classify
 from manela.data.graph import Graph
-from manela.formats.datasets import fetch, find
+from manela.formats.datasets import draw_random, fetch, find
 from manela.formats.loading import load_graph
 from manela.reproduction.laboratory import BIASES, FIRST_RATIO
 from manela.settings.budget import Sizes, resolve
@@ -26,10 +28,22 @@ from manela.settings.settings import check_all
 TURNS, SHUFFLES = 3, 4
 BUDGETS = (0.1, 0.2, 0.5, 2.0, 5.0, 10.0)
 PICTURE = Path("build/frontier.png")
+SIZES = (10_000, 100_000, 300_000, 1_000_000)
+EDGES = 5
+"""Random edges a node."""
+ONE_TURN = 300_000
+"""Nodes from which one turn is enough, as it takes long and varies little."""
 
 
 def main() -> None:
     warnings.simplefilter("ignore", ManelaWarning)
+    compare_scores()
+    print()
+    compare_sizes(int(os.environ.get("FRONTIER_NODES", SIZES[-1])))
+
+
+def compare_scores() -> None:
+    """Micro-F1 against seconds on the paper's networks, as a table and a plot."""
     points: dict[str, dict[str, list[tuple[float, float]]]] = {}
     with table("network", "method", "seconds, median", "seconds, least to most", "micro-F1 at 50 %") as rows:
         for network in ("blogcatalog", "ppi", "wikipedia"):
@@ -57,6 +71,50 @@ def main() -> None:
     PICTURE.parent.mkdir(exist_ok=True)
     plot_frontier(points, PICTURE)
     print(f"\n{PICTURE}")
+
+
+def compare_sizes(most_nodes: int) -> None:
+    """Seconds on random networks of up to so many nodes, and their ratio to those of ProNE in the same turn."""
+    former = {"start": "neighbours", "views": "rounds"}
+    methods: dict[str, Any] = {
+        "MANELA, default settings": lambda graph: Manela(n_jobs=2).fit(graph),
+        "MANELA, spectral view only": lambda graph: Manela(views="spectral", n_jobs=2).fit(graph),
+        "MANELA, default of 0.2": lambda graph: Manela(**former, n_jobs=2).fit(graph),
+        "ProNE": lambda graph: ProNE(n_jobs=2).fit(graph),
+        "FastRP, SciPy, one thread": fast_random_projection,
+    }
+    for fit in methods.values():
+        fit(make_ring(False))  # compiles
+    heads = ("nodes", f"method, {EDGES} random edges a node", "seconds, median (least to most)", "over ProNE's")
+    with table(*heads) as rows:
+        for nodes in (size for size in SIZES if size <= most_nodes):
+            graph = draw_random(nodes, EDGES * nodes)
+            seconds: dict[str, list[float]] = {label: [] for label in methods}
+            for _ in range(1 if nodes >= ONE_TURN else TURNS):
+                for label, fit in methods.items():
+                    begun = time.perf_counter()
+                    fit(graph)
+                    seconds[label].append(time.perf_counter() - begun)
+            for label, taken in seconds.items():
+                over = [ours / theirs for ours, theirs in zip(taken, seconds["ProNE"], strict=True)]
+                rows.row(f"{nodes:,}", label, spread(taken, ".2f"), f"{float(np.median(over)):.2f}")
+
+
+def fast_random_projection(
+    graph: Graph, dimensions: int = 128, weights: tuple[float, ...] = (0.0, 0.0, 1.0, 6.67), beta: float = -0.9
+) -> np.ndarray:
+    """FastRP, (n, m): the weighted sum of Pᵏ·(D/2|E|)^β·R over steps k, P = D⁻¹·A, with a sparse random R."""
+    adjacency = sp.csr_array(graph.to_scipy(), dtype=np.float32)
+    degrees = np.maximum(adjacency.sum(axis=1), 1e-12)
+    steps = sp.csr_array(sp.diags_array((1.0 / degrees).astype(np.float32)) @ adjacency)
+    signs = np.random.default_rng(0).integers(6, size=(len(degrees), dimensions), dtype=np.int8)
+    rows = np.sqrt(np.float32(3.0)) * ((signs == 0).astype(np.float32) - (signs == 1))
+    rows *= ((degrees / degrees.sum()) ** beta).astype(np.float32)[:, None]
+    vectors = np.zeros_like(rows)
+    for weight in weights:
+        rows = steps @ rows
+        vectors += np.float32(weight) * (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12))
+    return vectors
 
 
 def list_methods(network: str, graph: Graph) -> list[tuple[str, str, Any, dict[str, Any]]]:
