@@ -33,7 +33,8 @@ def federate(
         bool,
         typer.Option(
             "--lock-step",
-            help="Keep all hosts in the same round; equals `manela embed --negative-source moments`, bit for bit.",
+            help="Keep all hosts in the same round; equals `manela embed --negative-source moments --start neighbours "
+            "--views rounds`, bit for bit.",
         ),
     ] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Log what is disclosed to each host.")] = False,
@@ -71,7 +72,8 @@ def federate(
         raise ParameterError.of("folder", "must be new or empty", str(folder))
     with ExitStack() as stack:
         homes = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="manela-")))
-        chosen = {name: value for name, value in parameters.items() if value is not None}
+        # what is not given is the default of a host, which is not always that of one process
+        chosen = {name: value for name, value in parameters.items() if value != default(name)}
         peers = {"half": not float32} | ({} if noise is None else {"noise": noise})
         federation = Federation(
             loaded, host_of, homes, chosen, lock_step=lock_step, seed=random_state, trace=trace, **peers

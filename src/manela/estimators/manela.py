@@ -54,7 +54,8 @@ class Manela(Embedder):
     negatives : int, default=5
         Random nodes for each target (κ).
     learning_rate : float, default=0.025
-        Initial learning rate (α); constant until the vectors have grown, then falls linearly to 1e-4 of it.
+        Initial learning rate (α). It falls linearly to 1e-4 of this, from the first round on if the start is spectral,
+        otherwise once the vectors have grown.
     exchange : {"messages", "walks"}, default="messages"
         How nodes learn about others: from what direct neighbours show, with negatives that all nodes share, or by
         walks and random nodes of their own, as in the paper.
@@ -72,7 +73,7 @@ class Manela(Embedder):
         what rounds with context vectors learn; a budget is then that of each of the two runs, and a running time that
         of both. With `context=True`, and on a directed network, there are rounds only.
     smooth : bool, default=True
-        At the end, pass the vectors through a filter of the network, and make their norms proportional to degree^⅕.
+        At the end, pass each view through a filter of the network, and make norms proportional to degree^0.3.
         Skipped with `context=True`, where it makes the vectors worse.
     context : bool, default=False
         Keep a second vector for each node: nodes become similar if their neighbours are, not if they are close.

@@ -126,7 +126,7 @@ LEARNING: dict[str, Parameter] = {
         0.025,
         "a number above 0 and at most 1e38",
         lambda x: _positive(x) and x <= 1e38,
-        "Initial learning rate (α). Once vectors have grown, it falls linearly to 1e-4 of this.",
+        "Initial learning rate (α). It falls linearly to 1e-4 of this, once vectors have grown.",
     ),
     "exchange": _one_of(
         ("messages", "walks"),

@@ -68,8 +68,17 @@ def test_what_is_wrong_is_said_in_a_line(change, words, tmp_path):
 def test_a_host_by_messages_draws_from_moments_and_one_by_walks_has_the_settings_of_the_paper():
     by_messages = Config("a", "a:1", {}).terms(1).settings
     assert (by_messages.exchange, by_messages.negative_source, by_messages.smooth) == ("messages", "moments", True)
+    assert (by_messages.start, by_messages.views) == ("neighbours", "rounds")
     by_walks = Config("a", "a:1", {"exchange": "walks"}).terms(1).settings
     assert (by_walks.frequency, by_walks.start, by_walks.smooth) == (1.0, "random", False)
+
+
+def test_a_host_cannot_start_from_a_spectral_view(tmp_path):
+    (tmp_path / "agent.toml").write_text('name = "a"\nlisten = "a:1"\n[learning]\nstart = "spectral"\n')
+    with pytest.raises(AgentError, match="start must be neighbours or random for a host, got 'spectral'"):
+        read_config(tmp_path / "agent.toml")
+    text = Config("a", "a:1", {}).write()
+    assert '# start = "neighbours"' in text or '#start = "neighbours"' in text
 
 
 def test_a_file_that_is_not_there_says_so(tmp_path):
