@@ -80,7 +80,7 @@ def measure(graphs: dict[str, Graph]) -> tuple[float, float]:
 def time_rounds(graph: Graph, case: Case, rounds: int) -> tuple[float, int, int, float, int]:
     """Seconds and update pairs of the rounds that are timed, bytes sent in all, memory over vectors, pairs of a run."""
     wanted = check_all({
-        "start": "random", "n_jobs": case.threads, "workers": case.workers or None,
+        "start": "random", "views": "rounds", "n_jobs": case.threads, "workers": case.workers or None,
         "engine": "ray" if case.workers else "cpu",
     })  # fmt: skip
     budget = resolve(wanted, Sizes.of(graph.indptr)).expected_pairs

@@ -41,6 +41,8 @@ TURNS = 5
 NODES, EDGES = 1_140_000, 4_950_000
 SCALE, RMAT_EDGES = 23, 100_000_000
 PRECISIONS = ("float16", "bfloat16", "tf32", "tf32x3")
+ROUNDS_ONLY: dict[str, Any] = {"start": "random", "views": "rounds"}
+"""Rounds that are checked and timed by themselves."""
 NETWORKS = ("blogcatalog", "ppi", "wikipedia")
 
 
@@ -96,7 +98,7 @@ def check() -> None:
     with table(*heads) as rows:
         for name, weighted, parameters in runs:
             graph = Graph.from_edges(*ends, rng.uniform(0.1, 9.0, 2000) if weighted else None)
-            wanted = check_all({**parameters, "rounds": 6, "pairs": 60_000})
+            wanted = check_all({**ROUNDS_ONLY, **parameters, "rounds": 6, "pairs": 60_000})
             found, again = (run(graph, wanted)[0].state.tables for _ in range(2))
             expected = by_reference(graph, wanted)
             m = wanted.dimensions
@@ -210,7 +212,7 @@ def choose_precision(graph: Graph) -> None:
     with table(*heads) as rows:
         for precision in PRECISIONS:
             with patch("manela.engines.gpu.engine.PRECISION", precision):
-                speed = measure_rounds(graph, check_all({}), 20)[0]
+                speed = measure_rounds(graph, check_all(ROUNDS_ONLY), 20)[0]
                 scores = [score(*network, seeds=1, engine="gpu") for network in networks.values()]
             rows.row(precision, f"{speed / 1e6:,.0f}", *(f"{value:.4f}" for value in scores))
     print()
@@ -233,7 +235,7 @@ def timed(work: Callable[[], object]) -> float:
 def large(graph: Graph, ends: tuple[Any, Any], copy: float) -> None:
     """Rounds of a large network, and the whole way from its edges as text to vectors in a file."""
     with table("power law, m = 128, rounds", "M pairs/s", "GB/s of rows read", "of the copy's") as rows:
-        size, (speed, _) = 256, measure_rounds(graph, check_all({}), 30)
+        size, (speed, _) = 256, measure_rounds(graph, check_all(ROUNDS_ONLY), 30)
         rows.row("by messages", f"{speed / 1e6:,.0f}", f"{speed * size / 1e9:,.0f}", f"{speed * size / copy:.0%}")
     print()
     with table(
@@ -315,7 +317,7 @@ def beyond() -> None:
         np.add(others, others >= node, out=indices[node], casting="unsafe")
     indptr = np.arange(nodes + 1, dtype=np.int64) * (nodes - 1)
     graph = Graph(indptr, indices.reshape(-1), None, np.arange(nodes))
-    wanted = check_all({"rounds": 1, "pairs": 20 * nodes, "ratios": (1.0,)})
+    wanted = check_all({**ROUNDS_ONLY, "rounds": 1, "pairs": 20 * nodes, "ratios": (1.0,)})
     engine, _, _ = run(graph, wanted)
     arcs, key = Arcs(indptr, graph.indices), int(derive(derive_key(wanted.seed, ROUNDS), 0))
     drawn, order = engine._drawn.cpu().numpy(), engine._nodes[0].cpu().numpy()

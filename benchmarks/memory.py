@@ -17,7 +17,7 @@ from manela import Graph, Manela
 import scipy.io.matlab
 from numba.core.registry import cpu_target
 import manela.formats.loading, manela.formats.datasets, manela.kernels.cpu.walks, manela.kernels.cpu.messages
-import manela.engines.rounds.smoothing
+import manela.engines.rounds.smoothing, manela.engines.rounds.spectral
 warnings.simplefilter("ignore")
 def status(name):
     with open("/proc/self/status") as file:
@@ -44,8 +44,9 @@ print(json.dumps({"peak": peak, "arrays": arrays, "built": built - before, "numb
 PAPERS = {**PAPER, "dimensions": 64, "pairs": 7_450_000_000 // 25, "rounds": 40}
 RUNS = [
     ("BlogCatalog, m = 128, default settings", "blogcatalog", {}),
-    ("random, 1 M nodes, 5 M edges, m = 128, 3 rounds, start and smoothing", "random", {"rounds": 3}),
-    ("the same, m = 64", "random", {"dimensions": 64, "rounds": 3}),
+    ("random, 1 M nodes, 5 M edges, m = 128, sweeps, 3 rounds and join", "random", {"rounds": 3}),
+    ("the same, rounds only, as in 0.2", "random", {"rounds": 3, "start": "neighbours", "views": "rounds"}),
+    ("sweeps, 3 rounds and join, m = 64", "random", {"dimensions": 64, "rounds": 3}),
     ("the same, m = 64, the paper's settings, the first 1/25 of the budget", "random", PAPERS),
 ]
 

@@ -20,6 +20,8 @@ from manela.settings.parameters import PAPER
 from manela.settings.schedule import Schedule
 from manela.settings.settings import check_all
 
+ROUNDS_ONLY: dict[str, Any] = {"start": "random", "views": "rounds"}
+"""Rounds that are timed by themselves; from the spectral view there are too few of them."""
 TURNS = 7
 SMALL_TURNS, LARGE_TURNS = 31, 5
 """Short turns, and many: a shared machine is slower for moments."""
@@ -64,12 +66,12 @@ def time_parts(graph: Graph) -> None:
         "parts of a round on BlogCatalog, two threads; median of 31", "ms", "ns of a pair, for each thread"
     ) as rows:
         for negatives in (5, 0):
-            settings = check_all({"n_jobs": 2, "negatives": negatives})
+            settings = check_all({**ROUNDS_ONLY, "n_jobs": 2, "negatives": negatives})
             schedule = plan_run(graph, settings, 30 * 40 * graph.number_of_nodes)
             everyone = slice(0, graph.number_of_nodes)
             with CpuEngine(graph, settings) as engine:
                 engine.advance(schedule)
-                rounds, counts = engine._rounds, schedule.counts(3)
+                rounds, counts = engine.rounds, schedule.counts(3)
                 drawn = rounds.draw_negatives(3, schedule)
                 parts: dict[str, Callable[[], object]] = {
                     "what nodes show, with their means": rounds.show,
@@ -95,7 +97,7 @@ def compare_speed(graph: Graph, turns: int) -> tuple[list[float], list[float]]:
     """Million pairs a second of whole rounds by walks and by messages, one after the other, turn by turn."""
     speeds: tuple[list[float], list[float]] = ([], [])
     runs = []
-    for parameters in (PAPER, {}):
+    for parameters in (PAPER, ROUNDS_ONLY):
         settings = check_all({**parameters, "n_jobs": 2})
         state = begin(graph.number_of_nodes, settings.dimensions, False, 0, 2)
         for table_ in state.tables:

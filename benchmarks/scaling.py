@@ -6,6 +6,7 @@ as many random rows as a pair reads.
 
 import time
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -15,17 +16,19 @@ from manela.formats.datasets import draw_random
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 PAIRS, TURNS = 100, 3
+ROUNDS_ONLY: dict[str, Any] = {"start": "random", "views": "rounds", "smooth": False}
+"""With sweeps, smoothing and join, a run this short would measure little of its pairs."""
 
 
 def main() -> None:
     warnings.simplefilter("ignore", ManelaWarning)
-    Manela(pairs=1000).fit(draw_random(100, 500))
+    Manela(**ROUNDS_ONLY, pairs=1000).fit(draw_random(100, 500))
     heads = ("nodes", "vectors, MB", "ns a pair, 2 threads", "against 10 k", "ns to take 6 random rows", "against 10 k")
     with table(*heads, "the first over the second") as rows:
         first: tuple[float, float] | None = None
         for nodes in SIZES:
             graph = draw_random(nodes, 5 * nodes)
-            model = Manela(pairs=PAIRS * nodes, rounds=4, n_jobs=2)
+            model = Manela(**ROUNDS_ONLY, pairs=PAIRS * nodes, rounds=4, n_jobs=2)
             learning, taking = [], []
             for _ in range(TURNS):
                 begun = time.perf_counter()
