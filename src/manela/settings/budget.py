@@ -28,11 +28,11 @@ _USUAL_GROWTH = 400
 """Pairs per node until vectors have grown on most networks; used only to estimate the length of a run."""
 _PAIRS_PER_NEIGHBOUR, _FEWEST_PAIRS, _MOST_PAIRS = 10.5, 720, 1800
 """Pairs per node while the rate falls: more on dense networks, which overfit later."""
-_OF_ODDS = 0.3
-"""Most negatives for a target, as a share of the odds that a step leads to a neighbour rather than chance."""
 _FROM_VIEW = 10.0, 480, 1200
 """The same for vectors that start from the spectral view, which need fewer."""
 # patience multiplies the first and the last, its square root the second: sparse networks gain less from it
+_OF_ODDS = 0.3
+"""Most negatives for a target, as a share of the odds that a step leads to a neighbour rather than chance."""
 
 
 @dataclass(frozen=True)
