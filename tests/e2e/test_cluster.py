@@ -33,7 +33,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 PARAMETERS_OF_RUN = {"dimensions": 20, "rounds": 12, "pairs": 40_000, "ratios": (0.5, 0.5)}
-ROUNDS_ALONE = {"start": "random", "smooth": False}
+ROUNDS_ALONE = {"start": "random", "views": "rounds", "smooth": False}
 """Parameters with which vectors are those of rounds alone."""
 
 
