@@ -36,7 +36,10 @@ from manela.system.files import open_private, replace_file
 
 _LONGEST_START = 120.0
 _LONGEST_STOP = 10.0
-_PORTS = range(12_000, 30_000)
+_PORTS = range(20_000, 30_000)
+"""Ports of daemons: above those that Ray's workers take, and below those that systems assign to connections."""
+_reserved: list[socket.socket] = []
+"""UDP sockets of the ports that this process has chosen, open until it ends."""
 
 
 def split_graph(graph: Graph, hosts: Sequence[str]) -> tuple[dict[str, list[Edge]], dict[Node, int]]:
@@ -272,15 +275,23 @@ def _read_assignment(graph: Graph, path: Path) -> list[str]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return free loopback ports, below those that systems assign to outgoing connections."""
+    """Return free loopback ports, and reserve them until this process ends.
+
+    A daemon listens on its port only later. The UDP port of the same number stays bound meanwhile, so that no other
+    process chooses it here.
+    """
     ports: list[int] = []
     with ExitStack() as stack:
         while len(ports) < count:
-            listener = stack.enter_context(socket.socket())
             port = secrets.choice(_PORTS)
-            try:
-                listener.bind(("127.0.0.1", port))
-            except OSError:
-                continue
+            with ExitStack() as attempt:
+                try:
+                    reserved = attempt.enter_context(socket.socket(type=socket.SOCK_DGRAM))
+                    reserved.bind(("127.0.0.1", port))
+                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+                except OSError:
+                    continue
+                attempt.pop_all()
+            _reserved.append(reserved)
             ports.append(port)
     return ports
