@@ -1,12 +1,17 @@
 """Micro-F1 against seconds of the whole fit: every method, and MANELA with budgets from a tenth to ten times.
 
 Two threads; medians of three turns in which the methods alternate. The score is the mean of the turns, each with
-another seed and four shuffles. A second table has seconds against nodes, up to `FRONTIER_NODES` if it is set.
+another seed and four shuffles. A second table has seconds against nodes, up to `FRONTIER_NODES` if it is set, also of
+version 0.2, which is taken from the history of this repository.
 """
 
 import os
+import subprocess
+import sys
+import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +36,8 @@ PICTURE = Path("build/frontier.png")
 SIZES = (10_000, 100_000, 300_000, 1_000_000)
 EDGES = 5
 """Random edges a node."""
+FORMER = "0eb835b"
+"""The last commit of this repository whose default is that of 0.2."""
 ONE_TURN = 300_000
 """Nodes from which one turn is enough, as it takes long and varies little."""
 
@@ -74,30 +81,57 @@ def compare_scores() -> None:
 
 
 def compare_sizes(most_nodes: int) -> None:
-    """Seconds on random networks of up to so many nodes, and their ratio to those of ProNE in the same turn."""
-    former = {"start": "neighbours", "views": "rounds"}
-    methods: dict[str, Any] = {
+    """Seconds on BlogCatalog and on random networks of up to so many nodes, and their ratio to those of ProNE."""
+    methods: dict[str, Callable[[Graph], Any]] = {
         "MANELA, default settings": lambda graph: Manela(n_jobs=2).fit(graph),
         "MANELA, spectral view only": lambda graph: Manela(views="spectral", n_jobs=2).fit(graph),
-        "MANELA, default of 0.2": lambda graph: Manela(**former, n_jobs=2).fit(graph),
         "ProNE": lambda graph: ProNE(n_jobs=2).fit(graph),
         "FastRP, SciPy, one thread": fast_random_projection,
     }
     for fit in methods.values():
         fit(make_ring(False))  # compiles
-    heads = ("nodes", f"method, {EDGES} random edges a node", "seconds, median (least to most)", "over ProNE's")
-    with table(*heads) as rows:
-        for nodes in (size for size in SIZES if size <= most_nodes):
-            graph = draw_random(nodes, EDGES * nodes)
-            seconds: dict[str, list[float]] = {label: [] for label in methods}
-            for _ in range(1 if nodes >= ONE_TURN else TURNS):
+    heads = ("network", "method", "seconds, median (least to most)", "over ProNE's")
+    with tempfile.TemporaryDirectory() as folder, table(*heads) as rows:
+        has_former = unpack_former(Path(folder))
+        for nodes in (None, *(size for size in SIZES if size <= most_nodes)):
+            name = "BlogCatalog" if nodes is None else f"{nodes:,} nodes, {EDGES} random edges each"
+            graph = make_network(nodes)
+            seconds: dict[str, list[float]] = {}
+            for _ in range(1 if nodes is not None and nodes >= ONE_TURN else TURNS):
                 for label, fit in methods.items():
                     begun = time.perf_counter()
                     fit(graph)
-                    seconds[label].append(time.perf_counter() - begun)
+                    seconds.setdefault(label, []).append(time.perf_counter() - begun)
+                if has_former:
+                    seconds.setdefault("MANELA, default of 0.2", []).append(time_former(Path(folder), nodes))
             for label, taken in seconds.items():
                 over = [ours / theirs for ours, theirs in zip(taken, seconds["ProNE"], strict=True)]
-                rows.row(f"{nodes:,}", label, spread(taken, ".2f"), f"{float(np.median(over)):.2f}")
+                rows.row(name, label, spread(taken, ".2f"), f"{float(np.median(over)):.2f}")
+
+
+def make_network(nodes: int | None) -> Graph:
+    """BlogCatalog, or random edges between so many nodes."""
+    return load_graph("blogcatalog") if nodes is None else draw_random(nodes, EDGES * nodes)
+
+
+def unpack_former(folder: Path) -> bool:
+    """Unpack the sources of 0.2 into a folder; return False in a clone without its history."""
+    archive = subprocess.run(["git", "archive", FORMER, "src"], capture_output=True, check=False)
+    if archive.returncode == 0:
+        subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
+    return archive.returncode == 0
+
+
+def time_former(folder: Path, nodes: int | None) -> float:
+    """The seconds of a fit by 0.2 with default settings, in a process of its own."""
+    program = (
+        "import sys, time; from manela import Manela; from benchmarks.frontier import make_network, make_ring;"
+        "Manela(n_jobs=2).fit(make_ring(False)); graph = make_network(eval(sys.argv[1])); begun = time.perf_counter();"
+        "Manela(n_jobs=2).fit(graph); print(time.perf_counter() - begun)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(folder / "src"), str(Path.cwd())))}
+    command = [sys.executable, "-W", "ignore", "-c", program, repr(nodes)]
+    return float(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
 
 
 def fast_random_projection(
