@@ -27,7 +27,7 @@ TRIALS: list[Trial] = [
     ("what rounds learn only", {"views": "rounds"}, {}),
     ("spectral view only", {"views": "spectral"}, {}),
     ("start random", {"start": "random"}, {}),
-    ("the default of 0.2: rounds only, start by neighbours", {"start": "neighbours", "views": "rounds"}, {}),
+    ("rounds only, start random", {"start": "random", "views": "rounds"}, {}),
     ("no smoothing", {"smooth": False}, {}),
     ("always 6 sweeps", {}, {f"{REFERENCE}.FEWEST_SWEEPS": 6, f"{REFERENCE}.MOST_SWEEPS": 6}),
     ("always 32 sweeps", {}, {f"{REFERENCE}.FEWEST_SWEEPS": 32}),

@@ -133,7 +133,7 @@ async def _hold(folder: Path, peers: int) -> list[str]:
     """A real daemon with many peers, all of which live in this process and speak TLS."""
     from manela.hosts.transport.rpc import Endpoint, Keys, RpcServer, RpcTransport
 
-    parameters = {"dimensions": 32, "rounds": 10**6, "pairs": 10**9, "start": "random", "smooth": False}
+    parameters = {"dimensions": 32, "rounds": 10**6, "pairs": 10**9, "smooth": False}
     names = ["hub", *(f"p{i}" for i in range(peers))]
     ports = dict(zip(names, free_ports(len(names)), strict=True))
     edges = {f"p{i}": [Edge("x", (f"n{i}", "hub")), Edge("x", ("y", f"p{i}"))] for i in range(peers)}
@@ -141,7 +141,7 @@ async def _hold(folder: Path, peers: int) -> list[str]:
     edges["hub"] += [Edge(f"n{i}", (f"n{(i + 1) % peers}", "hub")) for i in range(peers)]
     for name in names:
         options = PeerOptions(start=60.0, grace=5.0)
-        init(folder / name, Config(name, f"127.0.0.1:{ports[name]}", parameters, peers=options))
+        init(folder / name, Config(name, f"127.0.0.1:{ports[name]}", parameters, start="random", peers=options))
     certificates = {name: read_certificate(folder / name / CERTIFICATE) for name in names}
     with Store(folder / "hub") as store:
         store.add_edges(edges["hub"])

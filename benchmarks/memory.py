@@ -45,7 +45,7 @@ PAPERS = {**PAPER, "dimensions": 64, "pairs": 7_450_000_000 // 25, "rounds": 40}
 RUNS = [
     ("BlogCatalog, m = 128, default settings", "blogcatalog", {}),
     ("random, 1 M nodes, 5 M edges, m = 128, sweeps, 3 rounds and join", "random", {"rounds": 3}),
-    ("the same, rounds only, as in 0.2", "random", {"rounds": 3, "start": "neighbours", "views": "rounds"}),
+    ("the same, rounds only", "random", {"rounds": 3, "start": "random", "views": "rounds"}),
     ("sweeps, 3 rounds and join, m = 64", "random", {"dimensions": 64, "rounds": 3}),
     ("the same, m = 64, the paper's settings, the first 1/25 of the budget", "random", PAPERS),
 ]

@@ -29,7 +29,7 @@ from manela.hosts.wire.calls import GREET, INTRODUCE, SHOW, WALK
 
 EMPTY = np.zeros(0, np.int64)
 PARAMETERS = {
-    "dimensions": 8, "ratios": (0.5, 0.5), "rounds": 1_000_000, "pairs": 10**10, "start": "random", "smooth": False
+    "dimensions": 8, "ratios": (0.5, 0.5), "rounds": 1_000_000, "pairs": 10**10, "smooth": False
 }  # fmt: skip
 RATES = RateLimits(requests=15.0, longest_wait=0.2)
 PATIENCE = 240.0
@@ -54,6 +54,7 @@ class World:
             "a",
             f"127.0.0.1:{self.port}",
             {**PARAMETERS, "exchange": exchange},
+            start="random",
             peers=PeerOptions(
                 start=0.0, wait=0.0, grace=0.05, deadline=1.5, longest_pause=0.5, half=False, every=1, means=1
             ),

@@ -32,9 +32,17 @@ def make_terms(lock_step=False, weighted=False, **parameters):
     """Terms by messages; `walks=True` for the paper's."""
     names = ("half", "pool", "away", "noise", "clip", "every", "means")
     own = {name: parameters.pop(name) for name in names if name in parameters}
-    base = Manela.paper().get_params() if parameters.pop("walks", False) else OF_MESSAGES
+    walks = parameters.pop("walks", False)
+    start = parameters.pop("start", "random" if walks or lock_step else "neighbours")
+    base = Manela.paper().get_params() if walks else OF_MESSAGES
     settings = check_all({**base, "dimensions": 8, "rounds": 5, "pairs": 5_000, "n_jobs": 1, **parameters})
-    return Terms(settings, lock_step=lock_step, weighted=weighted, peers=PeerOptions(**own))
+    return Terms(
+        settings,
+        lock_step=lock_step,
+        weighted=weighted,
+        begins_with_means=start == "neighbours",
+        peers=PeerOptions(**own),
+    )
 
 
 def split_over(graph, parts, terms, seed=1):

@@ -30,7 +30,7 @@ def test_hosts_by_walks_give_the_bits_of_one_process(parts, ratios, weighted, co
 @pytest.mark.parametrize(("parts", "ratios"), SPLITS)
 @pytest.mark.filterwarnings("ignore::manela.errors.ManelaWarning")
 def test_hosts_by_messages_give_the_bits_of_one_process(parts, ratios, weighted, context):
-    """The start, rounds until vectors have grown and while the rate falls, and smoothing."""
+    """Rounds until vectors have grown and while the rate falls, and smoothing."""
     graph = draw_graph(parts, weighted=weighted)
     parameters = {
         "dimensions": 20, "ratios": ratios, "context": context, **OF_MESSAGES, "random_state": 5, "pairs": None,
@@ -47,7 +47,7 @@ def test_hosts_by_messages_give_the_bits_of_one_process(parts, ratios, weighted,
 @pytest.mark.filterwarnings("ignore::manela.errors.ManelaWarning")
 def test_a_budget_is_that_of_the_whole_network(budget):
     graph = draw_graph(3)
-    parameters = {**OF_MESSAGES, "dimensions": 8, "rounds": None, "start": "random", **budget}
+    parameters = {**OF_MESSAGES, "dimensions": 8, "rounds": None, **budget}
     whole = Manela(**parameters).fit(graph)
     hosts, numbers = split_over(graph, 3, make_terms(True, **parameters))
     learn(hosts)

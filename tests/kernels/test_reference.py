@@ -7,11 +7,10 @@ from scipy.stats import chisquare
 from manela.data.graph import Graph
 from manela.kernels import moments
 from manela.kernels.layout import Arcs
-from manela.kernels.randomness import VECTORS, derive, draw_vectors
+from manela.kernels.randomness import derive
 from manela.kernels.reference import (
     BLOCKS,
     NOWHERE,
-    SWEEPS,
     advance,
     advance_by_messages,
     average,
@@ -25,7 +24,6 @@ from manela.kernels.reference import (
     show,
     sigmoid,
     smooth,
-    start_by_neighbours,
     walk,
 )
 
@@ -273,27 +271,6 @@ def test_what_nodes_show_has_half_precision():
     assert not np.array_equal(halves, table)
     np.testing.assert_array_equal(shown[0], halves)
     np.testing.assert_array_equal(shown[1], halves[::-1])  # the only neighbour's
-
-
-def test_the_start_is_the_direction_of_the_sum_of_the_last_two_sweeps():
-    ring = np.arange(12)
-    weights = np.random.default_rng(2).uniform(0.2, 5.0, size=24)
-    graph = Graph.from_edges(np.tile(ring, 2), np.concatenate(((ring + 1) % 12, (ring + 5) % 12)), weights)
-    steps = step_probabilities(graph)
-    rows = np.zeros((len(steps), 6), np.float32)
-    draw_vectors(4, np.arange(len(steps)), rows, VECTORS)
-
-    def normalise(rows):
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-    sweeps = [rows.astype(np.float64)]
-    for _ in range(SWEEPS):
-        means = normalise(steps @ sweeps[-1])
-        sweeps.append(normalise(means - means.mean(axis=0)))
-    expected = 0.5 * normalise(sweeps[-2] + sweeps[-1])
-    found = start_by_neighbours(arcs_of(graph), graph.weights, 4, 6, 0.5)
-    np.testing.assert_allclose(found, expected, atol=5e-3)  # neighbours see each other in half precision
-    assert np.abs(found - 0.5 * sweeps[-1]).max() > 0.05
 
 
 def test_a_mean_is_weighted(graph):

@@ -80,13 +80,12 @@ def test_negatives_window_and_dimensions_have_a_limit_together_by_messages_alone
     assert check_all({**at_most, "negatives": 9, "exchange": "walks"}).negatives == 9
 
 
-@pytest.mark.parametrize(("start", "context", "holds"), [("neighbours", False, True), ("neighbours", True, False)])
-def test_context_vectors_neither_start_by_neighbours_nor_are_smoothed(start, context, holds):
-    settings = check_all({"start": start, "context": context, "smooth": True})
-    assert settings.starts_by_neighbours is holds
-    assert settings.smooths is holds
+@pytest.mark.parametrize("context", [False, True])
+def test_context_vectors_neither_start_by_sweeps_nor_are_smoothed(context):
+    settings = check_all({"context": context})
+    assert settings.starts_by_sweeps is settings.smooths is not context
     off = check_all({"start": "random", "smooth": False})
-    assert not off.starts_by_neighbours
+    assert not off.starts_by_sweeps
     assert not off.smooths
 
 

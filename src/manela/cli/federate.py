@@ -33,7 +33,7 @@ def federate(
         bool,
         typer.Option(
             "--lock-step",
-            help="Keep all hosts in the same round; equals `manela embed --negative-source moments --start neighbours "
+            help="Keep all hosts in the same round; equals `manela embed --negative-source moments --start random "
             "--views rounds`, bit for bit.",
         ),
     ] = False,

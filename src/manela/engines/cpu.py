@@ -12,8 +12,8 @@ from manela.data.graph import Graph
 from manela.engines.rounds.messages import MessageRounds
 from manela.engines.rounds.neighbours import Neighbours, prepare_arcs
 from manela.engines.rounds.spectral import Views
-from manela.engines.rounds.start import measure_spread, start
-from manela.engines.state import State
+from manela.engines.rounds.spread import measure_spread
+from manela.engines.state import State, start
 from manela.kernels.cpu import walks as kernels
 from manela.kernels.layout import Arcs, Table, allocate
 from manela.kernels.randomness import ROUNDS, derive, derive_key
@@ -35,7 +35,7 @@ class CpuEngine(Closable):
         self._hops = 1 if self._by_walks else len(settings.targets_by_hop)
         self._threads = Threads(settings.threads)
         self.arcs = prepare_arcs(graph)
-        self.state = state or start(graph, settings, lambda: self.neighbours)
+        self.state = state or start(graph.number_of_nodes, settings)
         self._views = Views(self.state, settings, lambda: self.neighbours)
         self.rounds: MessageRounds | WalkRounds
         if self._by_walks:

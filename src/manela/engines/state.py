@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from manela.kernels.layout import Shown, Table, allocate
 from manela.kernels.randomness import CONTEXTS, VECTORS, draw_vectors
+from manela.settings.settings import Settings
 
 _MANY = 1 << 22
 """Fewest numbers for which several threads draw; larger keeps more networks on one thread."""
@@ -76,4 +77,11 @@ def begin(nodes: int, dimensions: int, context: bool, seed: int, threads: int = 
 
     with ThreadPoolExecutor(len(borders) - 1) as pool:
         list(pool.map(draw, borders[:-1], borders[1:]))
+    return state
+
+
+def start(nodes: int, settings: Settings) -> State:
+    """Return the state before the first sweep or round, as the settings require."""
+    state = begin(nodes, settings.dimensions, settings.context, settings.seed, settings.threads)
+    state.sweeping = Sweeping() if settings.starts_by_sweeps else None
     return state

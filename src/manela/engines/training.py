@@ -116,7 +116,7 @@ def adapt(settings: Settings, graph: Graph) -> Settings:
     """
     if not graph.directed:
         return settings
-    return replace(settings, views="rounds", start="neighbours" if settings.start == "spectral" else settings.start)
+    return replace(settings, views="rounds", start="random")
 
 
 def _learn_aside(graph: Graph, settings: Settings, reporter: Reporter | None, checkpoint: Checkpoint | None) -> Shown:

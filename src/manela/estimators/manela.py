@@ -64,9 +64,9 @@ class Manela(Embedder):
         the mean and covariance of all vectors.
     frequency : float, default=0.25
         Iterations of a node are proportional to its strength to this power; 1 in the paper.
-    start : {"spectral", "random", "neighbours"}, default="spectral"
-        The initial vectors: those of the spectral view, random, or from a few sweeps in which each node takes the mean
-        of its neighbours. With `context=True` they are always random, and on a directed network never spectral.
+    start : {"spectral", "random"}, default="spectral"
+        The initial vectors: those of the spectral view, or random. With `context=True` and on a directed network they
+        are always random.
     views : {"both", "all", "rounds", "spectral"}, default="both"
         What vectors are made of. Rounds learn which nodes are near each other; the spectral view also knows which have
         alike neighbours without being near. "both" joins them, "spectral" does no rounds. "all" joins a third view,
@@ -137,7 +137,7 @@ class Manela(Embedder):
     exchange: Literal["messages", "walks"] = default("exchange")
     negative_source: Literal["nodes", "moments"] = default("negative_source")
     frequency: float = default("frequency")
-    start: Literal["spectral", "random", "neighbours"] = default("start")
+    start: Literal["spectral", "random"] = default("start")
     views: Literal["both", "all", "rounds", "spectral"] = default("views")
     smooth: bool = default("smooth")
     context: bool = default("context")

@@ -38,8 +38,6 @@ BLOCKS = 32
 """Blocks of common negatives in a round; more take more memory, and affect only nodes with as many iterations."""
 MOST_OWN = 1.0 - 1.0 / 64.0
 """A mean is dropped if the reading node's share in it is larger than this, as the rest is mostly rounding error."""
-SWEEPS = 4
-"""Sweeps of a start by neighbours, of which the last two are added; more reach further and blur what is near."""
 FILTER = (1.0634833707413236, -0.5157886107817927, 0.06381229835547651, -0.005290223937980572)
 """Chebyshev coefficients of exp(−θ·Z), θ = 0.5; the next ones are below 4e-4 and change nothing."""
 MIDDLE = 0.2
@@ -56,7 +54,7 @@ NODES_OF_A_DIRECTION = 2
 """Fewest nodes for each eigenvector of the spectral view; fewer tell less of groups and more of single nodes."""
 VIEW_SIZE = 1.0
 """Norm of the first vectors of rounds that start from the spectral view."""
-VIEW_WEIGHT, VIEW_WEIGHTS = 0.8, (0.55, 0.55)
+VIEW_WEIGHT, VIEW_WEIGHTS = 0.8, (0.6, 0.6)
 """Weights in the join, beside 1 for rounds: of the spectral view alone, and of it and context vectors.
 
 1 suits roles, and less suits dense networks of communities.
@@ -258,30 +256,6 @@ def draw_negatives(table: Floats, key: int, blocks: int, amount: int, source: st
         return shown[scale_to(keys, len(table)).astype(np.int64)]
     drawn = moments.draw(moments.measure(shown), keys.reshape(-1))
     return drawn.astype(table.dtype).reshape(blocks, amount, table.shape[1])
-
-
-def start_by_neighbours(
-    arcs: Arcs, weights: Floats | None, seed: int, dimensions: int, size: float
-) -> npt.NDArray[np.float64]:
-    """Return Φ_0, (n, m), with norm `size`, by sweeps in which each node takes the mean of its neighbours.
-
-    The sweeps begin with random vectors. After each, vectors are scaled to norm 1, their mean over all nodes that have
-    neighbours is subtracted, and they are scaled to norm 1 again; neighbours see them in half precision. The result is
-    the sum of the last two sweeps. Nodes without neighbours keep their random vectors.
-    """
-    n = len(arcs.indptr) - 1
-    random = np.zeros((n, dimensions), np.float32)
-    draw_vectors(seed, np.arange(n), random, VECTORS)
-    (scale,) = find_scales(arcs, weights, 2)
-    joined = scale > 0
-    rows: Floats = random.astype(np.float64)
-    for _ in range(SWEEPS):
-        before = _halve(rows)
-        rows = _normalise(average(before, arcs, weights, scale))
-        total = np.rint(np.clip(rows[joined], -moments.LARGEST, moments.LARGEST) / moments.UNIT).sum(axis=0)
-        rows[joined] = _normalise(rows[joined] - total / joined.sum() * moments.UNIT)
-    start = _normalise(before + rows)
-    return np.where(joined[:, None], size * start, random)
 
 
 def _normalise(rows: Floats) -> Floats:

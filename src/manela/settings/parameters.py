@@ -144,7 +144,7 @@ LEARNING: dict[str, Parameter] = {
         "Iterations of a node are proportional to its strength to this power.",
     ),
     "start": _one_of(
-        ("spectral", "random", "neighbours"),
+        ("spectral", "random"),
         "First vectors: from the spectral view, or random; always random with context vectors.",
     ),
     "views": _one_of(
@@ -292,7 +292,13 @@ FACTORISING: dict[str, Parameter] = {
 PAPER: dict[str, Any] = {"exchange": "walks", "frequency": 1.0, "start": "random", "views": "rounds", "smooth": False}
 """The settings of the paper that differ from the defaults."""
 
-THOROUGH: dict[str, Any] = {"learning_rate": 0.0125, "patience": 8.0, "start": "neighbours", "views": "all"}
+THOROUGH: dict[str, Any] = {
+    "learning_rate": 0.018,
+    "frequency": 0.0,
+    "patience": 8.0,
+    "start": "random",
+    "views": "all",
+}
 """Settings for the best vectors at the price of a longer run."""
 PRESETS: dict[str, dict[str, Any]] = {"paper": PAPER, "thorough": THOROUGH}
 """Named settings: each is a flag of the command and a method of the estimator."""

@@ -49,11 +49,6 @@ class Settings:
         return tuple(math.floor(2 * self.window * ratio + 0.5) for ratio in self.ratios)
 
     @property
-    def starts_by_neighbours(self) -> bool:
-        """Whether the first vectors come from sweeps over neighbours, which cannot start context vectors."""
-        return self.start == "neighbours" and not self.context
-
-    @property
     def starts_by_sweeps(self) -> bool:
         """Whether the first vectors are those of the spectral view, which cannot start context vectors."""
         return self.start == "spectral" and not self.context

@@ -15,7 +15,7 @@ from manela.engines.gpu.card import Card, check_room
 from manela.engines.gpu.engine import GpuEngine
 from manela.engines.gpu.neighbours import CardNeighbours
 from manela.engines.rounds.neighbours import Neighbours, prepare_arcs
-from manela.engines.rounds.start import measure_spread
+from manela.engines.rounds.spread import measure_spread
 from manela.engines.state import begin
 from manela.engines.training import plan_run
 from manela.errors import DeviceError, ManelaError, MissingExtraError, ParameterError

@@ -11,7 +11,7 @@ from manela.data.graph import Graph
 from manela.engines.cpu import CpuEngine
 from manela.engines.ray.worker import Topology, Worker, divide
 from manela.engines.rounds.neighbours import find_scales, prepare_arcs
-from manela.engines.rounds.start import find_spread, measure_spread
+from manela.engines.rounds.spread import find_spread, measure_spread
 from manela.engines.state import begin
 from manela.engines.training import plan_run
 from manela.kernels import moments

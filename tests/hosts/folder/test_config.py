@@ -16,7 +16,7 @@ from manela.hosts.state.terms import PeerOptions, RateLimits
             weighted=True, peers=PeerOptions(half=False, noise=0.5, every=3, pool=5, away=0, grace=0.5),
             rates=RateLimits(requests=1.5, at_once=2), seed=3, numbers="other.csv", watch="localhost:7447",
         ),
-        Config("c", "c:1", {"exchange": "walks", "learning_rate": 0.1, "smooth": False, "start": "random"}),
+        Config("c", "c:1", {"exchange": "walks", "learning_rate": 0.1, "smooth": False}, start="random"),
         Config("d", "d:1", {"frequency": 0.5, "patience": 2.0, "window": 3, "negatives": 7}
         ),
     ],
@@ -68,17 +68,25 @@ def test_what_is_wrong_is_said_in_a_line(change, words, tmp_path):
 def test_a_host_by_messages_draws_from_moments_and_one_by_walks_has_the_settings_of_the_paper():
     by_messages = Config("a", "a:1", {}).terms(1).settings
     assert (by_messages.exchange, by_messages.negative_source, by_messages.smooth) == ("messages", "moments", True)
-    assert (by_messages.start, by_messages.views) == ("neighbours", "rounds")
+    assert (by_messages.start, by_messages.views) == ("random", "rounds")
     by_walks = Config("a", "a:1", {"exchange": "walks"}).terms(1).settings
     assert (by_walks.frequency, by_walks.start, by_walks.smooth) == (1.0, "random", False)
 
 
-def test_a_host_cannot_start_from_a_spectral_view(tmp_path):
-    (tmp_path / "agent.toml").write_text('name = "a"\nlisten = "a:1"\n[learning]\nstart = "spectral"\n')
-    with pytest.raises(AgentError, match="start must be neighbours or random for a host, got 'spectral'"):
-        read_config(tmp_path / "agent.toml")
-    text = Config("a", "a:1", {}).write()
-    assert '# start = "neighbours"' in text or '#start = "neighbours"' in text
+def test_hosts_begin_with_means_unless_told_otherwise_and_never_in_lock_step(tmp_path):
+    begins = [
+        Config("a", "a:1", {}, start=start, seed=seed).terms(1).begins_with_means
+        for start, seed in ((None, None), ("random", None), ("neighbours", None), (None, 3))
+    ]
+    assert begins == [True, False, True, False]
+    assert '# start = "neighbours"' in Config("a", "a:1", {}).write()
+    for start, more, words in (
+        ("spectral", "", "neighbours or random"),
+        ("neighbours", "[lock_step]\n", "random in lock-"),
+    ):
+        (tmp_path / "agent.toml").write_text(f'name = "a"\nlisten = "a:1"\n[learning]\nstart = "{start}"\n{more}')
+        with pytest.raises(AgentError, match=f"learning.start must be {words}.*, got '{start}'"):
+            read_config(tmp_path / "agent.toml")
 
 
 def test_a_file_that_is_not_there_says_so(tmp_path):

@@ -5,6 +5,7 @@ import pytest
 from harness import draw_graph, make_terms, meet_all, split_over
 
 from manela.errors import MalformedError
+from manela.hosts.state.instructions import Ask
 from manela.hosts.state.messages import ROUND, START, Pull, Step, WalkReply, WalkRequest
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
 from manela.hosts.state.rounds import MessageHost
@@ -69,7 +70,8 @@ def test_requests_come_back_from_bytes_and_other_bytes_are_refused():
 def test_an_honest_answer_by_messages_fits_and_comes_back(options):
     host, other = met(**options)
     script = host.script()
-    next(script)  # it has published something
+    while not isinstance(next(script), Ask):  # by then it has published something
+        host.compute()
     request = Pull(other.peers.links["h0"].session, host.step)
     answer = host.answer("h1", request)
     content = calls.encode_reply(host, "h1", answer)

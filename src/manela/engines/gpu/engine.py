@@ -102,8 +102,6 @@ class GpuEngine:
         tables = [self._card.empty(*table.shape) for table in state.tables]
         for table, purpose in zip(tables, (VECTORS, CONTEXTS), strict=False):
             draw_first_vectors(self._card, table, state.dimensions, self._settings.seed, purpose)
-        if self._settings.starts_by_neighbours:
-            self._neighbours.start(tables[0])
         if self._settings.starts_by_sweeps:
             state.sweeping = Sweeping()
         return tables

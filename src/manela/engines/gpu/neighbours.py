@@ -1,4 +1,4 @@
-"""Computations over direct neighbours on a GPU: means, the start, smoothing, and the spread of vectors."""
+"""Computations over direct neighbours on a GPU: means, smoothing, and the spread of vectors."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import numpy as np
 from manela.data.graph import Graph
 from manela.engines.gpu.card import Card
 from manela.engines.rounds.neighbours import Neighbours, find_scales
-from manela.engines.rounds.start import choose_size, find_spread
+from manela.engines.rounds.spread import find_spread
 from manela.kernels.layout import Arcs
 from manela.kernels.moments import LARGEST, UNIT
 from manela.kernels.randomness import VECTORS, derive_key
-from manela.kernels.reference import FILTER, POWER, SCALE, SWEEPS
-from manela.settings.budget import Sizes
+from manela.kernels.reference import FILTER, POWER, SCALE
 from manela.system.threads import Threads
 
 _MANY, _PIECE = 256, 256
@@ -114,33 +113,13 @@ class CardNeighbours:
         """Return the tensor, or for None a placeholder that no kernel reads."""
         return self.arcs.indptr if tensor is None else tensor
 
-    def start(self, table: Any) -> None:
-        """Turn random vectors into first vectors by sweeps in which each node takes the mean of its neighbours.
-
-        The definition is `kernels.reference.start_by_neighbours`.
-        """
-        torch, isolated = self._card.torch, self.degrees == 0
-        random = table[isolated]
-        ones = (~isolated).to(torch.float64)
-        shown = torch.empty_like(table, dtype=torch.float16)
-        for _ in range(SWEEPS):
-            shown.copy_(table)
-            self.average(shown, table, self.scales[0])
-            self.resize(table, ones)
-            mean = (self.add_up(table)[0].to(torch.float64) / self._joined * UNIT).to(torch.float32)
-            self.resize(table, ones, mean)
-        table += shown
-        self.resize(table, ones * choose_size(Sizes.of(self._graph.indptr).degree))
-        table[isolated] = random
-
-    def resize(self, table: Any, sizes: Any, mean: Any = None) -> None:
-        """Scale rows to these norms, after subtracting `mean`, if given; rows of size 0 stay."""
+    def resize(self, table: Any, sizes: Any) -> None:
+        """Scale rows to these norms; rows of size 0 stay."""
         columns = table.shape[1]
         padded = 1 << (columns - 1).bit_length()
         rows = max(1, 1024 // padded)
         self._card.launch(
-            self._kernels.resize, -(-len(table) // rows), table, sizes, table if mean is None else mean,
-            len(table), columns, CENTER=mean is not None, COLUMNS=padded, ROWS=rows,
+            self._kernels.resize, -(-len(table) // rows), table, sizes, len(table), columns, COLUMNS=padded, ROWS=rows,
         )  # fmt: skip
 
     def add_up(self, table: Any) -> tuple[Any, int]:
@@ -158,7 +137,7 @@ class CardNeighbours:
         return totals, int(squares.sum())
 
     def measure_spread(self, table: Any) -> float:
-        """Return the spread of vectors, as in `engines.rounds.start.measure_spread`."""
+        """Return the spread of vectors, as in `engines.rounds.spread.measure_spread`."""
         totals, squares = self.add_up(table)
         return find_spread(totals.cpu().numpy(), squares, self._joined)
 

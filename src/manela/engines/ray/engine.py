@@ -28,8 +28,8 @@ from manela.engines.ray.connection import (
 from manela.engines.ray.worker import NodeRows, Topology, Worker, divide
 from manela.engines.rounds.neighbours import Neighbours, prepare_arcs
 from manela.engines.rounds.spectral import Views
-from manela.engines.rounds.start import find_spread, measure_spread, start
-from manela.engines.state import State
+from manela.engines.rounds.spread import find_spread, measure_spread
+from manela.engines.state import State, start
 from manela.errors import ClusterError, ManelaWarning, import_extra
 from manela.kernels import moments
 from manela.kernels.layout import Table
@@ -82,7 +82,7 @@ class RayEngine:
             check_store(available, count_store_bytes(graph, settings))
             self._settings = replace(settings, threads=threads)
             self.arcs = prepare_arcs(graph)
-            self.state = state or start(graph, settings, lambda: self._neighbours)
+            self.state = state or start(graph.number_of_nodes, settings)
             self._views = Views(self.state, self._settings, lambda: self._neighbours)
             self._backup = (self.state.round, self.state.pairs)
             self._topology = self._ray.put(self._describe())

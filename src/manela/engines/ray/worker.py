@@ -128,7 +128,7 @@ class Worker:
         return [measure_moments(shown[self._first : self._last]) for shown in self.rounds.shown]
 
     def sum_rows(self) -> tuple[Integers, int]:
-        """Return `engines.rounds.start.sum_rows` of the own nodes."""
+        """Return `engines.rounds.spread.sum_rows` of the own nodes."""
         table, scales = self.rounds.state.tables[0], self.rounds.scales[0]
         totals = np.zeros(table.shape[1], dtype=np.int64)
         return totals, int(kernels.add_up(table, scales, self._first, self._last, totals))

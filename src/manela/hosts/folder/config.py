@@ -20,14 +20,15 @@ FILE = "agent.toml"
 AGREED = ("exchange", "dimensions", "ratios", "context")
 """Parameters that must be the same at all hosts; of `ratios`, only their number."""
 PARAMETERS_OF_HOSTS = (
-    *AGREED, "window", "negatives", "learning_rate", "frequency", "start", "smooth", "pairs", "rounds", "patience"
+    *AGREED, "window", "negatives", "learning_rate", "frequency", "smooth", "pairs", "rounds", "patience"
 )  # fmt: skip
 """Parameters of learning that a host may set."""
-OF_MESSAGES: dict[str, Any] = {"negative_source": "moments", "start": "neighbours", "views": "rounds"}
+OF_MESSAGES: dict[str, Any] = {"negative_source": "moments", "start": "random", "views": "rounds"}
 """Settings of a host that learns by messages: it sees no vectors of strangers, and learns one view."""
 _RENAMED, _GONE = {"patience": "away"}, ("largest_norm",)
 """Options of peers that were renamed since 0.1, and those that are no longer used."""
 _EXAMPLES = {"pairs": 1_000_000, "rounds": 100}
+_START = "First vectors: random, or gathered by sweeps over neighbours."
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 
 
@@ -35,7 +36,8 @@ _ADDRESS = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 class Config:
     """A host's validated configuration.
 
-    `seed` is None unless hosts run in lock-step; `numbers` is the file with the node numbers for lock-step.
+    `start` is None for the usual one, and `seed` is None unless hosts run in lock-step; `numbers` is the file with the
+    node numbers for lock-step.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Config:
     weighted: bool = False
     peers: PeerOptions = field(default_factory=PeerOptions)
     rates: RateLimits = field(default_factory=RateLimits)
+    start: str | None = None
     seed: int | None = None
     numbers: str = "numbers.csv"
     watch: str = ""
@@ -54,10 +57,16 @@ class Config:
         # hosts exchange vectors of direct neighbours only, so negatives are drawn from moments
         defaults: dict[str, Any] = PAPER if by_walks else OF_MESSAGES
         seed = secret if self.seed is None else self.seed
-        if self.parameters.get("start") == "spectral":
-            raise ParameterError("start must be neighbours or random for a host, got 'spectral'")
         settings = check_all({**defaults, **self.parameters, "random_state": seed, "n_jobs": 1})
-        return Terms(settings, lock_step=self.seed is not None, weighted=self.weighted, peers=self.peers)
+        return Terms(
+            settings, lock_step=self.seed is not None, weighted=self.weighted,
+            begins_with_means=(self.start or self._usual_start) == "neighbours", peers=self.peers
+        )  # fmt: skip
+
+    @property
+    def _usual_start(self) -> str:
+        """How first vectors come about by default; those of lock-step are random, as one process repeats them."""
+        return "neighbours" if self.seed is None else "random"
 
     def write(self) -> str:
         """Return the configuration as TOML."""
@@ -71,6 +80,7 @@ class Config:
             "",
             "[learning]",
             *(self._write_parameter(name) for name in PARAMETERS_OF_HOSTS),
+            write_line("start", self.start or self._usual_start, _START, self.start is not None),
             write_line("weighted", self.weighted, "Steps and frequencies are proportional to edge weights."),
             "",
             "[peers]",
@@ -146,7 +156,7 @@ def _check(tables: dict[str, Any]) -> Config:
     peers = {_RENAMED.get(name, name): value for name, value in peers.items() if name not in _GONE}
     lock_step = _table(tables, "lock_step")
     _check_names(tables, ("name", "listen", "watch", "learning", "peers", "limits", "lock_step"), "")
-    _check_names(learning, (*PARAMETERS_OF_HOSTS, "weighted"), "learning.")
+    _check_names(learning, (*PARAMETERS_OF_HOSTS, "start", "weighted"), "learning.")
     _check_names(lock_step, ("random_state", "numbers"), "lock_step.")
     parameters = {name: learning[name] for name in PARAMETERS_OF_HOSTS if name in learning}
     for name, value in parameters.items():
@@ -154,6 +164,10 @@ def _check(tables: dict[str, Any]) -> Config:
     weighted = learning.get("weighted", False)
     if not isinstance(weighted, bool):
         raise AgentError(f"learning.weighted must be true or false, got {weighted!r}")
+    start = learning.get("start")
+    if start not in (None, "random", "neighbours") or (start == "neighbours" and "lock_step" in tables):
+        known = "random in lock-step" if "lock_step" in tables else "neighbours or random"
+        raise AgentError(f"learning.start must be {known}, got {start!r}")
     seed = None
     if "lock_step" in tables:
         check("random_state", lock_step.get("random_state", 0))
@@ -163,6 +177,7 @@ def _check(tables: dict[str, Any]) -> Config:
         listen=check_address(_text(tables, "listen")),
         parameters=parameters,
         weighted=weighted,
+        start=start,
         peers=read_table(PeerOptions, peers, "peers"),
         rates=read_table(RateLimits, limits, "limits"),
         seed=seed,

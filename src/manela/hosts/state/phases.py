@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from manela.engines.rounds.neighbours import Neighbours, allocate_shown
 from manela.engines.rounds.smoothing import Filter, find_sizes, resize, scale_sizes
-from manela.engines.rounds.start import Sweeps, choose_size
 from manela.hosts.state.arcs import read_rows, write_rows
 from manela.hosts.state.instructions import Ask, Instruction
 from manela.hosts.state.messages import SMOOTH, START, Integers, Shown, Step
 from manela.hosts.state.publishing import Published
 from manela.hosts.state.trust import Norms, measure_norms
+from manela.kernels.cpu import messages, rows
 from manela.kernels.layout import Table
+from manela.kernels.moments import UNIT
 from manela.kernels.randomness import VECTORS, draw_vectors
-from manela.kernels.reference import SWEEPS
 
 if TYPE_CHECKING:
     from manela.hosts.state.rounds import MessageHost
 
 
+_SWEEPS = 4
+"""Sweeps of a start, of which the last two are added; more reach further and blur what is near."""
+_FULL_DEGREE = 64.0
+"""Mean degree from which vectors start with norm 1, as a mean over so many is reliable; larger starts smaller."""
+_LEAST_SIZE = 0.03
+"""Norm of the first vectors on the sparsest networks; larger keeps the noise in them."""
 _START_NOISE, _MOST_START_NOISE = 1.0, 4.0
 """Factors on the configured noise in the start; larger ones disclose less and learn worse."""
 _SMOOTHING_NOISE = 0.1
@@ -30,6 +37,63 @@ _SMOOTHING_NOISE = 0.1
 
 It is smaller than elsewhere: the few, similar steps of smoothing disclose less, and noise harms them more.
 """
+
+
+def choose_size(mean_degree: float) -> float:
+    """Return the norm of the first vectors (ρ), given the mean degree of the network.
+
+    Examples
+    --------
+    >>> choose_size(4), choose_size(32), choose_size(500)
+    (0.03, 0.25, 1.0)
+    """
+    return min(1.0, max(_LEAST_SIZE, (mean_degree / _FULL_DEGREE) ** 2))
+
+
+class Sweeps:
+    """Turns random vectors into first vectors by sweeps in which each node takes the mean of its neighbours.
+
+    A sweep is `show`, `average` and `center`; `finish` comes after the last one. `neighbours` may be changed between
+    two steps; `shown`, (n, padded m), is what nodes show to each other in a sweep.
+    """
+
+    def __init__(self, table: Table, neighbours: Neighbours, dimensions: int) -> None:
+        self.neighbours, self._table = neighbours, table
+        self.shown = allocate_shown(len(table), dimensions)
+
+    def show(self, own: slice | None = None) -> None:
+        """Copy the vectors of `own` nodes, all by default, to `shown`."""
+        self.neighbours.show(self._table, self.shown, own)
+
+    def average(self) -> None:
+        """Set each vector to the mean of what its neighbours show, with norm 1."""
+        neighbours, ones = self.neighbours, self.neighbours.joined.astype(np.float64)
+        neighbours.average(self.shown, self._table, neighbours.scales[0])
+        self._share(lambda first, last: rows.resize(self._table, ones, first, last))
+
+    def center(self, total: npt.NDArray[np.int64], count: int) -> None:
+        """Subtract the mean of all vectors, total/count with the total of `sum_rows`, and scale to norm 1."""
+        scale, ones = self.neighbours.scales[0], self.neighbours.joined.astype(np.float64)
+        mean = (total / count * UNIT).astype(np.float32)
+
+        def center(first: int, last: int) -> None:
+            rows.center(self._table, scale, mean, first, last)
+            rows.resize(self._table, ones, first, last)
+
+        self._share(center)
+
+    def finish(self, size: float) -> None:
+        """Add the vectors of the last two sweeps, and scale them to this norm."""
+        sizes = self.neighbours.joined.astype(np.float64) * size
+
+        def finish(first: int, last: int) -> None:
+            messages.add_shown(self.shown, self._table, first, last)
+            rows.resize(self._table, sizes, first, last)
+
+        self._share(finish)
+
+    def _share(self, work: Callable[[int, int], None]) -> None:
+        self.neighbours.threads.share(work, self.neighbours.borders)
 
 
 class StartPhase:
@@ -42,7 +106,7 @@ class StartPhase:
     def script(self) -> Iterator[Instruction]:
         """Yield the instructions of the start."""
         host, sweeps, settings = self._host, self.sweeps, self._host.terms.settings
-        for number in range(SWEEPS):
+        for number in range(_SWEEPS):
             sweeps.show(slice(0, host.own))
             host.publisher.trace_own(
                 Step(START, number), read_rows(sweeps.shown, np.arange(host.own), settings.dimensions)
@@ -62,8 +126,7 @@ class StartPhase:
             total[: settings.dimensions] = pooled.total
             sweeps.center(total, max(1, pooled.count))
         sweeps.finish(choose_size(host.find_degree()))
-        if not host.terms.lock_step:
-            host.arcs.forget(slice(host.own, None))  # peers have sent sweeps so far, but no vectors
+        host.arcs.forget(slice(host.own, None))  # peers have sent sweeps so far, but no vectors
         alone = np.flatnonzero(~host.arcs.neighbours.joined[: host.own])
         random = np.empty((len(alone), settings.dimensions), dtype=np.float32)
         draw_vectors(settings.seed, host.numbers[alone], random, VECTORS)
@@ -77,11 +140,10 @@ class StartPhase:
                 host.peers[peer].sums = reply.sums
             return
         sweep = vectors[:, 0, 0]
-        if not host.terms.lock_step:
-            # enforce the norm that honest rows have: that of random vectors in sweep 0, and 1 afterwards
-            lengths = np.sqrt((sweep.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
-            sweep = np.divide(sweep, lengths, out=np.zeros_like(sweep), where=lengths > 0, casting="same_kind")
-            sweep *= np.float32(1.0 if asked.number > 0 else 1.0 / np.sqrt(12 * sweep.shape[1]))
+        # enforce the norm that honest rows have: that of random vectors in sweep 0, and 1 afterwards
+        lengths = np.sqrt((sweep.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
+        sweep = np.divide(sweep, lengths, out=np.zeros_like(sweep), where=lengths > 0, casting="same_kind")
+        sweep *= np.float32(1.0 if asked.number > 0 else 1.0 / np.sqrt(12 * sweep.shape[1]))
         write_rows(self.sweeps.shown, rows, sweep)
         host.arcs.see(rows)
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.rounds.messages import MessageRounds
-from manela.engines.rounds.start import find_spread, sum_rows
+from manela.engines.rounds.spread import find_spread, sum_rows
 from manela.engines.state import State
 from manela.errors import BadVectorError, DivergenceError, MalformedError, RefusedError
 from manela.hosts.state.arcs import UsedArcs, read_rows, write_rows
@@ -55,7 +55,7 @@ class MessageHost(Host):
         self._shown_strengths: npt.NDArray[np.float64] | None = None
         self.publisher = Publisher(self, self._rounds)
         self._phase: StartPhase | SmoothingPhase | None = None
-        self._starting = settings.starts_by_neighbours
+        self._starting = terms.begins_with_means and not settings.context
         self.can_be_saved = not self._starting
         self.step = Step(START if self._starting else ROUND, 0)  # the step that the host is at
 

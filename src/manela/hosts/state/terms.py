@@ -103,6 +103,8 @@ class Terms:
     # whether all hosts do each round together, with a result bit for bit that of the CPU engine
     lock_step: bool = False
     weighted: bool = False  # whether steps and frequencies are proportional to edge weights
+    # whether first vectors are gathered by sweeps in which each node takes the mean of its neighbours
+    begins_with_means: bool = False
     peers: PeerOptions = field(default_factory=PeerOptions)  # how the host deals with its peers
 
     @property

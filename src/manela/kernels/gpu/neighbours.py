@@ -150,19 +150,14 @@ def filter_rows(
 
 
 @triton.jit(do_not_specialize=["size"])
-def resize(
-    table, sizes, mean, size: tl.int64, columns, CENTER: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr
-):
-    """Scale each of `size` rows v to norm sizes[v], if CENTER after subtracting the mean; rows of size 0 stay."""
+def resize(table, sizes, size: tl.int64, columns, COLUMNS: tl.constexpr, ROWS: tl.constexpr):
+    """Scale each of `size` rows v to norm sizes[v]; rows of size 0 stay."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     wanted = tl.load(sizes + row, mask=row < size, other=0.0)
     column = tl.arange(0, COLUMNS)
     mask = (wanted > 0.0)[:, None] & (column < columns)[None, :]
     at = table + row[:, None] * columns + column[None, :]
     x = tl.load(at, mask=mask, other=0.0)
-    if CENTER:
-        x -= tl.load(mean + column, mask=column < columns, other=0.0)[None, :]
-        x = tl.where(mask, x, 0.0)
     exact = x.to(tl.float64)
     squares = tl.sum(exact * exact, axis=1)
     factor = tl.where(squares > 0.0, wanted / tl.sqrt(tl.where(squares > 0.0, squares, 1.0)), 1.0)
