@@ -247,3 +247,13 @@ def test_a_share_scales_the_iterations_of_each_node(graph):
     for wanted, pairs in ((by_messages(), None), (by_messages(), 10_000), (settings(), 10_000)):
         whole, part = plan(graph, wanted, pairs), plan(graph, wanted, pairs, share)
         np.testing.assert_allclose(part.iterations, share * whole.iterations)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "degree", "pairs"),
+    [(1000, 4, 480), (10_000, 4, 240), (10_000, 12, 300), (10_000, 40, 480), (10_000, 64, 660), (10_000, 900, 1200)],
+)
+def test_from_the_spectral_view_a_large_and_sparse_network_learns_for_less_time(nodes, degree, pairs):
+    budget = resolve(check_all({}), Sizes(nodes, degree * nodes, nodes))
+    assert budget.pairs == pairs * nodes
+    assert budget.rounds == pairs // 30

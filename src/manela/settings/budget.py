@@ -31,6 +31,13 @@ _PAIRS_PER_NEIGHBOUR, _FEWEST_PAIRS, _MOST_PAIRS = 10.5, 720, 1800
 _FROM_VIEW = 10.0, 480, 1200
 """The same for vectors that start from the spectral view, which need fewer."""
 # patience multiplies the first and the last, its square root the second: sparse networks gain less from it
+_OF_SPARSE, _LEAST_PAIRS = 25.0, 240
+"""From the spectral view, on sparse networks: pairs per node for each neighbour, up to the fewest above, and at least.
+
+More tell roles worse on such networks, and help nothing else.
+"""
+_FEW_NODES = 1000
+"""Nodes up to which sparse networks get as many pairs as others; with fewer, chance tells more of them."""
 _OF_ODDS = 0.3
 """Most negatives for a target, as a share of the odds that a step leads to a neighbour rather than chance."""
 
@@ -89,7 +96,7 @@ def resolve(settings: Settings, sizes: Sizes, pairs: int | None = None) -> Budge
         rounds = settings.rounds or (1000 if sizes.nodes >= _MANY_NODES else 300)
         return Budget(pairs, pairs, rounds, 0, None, pairs / rounds, settings.max_seconds)
     of_a_node = count_pairs_per_round(settings)
-    while_falling = _choose_falling(settings, sizes.degree)
+    while_falling = _choose_falling(settings, sizes)
     if pairs is None and settings.starts_by_sweeps:
         pairs = round(of_a_node * sizes.nodes * math.ceil(while_falling / of_a_node))
     if pairs is not None:
@@ -149,9 +156,11 @@ def count_negatives(settings: Settings, sizes: Sizes) -> int:
     return min(settings.negatives, max(1, int(_OF_ODDS * sizes.joined / max(1.0, sizes.degree))))
 
 
-def _choose_falling(settings: Settings, degree: float) -> float:
+def _choose_falling(settings: Settings, sizes: Sizes) -> float:
     per_neighbour, fewest, most = _PAIRS_PER_NEIGHBOUR, _FEWEST_PAIRS, _MOST_PAIRS
     if settings.starts_by_sweeps:
         per_neighbour, fewest, most = _FROM_VIEW
+        if sizes.joined > _FEW_NODES:
+            fewest = max(_LEAST_PAIRS, min(fewest, round(_OF_SPARSE * sizes.degree)))
     patience = settings.patience
-    return min(most * patience, max(fewest * math.sqrt(patience), per_neighbour * patience * degree))
+    return min(most * patience, max(fewest * math.sqrt(patience), per_neighbour * patience * sizes.degree))
