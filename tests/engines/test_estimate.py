@@ -4,7 +4,8 @@ import pytest
 
 from manela.data.graph import Graph
 from manela.engines.estimate import count_cpu_bytes, count_gpu_bytes, count_store_bytes, estimate
-from manela.engines.training import plan_run
+from manela.engines.training import plan_run, train
+from manela.formats.datasets import planted_partition
 from manela.settings.budget import Sizes, resolve
 from manela.settings.parameters import PAPER
 from manela.settings.settings import check_all
@@ -106,3 +107,26 @@ def test_walks_need_no_gpu_and_no_cluster(large, count):
 
 def test_a_run_of_some_seconds_is_counted_too(large):
     assert all(count(large, check_all({"max_seconds": 10.0})) > ARCS for count in COUNTS)
+
+
+def test_the_spectral_view_alone_has_no_rounds_with_and_without_a_running_time(graph):
+    for seconds in (None, 1.0):
+        found = estimate(graph, check(views="spectral", max_seconds=seconds), TRIAL)
+        assert (found.pairs, found.rounds) == (0, 0)
+        assert found.seconds > 0
+        run = train(graph, check(views="spectral", max_seconds=seconds))
+        assert (run.state.round, run.state.pairs) == (0, 0)
+
+
+def test_a_third_view_takes_longer_and_more_room_in_main_memory_and_on_a_card(large):
+    both, three = (check(dimensions=64, start="random", views=views) for views in ("both", "all"))
+    assert estimate(large, three, TRIAL).seconds > estimate(large, both, TRIAL).seconds
+    assert count_cpu_bytes(large, three) >= count_cpu_bytes(large, both) + 2 * 64 * 10_000
+    assert count_gpu_bytes(large, three) > count_gpu_bytes(large, both)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"learning_rate": 0.0125}, {"context": True, "ratios": (1.0,)}])
+def test_the_rounds_of_a_random_start_are_told_within_a_third(parameters):
+    graph = planted_partition(1000, 10, inside=6, outside=4)[0]
+    settings = check(start="random", views="rounds", smooth=False, **parameters)
+    assert train(graph, settings).state.round == pytest.approx(estimate(graph, settings, TRIAL).rounds, rel=0.34)

@@ -45,3 +45,17 @@ def test_two_views_keep_the_communities_of_a_sparse_network():
     )
     assert rounds > 0.5
     assert both >= rounds - 0.02
+
+
+def test_a_hub_with_hundreds_of_thousands_of_neighbours_is_learned_with():
+    leaves = np.arange(1, 200_001)
+    vectors = Manela(dimensions=16, n_jobs=2).fit(Graph.from_edges(np.zeros_like(leaves), leaves)).embedding_
+    assert np.isfinite(vectors).all()
+    assert (np.linalg.norm(vectors, axis=1) > 0).all()
+
+
+def test_the_pairs_of_a_run_of_some_seconds_give_its_three_views_again():
+    graph = planted_partition(300, 5, inside=5, outside=2)[0]
+    model = Manela(dimensions=16, views="all", max_seconds=1.0, n_jobs=1).fit(graph)
+    again = Manela(dimensions=16, views="all", pairs=model.provenance_["budget"], n_jobs=1).fit(graph)
+    np.testing.assert_array_equal(again.embedding_, model.embedding_)

@@ -118,3 +118,9 @@ def test_netmf_divides_by_the_number_of_negatives():
     with pytest.raises(ParameterError, match="negatives must be at least 1 for NetMF, got 0"):
         check_netmf({"negatives": 0})
     assert check_walks({"negatives": 0}).negatives == 0
+
+
+@pytest.mark.parametrize("given", [{"pairs": 10}, {"updates": 1.0}, {"rounds": 3}, {"exchange": "walks"}])
+def test_the_spectral_view_alone_takes_nothing_that_is_of_rounds(given):
+    with pytest.raises(ParameterError, match=f"views='spectral' has no rounds, so {next(iter(given))} cannot be"):
+        check_all({"views": "spectral", **given})

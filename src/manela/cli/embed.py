@@ -90,7 +90,7 @@ def embed(
         try:
             embedding, _ = learn(network, settings, reporter=bar.report, checkpoint=run)
         except (KeyboardInterrupt, SystemExit):
-            if run is not None and run.file.exists():
+            if run is not None and (run.file.exists() or run.aside.file.exists()):
                 print(f"stopped; continue with --checkpoint {checkpoint} --resume", file=sys.stderr)
             raise
     if target.kind == ".npz":

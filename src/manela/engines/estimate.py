@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manela.data.graph import Graph
-from manela.engines.training import adapt, measure_speed
+from manela.engines.training import adapt, count_reserve, measure_speed, turn_aside
 from manela.kernels.layout import pad
 from manela.kernels.reference import BLOCKS
 from manela.settings.budget import Sizes, resolve
@@ -16,6 +16,8 @@ MOST_PLANNED = 1 << 24
 
 _USUAL_SWEEPS, _JOIN = 16, 12
 """Sweeps that a network of many kinds takes, and how many take as long as what follows them and the rounds."""
+_OF_LIMIT = 0.9
+"""Share of a running time that rounds get, beside what is kept for other phases: the rest measures speed."""
 _TRIAL = 0.5
 """Seconds for which speed is measured; longer is more precise."""
 
@@ -24,6 +26,7 @@ _TRIAL = 0.5
 class Estimate:
     """Update pairs, rounds, seconds, and peak memory in bytes on top of the program itself.
 
+    A run with context vectors beside the rounds is in seconds and bytes only.
     `gpu_bytes` is the memory of a GPU, `store_bytes` that of the object store of each machine of a Ray cluster; both
     are 0 with walks, which run on the CPU.
     """
@@ -39,14 +42,20 @@ class Estimate:
 def estimate(graph: Graph, settings: Settings, seconds: float = _TRIAL) -> Estimate:
     """Measure the speed on this graph and machine for some seconds, and extrapolate."""
     settings = adapt(settings, graph)
+    aside = estimate(graph, turn_aside(settings), seconds) if settings.learns_aside else None
     speed, sizes = measure_speed(graph, settings, seconds), Sizes.of(graph.indptr)
-    budget = resolve(settings, sizes)
+    limit, budget = settings.max_seconds, resolve(settings, sizes)
     beside = speed.sweep * (_USUAL_SWEEPS + (_JOIN if settings.has_view else 0.0))
-    pairs = budget.expected_pairs if budget.seconds is None else int(speed.pairs * max(0.0, budget.seconds - beside))
+    pairs = budget.expected_pairs
+    if aside is not None and limit is not None:
+        pairs = aside.pairs
+    elif limit is not None and settings.has_rounds:
+        left = limit * (1.0 - count_reserve(settings)) - speed.sweep * _USUAL_SWEEPS
+        pairs = int(speed.pairs * max(0.0, left) * _OF_LIMIT)
     return Estimate(
         pairs=pairs,
         rounds=resolve(settings, sizes, pairs).rounds,
-        seconds=beside + pairs / speed.pairs if budget.seconds is None else budget.seconds,
+        seconds=limit or beside + pairs / speed.pairs + (0.0 if aside is None else aside.seconds),
         bytes=count_cpu_bytes(graph, settings),
         gpu_bytes=count_gpu_bytes(graph, settings),
         store_bytes=count_store_bytes(graph, settings),
@@ -67,6 +76,9 @@ def count_cpu_bytes(graph: Graph, settings: Settings) -> int:
     in_rounds = schedule + (tables * (_row(settings) + shown) + view) * nodes + negatives
     # a view that is not where vectors start from has a table of its own
     in_sweeps = (_row(settings) * (1 + (not settings.starts_by_sweeps)) + view) * nodes + 4 * len(graph.indices)
+    if settings.learns_aside:
+        held = _row(settings) // 2 * nodes  # the vectors of the run with context vectors, beside all of this
+        return max(count_cpu_bytes(graph, turn_aside(settings)), held + _count_arcs(graph) + max(in_rounds, in_sweeps))
     return _count_arcs(graph) + max(in_rounds, in_sweeps)
 
 
@@ -84,7 +96,8 @@ def count_gpu_bytes(graph: Graph, settings: Settings) -> int:
     in_rounds = (shown + row + 12 * sum(settings.targets_by_hop)) * nodes
     smoothing = 4 * row * nodes if settings.smooths else 0
     in_sweeps = row // 2 * nodes + 12 * len(graph.indices) if settings.starts_by_sweeps or settings.has_view else 0
-    return common + tables * row * nodes + view + max(in_rounds, smoothing, in_sweeps)
+    own = common + tables * row * nodes + view + max(in_rounds, smoothing, in_sweeps)
+    return max(own + view, count_gpu_bytes(graph, turn_aside(settings))) if settings.learns_aside else own
 
 
 def count_store_bytes(graph: Graph, settings: Settings) -> int:

@@ -38,8 +38,8 @@ _SMOOTHING = 0.1
 """Share of a running time that is reserved for smoothing; with less, a run may end late."""
 
 
-_ASIDE = 0.4
-"""Share of a running time that context vectors get, where they are a view of their own."""
+_ASIDE = 0.3
+"""Share of a running time that context vectors get as a view of their own; the same pairs then take rounds less."""
 _JOINING = 0.1
 """Share of a running time that is reserved for joining views; with less, a run may end late."""
 
@@ -82,19 +82,20 @@ def train(
     saved = checkpoint.load(identity, graph.number_of_nodes) if checkpoint is not None else None
     _warn_about_isolated(graph)
     aside = None
+    pairs = saved[1] if saved else None
     if settings.learns_aside and saved is None:
         aside = _learn_aside(graph, settings, reporter, checkpoint)
+        pairs = aside.pairs if settings.max_seconds is not None else None  # so that these pairs give both runs again
     with open_engine(graph, settings, saved[0] if saved else start) as engine:
         if aside is not None:
-            engine.state.aside = aside
-        pairs = saved[1] if saved else None
+            engine.state.aside = _show_aside(graph, aside)
         loop = _Loop(engine, plan_run(graph, settings, pairs, share), settings, reporter, checkpoint, identity)
         loop.run(loop.sweep)
-        if settings.max_seconds is not None:
+        if settings.max_seconds is not None and settings.has_rounds:
             if pairs is None:
                 pairs = round(_measure_budget(graph, settings, engine, started) / _mean_share(graph, settings, share))
                 loop.schedule = plan_run(graph, settings, pairs, share)
-            loop.deadline = started + settings.max_seconds * (1 - _count_reserve(settings))
+            loop.deadline = started + settings.max_seconds * (1 - count_reserve(settings))
         if reporter is not None:
             loop.objective = Objective(graph, settings, engine.arcs)
         loop.run(loop.advance)
@@ -119,10 +120,14 @@ def adapt(settings: Settings, graph: Graph) -> Settings:
     return replace(settings, views="rounds", start="random")
 
 
-def _learn_aside(graph: Graph, settings: Settings, reporter: Reporter | None, checkpoint: Checkpoint | None) -> Shown:
-    """Return what rounds with context vectors learn, with norm 1 and in half precision."""
+def turn_aside(settings: Settings) -> Settings:
+    """Return the settings of the run with context vectors whose vectors are a view of their own."""
     seconds = None if settings.max_seconds is None else _ASIDE * settings.max_seconds
-    aside = replace(settings, context=True, views="rounds", ratios=(1.0,), max_seconds=seconds)
+    return replace(settings, context=True, views="rounds", ratios=(1.0,), max_seconds=seconds)
+
+
+def _learn_aside(graph: Graph, settings: Settings, reporter: Reporter | None, checkpoint: Checkpoint | None) -> Run:
+    """Learn rounds with context vectors before those of the settings."""
 
     def report(progress: Progress) -> None:
         if reporter is not None:
@@ -130,13 +135,20 @@ def _learn_aside(graph: Graph, settings: Settings, reporter: Reporter | None, ch
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*have no neighbour", ManelaWarning)  # the run that follows says so, too
-        run = train(
-            graph, aside, reporter=reporter and report, checkpoint=None if checkpoint is None else checkpoint.aside
+        return train(
+            graph,
+            turn_aside(settings),
+            reporter=reporter and report,
+            checkpoint=None if checkpoint is None else checkpoint.aside,
         )
-    shown = allocate_shown(graph.number_of_nodes, settings.dimensions)
+
+
+def _show_aside(graph: Graph, run: Run) -> Shown:
+    """Return the vectors of a run with norm 1 and in half precision."""
+    shown = allocate_shown(graph.number_of_nodes, run.state.dimensions)
     rows = normalise_rows(run.state.vectors)
     rows[graph.degrees == 0] = 0.0
-    write_shown(shown[:, : settings.dimensions], slice(None), rows.astype(np.float16))
+    write_shown(shown[:, : run.state.dimensions], slice(None), rows.astype(np.float16))
     return shown
 
 
@@ -329,7 +341,7 @@ class _Loop:
 class Speed(NamedTuple):
     """How fast this machine is on a network."""
 
-    pairs: float  # update pairs per second
+    pairs: float  # update pairs per second; infinite without rounds
     sweep: float  # seconds of a sweep; 0 if there are none
 
 
@@ -344,6 +356,8 @@ def measure_speed(graph: Graph, settings: Settings, seconds: float) -> Speed:
             begun = time.perf_counter()
             engine.sweep()
             sweep = time.perf_counter() - begun
+        if not settings.has_rounds:
+            return Speed(float("inf"), sweep)
         return Speed(engine.measure(_default_schedule(graph, settings), seconds), sweep)
 
 
@@ -354,11 +368,18 @@ def _default_schedule(graph: Graph, settings: Settings) -> Schedule:
 def _measure_budget(graph: Graph, settings: Settings, engine: Engine, started: float) -> int:
     limit = settings.max_seconds or 0.0
     speed = engine.measure(_default_schedule(graph, settings), min(_CALIBRATION * limit, _LONGEST_CALIBRATION))
-    limit *= 1 - _count_reserve(settings)
-    return max(1, int(speed * max(0.0, started + limit - time.perf_counter()) * (1 - _CALIBRATION)))
+    limit *= 1 - count_reserve(settings)
+    left = started + limit - time.perf_counter()
+    if left <= 0:
+        warnings.warn(
+            f"max_seconds is too short for this network: {settings.max_seconds:g} s were over before the first round",
+            ManelaWarning,
+            stacklevel=2,
+        )
+    return max(1, int(speed * max(0.0, left) * (1 - _CALIBRATION)))
 
 
-def _count_reserve(settings: Settings) -> float:
+def count_reserve(settings: Settings) -> float:
     """Return the share of a running time that is kept for what follows the rounds."""
     return _SMOOTHING * settings.smooths + _JOINING * settings.has_view
 

@@ -109,8 +109,8 @@ class Manela(Embedder):
     nodes_ : array, shape (n,)
         Node ids.
     updates_ : array of int, shape (n,), or None
-        Update pairs that each node made; None after a resumed run, after `load`, and after `partial_fit` that only
-        placed nodes.
+        Update pairs that each node made, without those of the context vectors of `views="all"`; None after a resumed
+        run, after `load`, and after `partial_fit` that only placed nodes.
     provenance_ : dict
         Parameters, seed, network and version.
 

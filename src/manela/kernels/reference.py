@@ -47,7 +47,7 @@ AFFINITY_POWER = 0.75
 FEWEST_SWEEPS, MOST_SWEEPS, SETTLED = 8, 32, 0.004
 """Sweeps of the spectral view: it ends when one adds less than SETTLED to the energy; fewer are worse for labels."""
 SWEEP_UNIT, SWEEP_LARGEST = 2.0**-10, 2.0**10
-"""Fixed point of products in a sweep; coordinates have mean square 1, and up to √n where few nodes have it all."""
+"""Fixed point of products in a sweep; sums have a mean square near 1 and are clipped, which a large hub's need."""
 VIEW_MIDDLE = 0.3
 """μ in the filter of the spectral view."""
 NODES_OF_A_DIRECTION = 2
@@ -59,7 +59,7 @@ VIEW_WEIGHT, VIEW_WEIGHTS = 0.8, (0.6, 0.6)
 
 1 suits roles, and less suits dense networks of communities.
 """
-COMMON = 3.0
+COMMON = 6.0
 """What any two nodes have in common, as a multiple of the chance that they are neighbours; see `find_common`."""
 JOIN_POWER = 0.85
 """Coordinates of joined views are proportional to their standard deviation to this power; 1 keeps them as they are."""
@@ -283,8 +283,9 @@ def find_view(arcs: Arcs, weights: Floats | None, seed: int, dimensions: int, fi
     energy, number, ended = math.fsum(affinities.astype(np.float64) ** 2) / size, 0, False
 
     def add_up(shown: Floats) -> Floats:
-        """A·shown, brought to a mean square of about 1."""
-        return average(shown, arcs, affinities, np.full(n, choose_scale(energy))).astype(np.float32)
+        """A·shown, brought to a mean square of about 1, and clipped: a large hub would have nearly all of a sum."""
+        sums = average(shown, arcs, affinities, np.full(n, choose_scale(energy))).astype(np.float32)
+        return np.clip(sums, -SWEEP_LARGEST, SWEEP_LARGEST)
 
     while not ended:
         rows = add_up(_halve(rows))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import ParameterError
-from manela.settings.parameters import MOST_PAIRS, PAIRS_PER_NODE
+from manela.settings.parameters import MOST_PAIRS, PAIRS_PER_NODE, default
 from manela.settings.settings import Settings
 
 STEADY = 1.5
@@ -24,8 +24,11 @@ MOST_PAIRS_PER_ROUND = 60
 _MANY_NODES = 100_000
 _LONGEST_GROWTH = 3000
 """Pairs per node after which the learning rate falls in any case; larger lets slow vectors grow for longer."""
-_USUAL_GROWTH = 400
-"""Pairs per node until vectors have grown on most networks; used only to estimate the length of a run."""
+_USUAL_GROWTH, _WITH_CONTEXT = (300.0, 0.5), (270.0, 0.25)
+"""Pairs per node until random vectors have grown: this times a power of the mean degree, at the default learning rate.
+
+Used only to estimate the length of a run; with context vectors they grow sooner.
+"""
 _PAIRS_PER_NEIGHBOUR, _FEWEST_PAIRS, _MOST_PAIRS = 10.5, 720, 1800
 """Pairs per node while the rate falls: more on dense networks, which overfit later."""
 _FROM_VIEW = 10.0, 480, 1200
@@ -89,7 +92,7 @@ def resolve(settings: Settings, sizes: Sizes, pairs: int | None = None) -> Budge
     """
     if pairs is None:
         pairs = _find_pairs(settings, sizes)
-    if settings.views == "spectral" and not settings.context:
+    if not settings.has_rounds:
         return Budget(0, 0, 0, 0, None, 0.0, None)
     if pairs is not None and settings.exchange == "walks":
         # on a large network, shorter rounds move and stage fewer vectors each
@@ -105,7 +108,7 @@ def resolve(settings: Settings, sizes: Sizes, pairs: int | None = None) -> Budge
         falls_at = 0 if settings.starts_by_sweeps else rounds // 2
         return Budget(pairs, pairs, rounds, falls_at, None, pairs / rounds, settings.max_seconds)
     growing, falling = math.ceil(_LONGEST_GROWTH / of_a_node), math.ceil(while_falling / of_a_node)
-    expected = round((_USUAL_GROWTH + while_falling) * sizes.nodes)
+    expected = round((_expect_growth(settings, sizes.degree) + while_falling) * sizes.nodes)
     return Budget(
         None, expected, growing + falling, growing, falling, round(of_a_node * sizes.nodes), settings.max_seconds
     )
@@ -154,6 +157,12 @@ def count_negatives(settings: Settings, sizes: Sizes) -> int:
     if not settings.starts_by_sweeps:
         return settings.negatives
     return min(settings.negatives, max(1, int(_OF_ODDS * sizes.joined / max(1.0, sizes.degree))))
+
+
+def _expect_growth(settings: Settings, degree: float) -> float:
+    factor, power = _WITH_CONTEXT if settings.context else _USUAL_GROWTH
+    slowness = float(default("learning_rate")) / settings.learning_rate
+    return float(min(_LONGEST_GROWTH, factor * degree**power * slowness))
 
 
 def _choose_falling(settings: Settings, sizes: Sizes) -> float:

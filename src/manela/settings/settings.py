@@ -59,6 +59,11 @@ class Settings:
         return self.views != "rounds" and not self.context
 
     @property
+    def has_rounds(self) -> bool:
+        """Whether there are rounds, without which the result is the spectral view alone."""
+        return self.views != "spectral" or self.context
+
+    @property
     def learns_aside(self) -> bool:
         """Whether a run with context vectors comes first, whose vectors are joined with those of this one."""
         return self.views == "all" and not self.context
@@ -142,6 +147,12 @@ def check_all(values: Mapping[str, Any]) -> Settings:
     if len(budgets) > 1:
         listed = " and ".join(f"{name}={value}" for name, value in budgets.items())
         raise ParameterError(f"give at most one of pairs, updates and max_seconds, got {listed}")
+    if not settings.has_rounds:
+        given = {name: values[name] for name in ("pairs", "updates", "rounds") if values.get(name) is not None}
+        given |= {} if settings.exchange == "messages" else {"exchange": settings.exchange}
+        if given:
+            name, value = next(iter(given.items()))
+            raise ParameterError(f"views='spectral' has no rounds, so {name} cannot be {value!r}: leave it out")
     if sum(settings.targets_by_hop) == 0:
         raise ParameterError(
             f"window and ratios must give at least one target, got window {settings.window}, "

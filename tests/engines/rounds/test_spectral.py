@@ -187,3 +187,13 @@ def test_a_sweep_gathers_energy_until_it_settles():
         energies.append(sweeps.sweeping.energy)
     assert np.all(np.diff(energies) > -1e-3 * energies[-1])
     assert reference.FEWEST_SWEEPS <= len(energies) - 1 <= reference.MOST_SWEEPS
+
+
+def test_the_sums_of_a_very_large_hub_are_clipped(monkeypatch):
+    graph = Graph.from_edges(np.zeros(4000, int), np.arange(1, 4001))
+    for module in ("manela.kernels.reference", "manela.engines.rounds.spectral"):
+        monkeypatch.setattr(f"{module}.SWEEP_LARGEST", 8.0)
+    stage = Stage(graph, 16)
+    found, expected = stage.sweep(), reference.find_view(stage.arcs, None, 5, 16)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found @ found[:20].T, expected @ expected[:20].T, atol=0.02)

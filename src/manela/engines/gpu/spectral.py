@@ -16,6 +16,7 @@ from manela.kernels.reference import (
     JOIN_POWER,
     LEAST_DIRECTION,
     MIDDLE,
+    SWEEP_LARGEST,
     VIEW_MIDDLE,
     VIEW_SIZE,
     VIEW_WEIGHT,
@@ -190,6 +191,7 @@ class _Sweeps:
         self._shown.copy_(self._table)
         scales = self._ones * choose_scale(self.sweeping.energy)
         self._neighbours.average(self._shown, self._table, scales, self._affinities)
+        self._table.clamp_(-SWEEP_LARGEST, SWEEP_LARGEST)
 
     def _multiply(self, source: Any, matrix: Any) -> None:
         """table ← source·matrix."""
@@ -215,14 +217,13 @@ def find_affinities(card: Card, neighbours: CardNeighbours) -> Any:
     torch, strengths, degrees = card.torch, neighbours.strengths, neighbours.degrees
     joined = degrees > 0
     inverse = torch.where(joined, 1.0 / torch.where(joined, strengths, 1.0), 0.0)
-    rows = torch.zeros(len(degrees), 16, dtype=torch.float32, device=card.device)
-    rows[:, 0] = inverse.to(torch.float32)
-    sums = torch.zeros_like(rows)
-    neighbours.average(rows, sums, inverse)  # weights times the inverse strength are at most 1
-    likely = (sums[:, 0].to(torch.float64) * strengths).clamp_min(0.0) ** AFFINITY_POWER
-    halves = torch.where(joined, 0.5 * torch.log(torch.where(joined, strengths * likely / likely.sum(), 1.0)), 0.0)
     sources = torch.repeat_interleave(torch.arange(len(degrees), device=card.device), degrees)
     indices: Any = neighbours.arcs.indices
+    shares = inverse[indices] if neighbours.weights is None else inverse[indices] * neighbours.weights
+    indptr: Any = neighbours.arcs.indptr
+    # in a fixed order, so that the same card gives the same bits
+    likely = torch.segment_reduce(shares, "sum", offsets=indptr.to(torch.int64), initial=0) ** AFFINITY_POWER
+    halves = torch.where(joined, 0.5 * torch.log(torch.where(joined, strengths * likely / likely.sum(), 1.0)), 0.0)
     logs = 0.0 if neighbours.weights is None else torch.log(neighbours.weights)
     return (logs - halves[sources] - halves[indices]).to(torch.float32)
 

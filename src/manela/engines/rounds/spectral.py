@@ -169,7 +169,9 @@ class Sweeps:
         indptr, indices, _, _ = neighbours.arcs
         scale, affinities = choose_scale(self.sweeping.energy), self._affinities
         neighbours.threads.share(
-            lambda first, last: kernels.sweep(shown, indptr, indices, affinities, scale, table, first, last),
+            lambda first, last: kernels.sweep(
+                shown, indptr, indices, affinities, scale, SWEEP_LARGEST, table, first, last
+            ),
             neighbours.borders,
         )
 

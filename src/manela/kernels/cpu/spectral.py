@@ -43,10 +43,13 @@ def find_affinities(indptr, indices, weights, halves, affinities, squares, first
 
 
 @njit(cache=True, nogil=True)
-def sweep(shown, indptr, indices, affinities, scale, table, first, last):
-    """table[v] ← scale·Σ affinities·shown[u] over the neighbours u of v = first … last − 1."""
+def sweep(shown, indptr, indices, affinities, scale, largest, table, first, last):
+    """table[v] ← scale·Σ affinities·shown[u] over the neighbours u of v = first … last − 1, clipped to ±largest."""
+    low, high = np.float32(-largest), np.float32(largest)
     for node in range(first, last):
         average_row(shown, 0, indices, affinities, indptr[node], indptr[node + 1], scale, table, node)
+        for k in range(table.shape[1]):
+            table[node, k] = min(max(table[node, k], low), high)
 
 
 _AT_ONCE = 256
