@@ -1,10 +1,13 @@
 """What the spectral view tells beside rounds, on generated networks of two kinds."""
 
+import warnings
+
 import numpy as np
 
 from manela import Manela
 from manela.analysis.classification import classify
 from manela.data.graph import Graph
+from manela.errors import ManelaWarning
 from manela.formats.datasets import planted_partition
 
 
@@ -54,8 +57,16 @@ def test_a_hub_with_hundreds_of_thousands_of_neighbours_is_learned_with():
     assert (np.linalg.norm(vectors, axis=1) > 0).all()
 
 
+def fit_in_time(graph: Graph, seconds: float) -> Manela:
+    """Learn three views in some seconds, or in twice as many where a busy machine stopped the rounds early."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ManelaWarning)
+        model = Manela(dimensions=16, views="all", max_seconds=seconds, n_jobs=1).fit(graph)
+    return fit_in_time(graph, 2 * seconds) if caught else model
+
+
 def test_the_pairs_of_a_run_of_some_seconds_give_its_three_views_again():
     graph = planted_partition(300, 5, inside=5, outside=2)[0]
-    model = Manela(dimensions=16, views="all", max_seconds=1.0, n_jobs=1).fit(graph)
+    model = fit_in_time(graph, seconds=1.0)
     again = Manela(dimensions=16, views="all", pairs=model.provenance_["budget"], n_jobs=1).fit(graph)
     np.testing.assert_array_equal(again.embedding_, model.embedding_)

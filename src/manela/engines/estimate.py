@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manela.data.graph import Graph
-from manela.engines.training import adapt, count_reserve, measure_speed, turn_aside
+from manela.engines.training import USUAL_SWEEPS, adapt, count_reserve, measure_speed, split_time, turn_aside
 from manela.kernels.layout import pad
 from manela.kernels.reference import BLOCKS
 from manela.settings.budget import Sizes, resolve
@@ -14,8 +14,8 @@ from manela.settings.settings import Settings
 MOST_PLANNED = 1 << 24
 """On a GPU, most nodes times rounds planned ahead (at least one round); more take more memory."""
 
-_USUAL_SWEEPS, _JOIN = 16, 12
-"""Sweeps that a network of many kinds takes, and how many take as long as what follows them and the rounds."""
+_JOIN = 12
+"""How many sweeps take as long as what follows them and the rounds."""
 _OF_LIMIT = 0.9
 """Share of a running time that rounds get, beside what is kept for other phases: the rest measures speed."""
 _TRIAL = 0.5
@@ -42,20 +42,21 @@ class Estimate:
 def estimate(graph: Graph, settings: Settings, seconds: float = _TRIAL) -> Estimate:
     """Measure the speed on this graph and machine for some seconds, and extrapolate."""
     settings = adapt(settings, graph)
-    aside = estimate(graph, turn_aside(settings), seconds) if settings.learns_aside else None
+    aside = measure_speed(graph, turn_aside(settings), seconds) if settings.learns_aside else None
     speed, sizes = measure_speed(graph, settings, seconds), Sizes.of(graph.indptr)
     limit, budget = settings.max_seconds, resolve(settings, sizes)
-    beside = speed.sweep * (_USUAL_SWEEPS + (_JOIN if settings.has_view else 0.0))
+    beside = speed.sweep * (USUAL_SWEEPS + (_JOIN if settings.has_view else 0.0))
     pairs = budget.expected_pairs
-    if aside is not None and limit is not None:
-        pairs = aside.pairs
-    elif limit is not None and settings.has_rounds:
-        left = limit * (1.0 - count_reserve(settings)) - speed.sweep * _USUAL_SWEEPS
-        pairs = int(speed.pairs * max(0.0, left) * _OF_LIMIT)
+    if limit is not None and settings.has_rounds:
+        sweep = speed.sweep + (0.0 if aside is None else aside.sweep)
+        left = _OF_LIMIT * (limit * (1.0 - count_reserve(settings)) - sweep * USUAL_SWEEPS)
+        pairs = split_time(left, aside, speed) if aside is not None else int(speed.pairs * max(0.0, left))
+    if aside is not None:
+        beside += aside.sweep * USUAL_SWEEPS + resolve(turn_aside(settings), sizes).expected_pairs / aside.pairs
     return Estimate(
         pairs=pairs,
         rounds=resolve(settings, sizes, pairs).rounds,
-        seconds=limit or beside + pairs / speed.pairs + (0.0 if aside is None else aside.seconds),
+        seconds=limit or beside + pairs / speed.pairs,
         bytes=count_cpu_bytes(graph, settings),
         gpu_bytes=count_gpu_bytes(graph, settings),
         store_bytes=count_store_bytes(graph, settings),

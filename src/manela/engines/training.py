@@ -26,6 +26,8 @@ from manela.settings.schedule import Schedule, plan, weigh
 from manela.settings.settings import Settings
 from manela.system.progress import Progress, Reporter
 
+USUAL_SWEEPS = 16
+"""Sweeps that a network of many kinds takes."""
 _REPORT_EVERY = 0.5
 """Seconds between two reports."""
 _CALIBRATION = 0.05
@@ -36,10 +38,6 @@ _LONGEST_STOP = 5.0
 """Seconds that a stopped run may take to finish its round; larger makes Ctrl-C slower."""
 _SMOOTHING = 0.1
 """Share of a running time that is reserved for smoothing; with less, a run may end late."""
-
-
-_ASIDE = 0.3
-"""Share of a running time that context vectors get as a view of their own; the same pairs then take rounds less."""
 _JOINING = 0.1
 """Share of a running time that is reserved for joining views; with less, a run may end late."""
 
@@ -65,6 +63,7 @@ def train(
     settings: Settings,
     *,
     start: State | None = None,
+    pairs: int | None = None,
     share: npt.NDArray[np.float64] | None = None,
     reporter: Reporter | None = None,
     checkpoint: Checkpoint | None = None,
@@ -72,7 +71,8 @@ def train(
     """Learn vectors for the nodes of a graph.
 
     The run begins with the state `start`, or as the settings require. Ctrl-C stops it between two rounds and saves the
-    state, if there is a checkpoint. `share` scales the iterations of each node.
+    state, if there is a checkpoint. `pairs` are those that were measured for a running time; by default they are
+    measured here. `share` scales the iterations of each node.
     """
     settings = adapt(settings, graph)
     if checkpoint is not None:
@@ -82,10 +82,12 @@ def train(
     saved = checkpoint.load(identity, graph.number_of_nodes) if checkpoint is not None else None
     _warn_about_isolated(graph)
     aside = None
-    pairs = saved[1] if saved else None
+    pairs = saved[1] if saved else pairs
     if settings.learns_aside and saved is None:
-        aside = _learn_aside(graph, settings, reporter, checkpoint)
-        pairs = aside.pairs if settings.max_seconds is not None else None  # so that these pairs give both runs again
+        if settings.max_seconds is not None:
+            pairs = _measure_both(graph, settings, share, started)  # one number, which gives both runs again
+        aside = _learn_aside(graph, settings, pairs, reporter, checkpoint)
+        pairs = pairs and aside.pairs  # a resumed run has its own
     with open_engine(graph, settings, saved[0] if saved else start) as engine:
         if aside is not None:
             engine.state.aside = _show_aside(graph, aside)
@@ -95,7 +97,8 @@ def train(
             if pairs is None:
                 pairs = round(_measure_budget(graph, settings, engine, started) / _mean_share(graph, settings, share))
                 loop.schedule = plan_run(graph, settings, pairs, share)
-            loop.deadline = started + settings.max_seconds * (1 - count_reserve(settings))
+            # the plan leaves all of the reserve, but a slow round is no reason yet to end before the rate has decayed
+            loop.deadline = started + settings.max_seconds * (1 - count_reserve(settings) / 2)
         if reporter is not None:
             loop.objective = Objective(graph, settings, engine.arcs)
         loop.run(loop.advance)
@@ -122,11 +125,12 @@ def adapt(settings: Settings, graph: Graph) -> Settings:
 
 def turn_aside(settings: Settings) -> Settings:
     """Return the settings of the run with context vectors whose vectors are a view of their own."""
-    seconds = None if settings.max_seconds is None else _ASIDE * settings.max_seconds
-    return replace(settings, context=True, views="rounds", ratios=(1.0,), max_seconds=seconds)
+    return replace(settings, context=True, views="rounds", ratios=(1.0,))
 
 
-def _learn_aside(graph: Graph, settings: Settings, reporter: Reporter | None, checkpoint: Checkpoint | None) -> Run:
+def _learn_aside(
+    graph: Graph, settings: Settings, pairs: int | None, reporter: Reporter | None, checkpoint: Checkpoint | None
+) -> Run:
     """Learn rounds with context vectors before those of the settings."""
 
     def report(progress: Progress) -> None:
@@ -138,6 +142,7 @@ def _learn_aside(graph: Graph, settings: Settings, reporter: Reporter | None, ch
         return train(
             graph,
             turn_aside(settings),
+            pairs=pairs,
             reporter=reporter and report,
             checkpoint=None if checkpoint is None else checkpoint.aside,
         )
@@ -366,9 +371,32 @@ def _default_schedule(graph: Graph, settings: Settings) -> Schedule:
 
 
 def _measure_budget(graph: Graph, settings: Settings, engine: Engine, started: float) -> int:
-    limit = settings.max_seconds or 0.0
-    speed = engine.measure(_default_schedule(graph, settings), min(_CALIBRATION * limit, _LONGEST_CALIBRATION))
-    limit *= 1 - count_reserve(settings)
+    """Return the update pairs for which time is left."""
+    speed = engine.measure(_default_schedule(graph, settings), _count_calibration(settings))
+    return max(1, int(speed * _count_left(settings, started)))
+
+
+def _measure_both(graph: Graph, settings: Settings, share: npt.NDArray[np.float64] | None, started: float) -> int:
+    """Return the update pairs for which time is left when the run with context vectors makes as many."""
+    seconds = _count_calibration(settings) / 2
+    aside = measure_speed(graph, turn_aside(settings), seconds)
+    own = measure_speed(graph, settings, seconds)
+    left = _count_left(settings, started) - (aside.sweep + own.sweep) * USUAL_SWEEPS
+    return max(1, split_time(left, aside, own, _mean_share(graph, settings, share)))
+
+
+def split_time(seconds: float, aside: Speed, own: Speed, share: float = 1.0) -> int:
+    """Return the update pairs that a run with context vectors makes, and after it another one, in some seconds."""
+    return int(max(0.0, seconds) / (1 / aside.pairs + share / own.pairs))
+
+
+def _count_calibration(settings: Settings) -> float:
+    return min(_CALIBRATION * (settings.max_seconds or 0.0), _LONGEST_CALIBRATION)
+
+
+def _count_left(settings: Settings, started: float) -> float:
+    """Return the seconds that are left for rounds; warn if there are none."""
+    limit = (settings.max_seconds or 0.0) * (1 - count_reserve(settings))
     left = started + limit - time.perf_counter()
     if left <= 0:
         warnings.warn(
@@ -376,7 +404,7 @@ def _measure_budget(graph: Graph, settings: Settings, engine: Engine, started: f
             ManelaWarning,
             stacklevel=2,
         )
-    return max(1, int(speed * max(0.0, left) * (1 - _CALIBRATION)))
+    return max(0.0, left) * (1 - _CALIBRATION)
 
 
 def count_reserve(settings: Settings) -> float:
