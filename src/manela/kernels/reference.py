@@ -63,6 +63,8 @@ COMMON = 6.0
 """What any two nodes have in common, as a multiple of the chance that they are neighbours; see `find_common`."""
 JOIN_POWER = 0.85
 """Coordinates of joined views are proportional to their standard deviation to this power; 1 keeps them as they are."""
+LEAST_OVERLAP = 1e-5
+"""Directions in which joined vectors overlap less with the sum of all views keep their turn; larger is less precise."""
 LEAST_DIRECTION = 1e-9
 """Directions with less of the second moment than this, relative to the largest or the mean, count as empty."""
 SCALE, POWER = 2.0, 0.3
@@ -270,9 +272,9 @@ def find_view(arcs: Arcs, weights: Floats | None, seed: int, dimensions: int, fi
 
     Sweeps begin with random rows of mean square m. In each, every node adds up what its neighbours show, weighted by
     affinity, and all rows are made orthogonal by the Cholesky factor L of their second moment L·Lᵀ. After the last
-    one, rows turn to the eigenvectors of their products with a further sum over neighbours, each times |λ|^½. A
-    direction with a negative eigenvalue counts as much as one with a positive; one that the sweeps have not separated
-    from others has a small λ, and counts less.
+    one, H is the second moment of rows with a further sum over neighbours, and rows are multiplied by |H|^½: the
+    eigenvectors of the network, each times |λ|^½, but for a turn. A direction with a negative eigenvalue counts as much
+    as one with a positive; one that the sweeps have not separated from others has a small λ, and counts less.
     """
     n, joined = len(arcs.indptr) - 1, np.diff(arcs.indptr) > 0
     affinities = find_affinities(arcs, weights)
@@ -298,8 +300,7 @@ def find_view(arcs: Arcs, weights: Floats | None, seed: int, dimensions: int, fi
     second = moments.multiply(shown, add_up(shown), SWEEP_UNIT, SWEEP_LARGEST) / size
     values, vectors = np.linalg.eigh(0.5 * (second + second.T))
     order = np.argsort(-np.abs(values))[: count_directions(size, dimensions)]
-    view = _normalise(shown @ (vectors[:, order] * np.abs(values[order]) ** 0.5))
-    view = np.pad(view, ((0, 0), (0, dimensions - view.shape[1])))
+    view = _normalise(shown @ (vectors[:, order] * np.abs(values[order]) ** 0.5 @ vectors[:, order].T))
     if filtered:
         view = _normalise(_filter(view, arcs, weights, VIEW_MIDDLE))
     return np.where(joined[:, None], _halve(view), 0.0)
@@ -356,8 +357,9 @@ def has_settled(number: int, before: float, energy: float) -> bool:
 def join(table: Floats, views: Sequence[tuple[Floats, float]], arcs: Arcs) -> Floats:
     """Return the joined vectors, (n, m), of those of rounds, (n, m), and other views with their weights.
 
-    Rows of norm 1 are laid side by side, weighted. Of the eigenvectors of their second moment, the m largest are kept.
-    The last coordinate gets what all nodes have in common, so that neighbours in a tiny network do not point apart.
+    Rows of norm 1 are laid side by side, weighted. Of the eigenvectors of their second moment, the m largest are kept,
+    and turned by `find_turn`. What all nodes have in common is added, so that neighbours in a tiny network do not point
+    apart.
     """
     m, degrees = table.shape[1], np.diff(arcs.indptr)
     joined = degrees > 0
@@ -367,23 +369,51 @@ def join(table: Floats, views: Sequence[tuple[Floats, float]], arcs: Arcs) -> Fl
     )
     second = moments.multiply(side_by_side, side_by_side, moments.UNIT, moments.LARGEST) / max(1, joined.sum())
     values, vectors = (part[..., ::-1][..., :m] for part in np.linalg.eigh(second))
-    vectors = vectors * find_signs(vectors)
-    factors = np.zeros(m)
-    used = values > LEAST_DIRECTION * values.max()
-    factors[used] = values[used] ** (0.5 * (JOIN_POWER - 1.0))
-    rows = _normalise(side_by_side @ (vectors * factors))
-    rows[:, -1] += find_common(int(degrees.sum()), int(joined.sum()))
+    factors = find_factors(values)
+    left, _, right = np.linalg.svd(find_overlap(values, vectors, factors, len(parts)))
+    turn = left @ right
+    rows = _normalise(side_by_side @ (vectors * factors @ turn))
+    rows += find_common(int(degrees.sum()), int(joined.sum())) * (find_calm(values, factors, turn[:, -1]) @ turn)
     return np.where(joined[:, None], find_sizes(degrees)[:, None] * _normalise(rows), table)
 
 
-def find_signs(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return for each eigenvector, a column, the sign with which its largest component is positive."""
-    largest = np.abs(vectors).argmax(axis=0)
-    return np.where(vectors[largest, np.arange(vectors.shape[1])] < 0.0, -1.0, 1.0)
+def find_factors(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the factor on the coordinate along each eigenvector of the join, given the eigenvalues; 0 for nothing."""
+    used = values > LEAST_DIRECTION * values.max()
+    powers: npt.NDArray[np.float64] = np.where(used, values, 1.0) ** (0.5 * (JOIN_POWER - 1.0))
+    return np.where(used, powers, 0.0)
+
+
+def find_overlap(
+    values: npt.NDArray[np.float64], vectors: npt.NDArray[np.float64], factors: npt.NDArray[np.float64], views: int
+) -> npt.NDArray[np.float64]:
+    """Return the second moment of joined coordinates, before they are turned, with the sum of all views, (m, m).
+
+    The orthogonal matrix nearest to it turns joined vectors as near as possible to that sum. Eigenvectors may have any
+    sign, and those of nearly the same eigenvalue any turn among them; the turned vectors do not depend on it.
+    """
+    m = len(values)
+    summed = vectors.reshape(views, -1, m).sum(axis=0)[:m]
+    overlap: npt.NDArray[np.float64] = (factors * values)[:, None] * summed.T
+    overlap += LEAST_OVERLAP * np.sqrt(np.square(overlap).sum()) * np.eye(m)
+    return overlap
+
+
+def find_calm(
+    values: npt.NDArray[np.float64], factors: npt.NDArray[np.float64], turned: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Return the direction, by eigenvectors of the join, of what is in common: where vectors differ least.
+
+    `turned` has their last coordinates after the turn.
+    """
+    variances = values * factors**2
+    calm = turned / (variances + LEAST_DIRECTION * variances.max())
+    unit: npt.NDArray[np.float64] = calm / np.sqrt(np.square(calm).sum())
+    return unit
 
 
 def find_common(arcs: int, joined: int) -> float:
-    """Return what all rows of norm 1 get in the last coordinate, given the arcs and the nodes with neighbours.
+    """Return how much all rows of norm 1 get in common, given the arcs and the nodes with neighbours.
 
     The fewer nodes there are for each neighbour, the more do any two nodes have in common.
     """

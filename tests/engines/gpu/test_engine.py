@@ -48,11 +48,6 @@ class StopsEarly(Checkpoint):
             raise Stopped
 
 
-def multiply(vectors):
-    """The products of all vectors: eigenvectors have no sign, and engines may choose different ones."""
-    return vectors @ vectors.T
-
-
 def test_a_checkpoint_moves_between_engines(graph, tmp_path):
     parameters = {"dimensions": 16, "window": 2, "rounds": 4, "pairs": 400}
     whole = Manela(**parameters, engine="cpu").fit(graph).embedding_
@@ -61,7 +56,8 @@ def test_a_checkpoint_moves_between_engines(graph, tmp_path):
         with pytest.raises(Stopped):
             Manela(**parameters, engine=first).fit(graph, checkpoint=StopsEarly(folder, every=0.0))
         model = Manela(**parameters, engine=second).fit(graph, checkpoint=Checkpoint(folder, 60.0, resume=True))
-        np.testing.assert_allclose(multiply(model.embedding_), multiply(whole), atol=0.1)
+        products = model.embedding_ @ model.embedding_.T  # with fewer nodes than dimensions, some turns are free
+        np.testing.assert_allclose(products, whole @ whole.T, atol=0.03)
 
 
 def test_a_whole_run_is_near_that_on_processors():
@@ -74,7 +70,7 @@ def test_a_whole_run_is_near_that_on_processors():
     for name in ("rounds", "rounds_done", "rate_fell_at", "pairs_made", "budget"):
         assert cpu[name] == gpu[name]
     np.testing.assert_array_equal(runs[0].updates_, runs[1].updates_)
-    one, other = (multiply(model.embedding_) for model in runs)
+    one, other = (model.embedding_ for model in runs)
     # which directions a join keeps may depend on the last bits
     assert np.corrcoef(one.ravel(), other.ravel())[0, 1] > 0.99
 

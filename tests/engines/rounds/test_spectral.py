@@ -6,7 +6,7 @@ import pytest
 from manela.data.graph import Graph
 from manela.engines.rounds.neighbours import Neighbours, prepare_arcs, read_shown, write_shown
 from manela.engines.rounds.smoothing import give_final_norms
-from manela.engines.rounds.spectral import Sweeps, Views, find_affinities, join, weigh_views
+from manela.engines.rounds.spectral import Sweeps, Views, find_affinities, find_turn, join, weigh_views
 from manela.engines.state import Sweeping, begin
 from manela.kernels import reference
 from manela.kernels.layout import normalise_rows
@@ -168,6 +168,37 @@ def test_joined_vectors_are_those_of_the_reference(graph, with_context):
     np.testing.assert_allclose(np.diag(found @ found.T), (expected[joined] ** 2).sum(axis=1), rtol=1e-3)
     np.testing.assert_array_equal(table[kept, :20], rows[kept].astype(np.float32))
     assert not table[:, 20:].any()
+
+
+def test_a_small_change_of_vectors_changes_joined_coordinates_little():
+    """Whatever eigenvectors of the same size, and of any sign, are found."""
+    stage = Stage(draw_network("plain"))
+    stage.sweep()
+    random, found = np.random.default_rng(0), []
+    rows = random.normal(size=(60, 20)).astype(np.float32)
+    for change in (0.0, 1e-5):
+        table = np.zeros_like(stage.state.tables[0])
+        table[:, :20] = rows + change * random.normal(size=rows.shape)
+        join(table, weigh_views(stage.state.view, None), stage.neighbours, 20)
+        found.append(table[:, :20])
+    np.testing.assert_allclose(found[1], found[0], atol=2e-3)
+
+
+def test_joined_vectors_are_turned_to_the_views():
+    stage = Stage(draw_network("plain"))
+    view = stage.sweep()
+    table = np.zeros_like(stage.state.tables[0])
+    table[:, :20] = view  # both views tell the same, so that nothing turns
+    join(table, weigh_views(stage.state.view, None), stage.neighbours, 20)
+    found = table[:, :20] - table[:, :20].mean(axis=0)  # what all nodes have in common is added in any direction
+    assert np.corrcoef(found.ravel(), (view - view.mean(axis=0)).ravel())[0, 1] > 0.95
+
+
+@pytest.mark.parametrize("size", [1, 5, 128])
+def test_a_turn_is_the_nearest_orthogonal_matrix(size):
+    overlap = np.random.default_rng(size).normal(size=(size, size)) * np.logspace(0, -4, size)[:, None]
+    left, _, right = np.linalg.svd(overlap)
+    np.testing.assert_allclose(find_turn(overlap), left @ right, atol=1e-9)
 
 
 def test_energy_decides_how_many_sweeps_there_are():

@@ -10,10 +10,10 @@ import numpy as np
 from manela.engines.gpu.card import Card
 from manela.engines.gpu.neighbours import CardNeighbours, draw_first_vectors
 from manela.engines.rounds.neighbours import allocate_shown, read_shown, write_shown
+from manela.engines.rounds.spectral import orthogonalise
 from manela.engines.state import State, Sweeping
 from manela.kernels.reference import (
     AFFINITY_POWER,
-    JOIN_POWER,
     LEAST_DIRECTION,
     MIDDLE,
     SWEEP_LARGEST,
@@ -23,7 +23,10 @@ from manela.kernels.reference import (
     VIEW_WEIGHTS,
     choose_scale,
     count_directions,
+    find_calm,
     find_common,
+    find_factors,
+    find_overlap,
     has_settled,
 )
 from manela.settings.settings import Settings
@@ -116,19 +119,20 @@ class CardViews:
         self._neighbours.resize(table, joined)
         width = table.shape[1]
         second = sum_products(self._card, [table, *views]) / max(1.0, float(joined.sum()))
-        values, vectors = torch.linalg.eigh(second)
-        values, vectors = values.flip(0)[:dimensions], vectors.flip(1)[:, :dimensions]
-        largest = vectors.abs().argmax(dim=0, keepdim=True)
-        vectors = torch.where(vectors.gather(0, largest) < 0.0, -vectors, vectors)
-        powers = values.clamp_min(0.0) ** (0.5 * (JOIN_POWER - 1.0))
-        factors = torch.where(values > LEAST_DIRECTION * values[0], powers, 0.0)
+        values, vectors = (part.flip(-1)[..., :dimensions].cpu().numpy() for part in torch.linalg.eigh(second))
+        factors = find_factors(values)
+        overlap = find_overlap(values, vectors, factors, 1 + len(views))
+        left, _, right = torch.linalg.svd(self._card.send(overlap))
+        turn: Any = left @ right
         matrix = torch.zeros((1 + len(views)) * width, width, dtype=torch.float32, device=self._card.device)
-        matrix[:, :dimensions] = (vectors * factors).to(torch.float32)
+        matrix[:, :dimensions] = (self._card.send(vectors * factors) @ turn).to(torch.float32)
         for first in range(0, len(table), _ROWS_AT_ONCE):
             rows = [part[first : first + _ROWS_AT_ONCE].to(torch.float32) for part in (table, *views)]
             table[first : first + _ROWS_AT_ONCE] = torch.cat(rows, dim=1) @ matrix
         self._neighbours.resize(table, joined)
-        table[:, dimensions - 1] += find_common(len(self._neighbours.arcs.indices), int(joined.sum()))
+        calm = self._card.send(find_calm(values, factors, turn[:, -1].cpu().numpy())) @ turn
+        size = find_common(len(self._neighbours.arcs.indices), int(joined.sum()))
+        table[:, :dimensions] += (size * calm).to(torch.float32)
 
     def collect(self) -> None:
         """Bring the view of the state up to date."""
@@ -175,10 +179,8 @@ class _Sweeps:
         second = sum_products(self._card, [self._shown], [table]) / self._size
         values, vectors = torch.linalg.eigh(0.5 * (second + second.T))
         order = torch.argsort(values.abs(), descending=True)[: count_directions(self._size, self._dimensions)]
-        matrix = torch.zeros_like(second)
-        matrix[:, : len(order)] = vectors[:, order] * values[order].abs().sqrt()
         self._affinities = None
-        self._multiply(self._shown, matrix)
+        self._multiply(self._shown, (vectors[:, order] * values[order].abs().sqrt()) @ vectors[:, order].T)
         neighbours.resize(table, self._ones)
         if smooth:
             neighbours.filter(table, VIEW_MIDDLE)
@@ -208,8 +210,7 @@ class _Sweeps:
         least = LEAST_DIRECTION * second.trace() / len(second)
         if int(failed) == 0 and bool((lower.diagonal() ** 2 > least).all()):
             return torch.linalg.solve_triangular(lower, torch.eye(len(second)).to(second), upper=False).T
-        values, vectors = torch.linalg.eigh(second)
-        return vectors * torch.where(values > least, values.clamp_min(1e-300) ** -0.5, 0.0)
+        return self._card.send(orthogonalise(second.cpu().numpy()))
 
 
 def find_affinities(card: Card, neighbours: CardNeighbours) -> Any:

@@ -20,7 +20,6 @@ from manela.kernels.layout import Shown, Table
 from manela.kernels.moments import LARGEST, UNIT
 from manela.kernels.randomness import VECTORS, draw_vectors
 from manela.kernels.reference import (
-    JOIN_POWER,
     LEAST_DIRECTION,
     MIDDLE,
     SWEEP_LARGEST,
@@ -31,8 +30,10 @@ from manela.kernels.reference import (
     VIEW_WEIGHTS,
     choose_scale,
     count_directions,
+    find_calm,
     find_common,
-    find_signs,
+    find_factors,
+    find_overlap,
     has_settled,
     split_affinities,
 )
@@ -149,12 +150,10 @@ class Sweeps:
         products = sum_products(table, [(self._shown, 1.0)], SWEEP_UNIT, SWEEP_LARGEST, neighbours, apart=True)
         width = table.shape[1]
         second = products[width:, :width] / self._size
-        values, vectors = decompose(0.5 * (second + second.T))
-        order = np.argsort(-np.abs(values), kind="stable")  # columns of padding come last
-        order = order[: count_directions(self._size, self._dimensions)]
         self._affinities = np.zeros(0, np.float32)
         widen(self._shown, table, neighbours)
-        multiply(table, [], vectors[:, order] * np.sqrt(np.abs(values[order])), neighbours)
+        kept = count_directions(self._size, self._dimensions)
+        multiply(table, [], find_root(0.5 * (second + second.T), kept), neighbours)
         resize(table, neighbours, ones)
         if smooth:
             filter_columns(table, neighbours, VIEW_MIDDLE)
@@ -270,6 +269,28 @@ def decompose(matrix: Matrix) -> tuple[npt.NDArray[np.float64], Matrix]:
     return values[order], vectors[order].T
 
 
+def find_root(second: Matrix, kept: int) -> Matrix:
+    """Return |H|^½ of a symmetric matrix H; of its eigenvectors, those with the largest |λ| are kept."""
+    values, vectors = decompose(second)
+    order = np.argsort(-np.abs(values), kind="stable")[:kept]  # columns of padding come last
+    return multiply_small(vectors[:, order] * np.sqrt(np.abs(values[order])), vectors[:, order].T)
+
+
+def find_turn(overlap: Matrix) -> Matrix:
+    """Return the orthogonal matrix nearest to a square matrix that is not singular."""
+    values, vectors = decompose(multiply_small(overlap, overlap.T))
+    turn = multiply_small(multiply_small(vectors / np.sqrt(values), vectors.T), overlap)
+    # products of numbers of very different size have lost digits, which a step of Newton's method brings back
+    return 1.5 * turn - 0.5 * multiply_small(multiply_small(turn, turn.T), turn)
+
+
+def multiply_small(left: Matrix, right: Matrix) -> Matrix:
+    """Return left·right, with the bits of any library and any number of threads."""
+    product = np.empty((len(left), right.shape[1]))
+    kernels.multiply_small(np.ascontiguousarray(left), np.ascontiguousarray(right), product)
+    return product
+
+
 def weigh_views(view: Shown, aside: Shown | None) -> list[Weighted]:
     """Return the spectral view, and context vectors if there are any, with their weights in the join."""
     return [(view, VIEW_WEIGHT)] if aside is None else list(zip((view, aside), VIEW_WEIGHTS, strict=True))
@@ -285,12 +306,20 @@ def join(table: Table, views: Sequence[Weighted], neighbours: Neighbours, dimens
     table[isolated] = 0.0
     resize(table, neighbours, neighbours.joined.astype(np.float64))
     second = sum_products(table, views, UNIT, LARGEST, neighbours) / max(1, int(np.count_nonzero(neighbours.joined)))
-    values, vectors = decompose(second)
-    values, vectors = values[:dimensions], vectors[:, :dimensions] * find_signs(vectors[:, :dimensions])
-    used = values > LEAST_DIRECTION * values[0]
-    factors = np.zeros(dimensions)
-    factors[used] = values[used] ** (0.5 * (JOIN_POWER - 1.0))
-    multiply(table, views, vectors * factors, neighbours)
+    matrix, common = find_joint(second, 1 + len(views), dimensions)
+    multiply(table, views, matrix, neighbours)
     resize(table, neighbours, neighbours.joined.astype(np.float64))
-    table[:, dimensions - 1] += np.float32(find_common(len(neighbours.arcs.indices), len(table) - len(isolated)))
+    size = find_common(len(neighbours.arcs.indices), len(table) - len(isolated))
+    table[:, :dimensions] += (size * common).astype(np.float32)
     table[isolated] = kept
+
+
+def find_joint(second: Matrix, views: int, dimensions: int) -> tuple[Matrix, npt.NDArray[np.float64]]:
+    """Return the matrix by which rows of views side by side are multiplied, and the direction of what is in common."""
+    values, vectors = decompose(second)
+    values, vectors = values[:dimensions], vectors[:, :dimensions]
+    factors = find_factors(values)
+    turn = find_turn(find_overlap(values, vectors, factors, views))
+    return multiply_small(vectors * factors, turn), multiply_small(find_calm(values, factors, turn[:, -1])[None], turn)[
+        0
+    ]

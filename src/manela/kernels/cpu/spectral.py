@@ -140,6 +140,17 @@ def multiply(left, right, matrix, first, last, target):
 
 
 @njit(cache=True, nogil=True)
+def multiply_small(left, right, product):
+    """product ← left·right in double precision, in an order that no library decides."""
+    product[:] = 0.0
+    for i in range(len(left)):
+        for k in range(left.shape[1]):
+            factor = left[i, k]
+            for j in range(right.shape[1]):
+                product[i, j] += factor * right[k, j]
+
+
+@njit(cache=True, nogil=True)
 def invert(lower, inverse):
     """inverse ← the inverse of a lower triangular matrix, (m, m); rows and columns of a zero on the diagonal stay 0."""
     m = len(lower)
