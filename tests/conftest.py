@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 import subprocess
 import sys
 import warnings
@@ -32,6 +33,10 @@ os.environ.setdefault("RAY_worker_niceness", "0")
 
 # gRPC, which Ray brings, would end processes that tests fork from one that has used it
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
+# a shell starts what runs in its background with Ctrl-C ignored, which processes of tests would inherit
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
