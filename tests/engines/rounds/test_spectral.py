@@ -162,10 +162,7 @@ def test_joined_vectors_are_those_of_the_reference(graph, with_context):
     expected = reference.join(rows, list(zip(shown, weights, strict=True)), stage.arcs)
     joined, kept = graph.degrees > 0, graph.degrees == 0
     found = table[joined, :20]
-    # of directions that count as much, which ones are kept depends on the last bits
-    products = (found @ found.T).ravel(), (expected[joined] @ expected[joined].T).ravel()
-    assert np.corrcoef(*products)[0, 1] > 0.999
-    np.testing.assert_allclose(np.diag(found @ found.T), (expected[joined] ** 2).sum(axis=1), rtol=1e-3)
+    np.testing.assert_allclose(found, expected[joined], atol=2e-3)
     np.testing.assert_array_equal(table[kept, :20], rows[kept].astype(np.float32))
     assert not table[:, 20:].any()
 
