@@ -19,7 +19,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = (
     "kernels/reference.py",
-    ("tests/kernels/test_reference.py", "tests/contracts/test_walks.py", "tests/contracts/test_messages.py"),
+    (
+        "tests/kernels/test_reference.py",
+        "tests/engines/rounds/test_spectral.py",
+        "tests/contracts/test_walks.py",
+        "tests/contracts/test_messages.py",
+    ),
 )
 NEIGHBOURHOOD = "hosts/state/neighbourhood.py", ("tests/hosts/state/test_neighbourhood.py", "tests/hosts/test_lies.py")
 CODEC = "hosts/wire/codec.py", ("tests/hosts/wire/test_codec.py",)

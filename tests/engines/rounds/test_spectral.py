@@ -191,6 +191,20 @@ def test_joined_vectors_are_turned_to_the_views():
     assert np.corrcoef(found.ravel(), (view - view.mean(axis=0)).ravel())[0, 1] > 0.95
 
 
+def test_coordinates_are_scaled_to_a_power_of_their_deviation_and_empty_ones_are_left_out():
+    deviations = np.array([2.0, 1.0, 0.5, 1e-6])
+    scaled = deviations * reference.find_factors(deviations**2)
+    np.testing.assert_allclose(scaled, [2.0**reference.JOIN_POWER, 1.0, 0.5**reference.JOIN_POWER, 0.0])
+
+
+def test_what_nodes_have_in_common_lies_where_they_differ_least():
+    values = np.array([4.0, 1.0, 1e-4])
+    calm = reference.find_calm(values, np.ones(3), np.full(3, 0.5))
+    assert np.linalg.norm(calm) == pytest.approx(1.0)
+    assert np.abs(calm).argmax() == 2
+    assert np.abs(calm[2]) > 0.999
+
+
 @pytest.mark.parametrize("size", [1, 5, 128])
 def test_a_turn_is_the_nearest_orthogonal_matrix(size):
     overlap = np.random.default_rng(size).normal(size=(size, size)) * np.logspace(0, -4, size)[:, None]
