@@ -79,7 +79,7 @@ MUTANTS = [
     (CODEC, "if c.isprintable()", "if c"),
     (CODEC, "text[:_LONGEST_PROGRAM]", "text"),
     (CODEC, 'squares.to_bytes(16, "little")', 'squares.to_bytes(16, "big")'),
-    (CODEC, "products=_pack(moments.products[np.tril_indices", "products=_pack(moments.products[np.triu_indices"),
+    (CODEC, "_pack(matrix[np.tril_indices(", "_pack(matrix[np.triu_indices("),
     (CODEC, 'raise TermsError("lock-step must be False', 'return TermsError("lock-step must be False'),
     (MESSAGE_ROUNDS, "self.shown[len(self.shown) - 1 - own],", "self.shown[own],"),
     (MESSAGE_ROUNDS, "reversed(list(enumerate(self.shown)))", "list(enumerate(self.shown))"),

@@ -11,7 +11,7 @@ from manela.hosts.daemon.contacts import Contacts
 from manela.hosts.daemon.learner import Learner
 from manela.hosts.daemon.service import Service
 from manela.hosts.federation import split_graph
-from manela.hosts.folder.config import OF_MESSAGES
+from manela.hosts.folder.config import OF_MESSAGES, TWO_VIEWS
 from manela.hosts.state.driver import drive
 from manela.hosts.state.neighbourhood import Neighbourhood
 from manela.hosts.state.terms import PeerOptions, Terms
@@ -35,6 +35,8 @@ def make_terms(lock_step=False, weighted=False, **parameters):
     walks = parameters.pop("walks", False)
     start = parameters.pop("start", "random" if walks or lock_step else "neighbours")
     base = Manela.paper().get_params() if walks else OF_MESSAGES
+    if start == "spectral":
+        base = {**base, **TWO_VIEWS}
     settings = check_all({**base, "dimensions": 8, "rounds": 5, "pairs": 5_000, "n_jobs": 1, **parameters})
     return Terms(
         settings,

@@ -17,6 +17,7 @@ from manela.hosts.exposure import (
     try_on_known_edges,
 )  # fmt: skip
 from manela.hosts.folder.trace import read_disclosures, write_disclosure
+from manela.hosts.state.messages import ROUND, SMOOTH, START
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
 
 
@@ -60,7 +61,7 @@ def test_a_trace_has_nodes_of_the_circle_only(tmp_path):
     record, near, _ = trace(tmp_path, 1.0)
     assert record.nodes[: record.seen] == near.remotes
     assert all(len(view) == len(near.remotes) + len(near.nodes) for view in record.views.values())
-    assert {phase for phase, _ in record.views} == {0, 1, 2}
+    assert {phase for phase, _ in record.views} == {START, ROUND, SMOOTH}
 
 
 @pytest.mark.parametrize("ties", [False, True])

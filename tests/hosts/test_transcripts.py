@@ -13,7 +13,7 @@ from harness import carry, make_terms
 
 from manela.errors import ManelaError
 from manela.hosts.state.driver import Driver
-from manela.hosts.state.messages import Introduction, Step
+from manela.hosts.state.messages import PHASES, Introduction, Step
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
 from manela.hosts.walks.host import make_host
 
@@ -173,10 +173,11 @@ class Story:
         self.told.append(f"{peer} accepts {int(acceptance.accepted.sum())} of 1 edge")
         self.told.extend(f"{peer} refuses {name}: {refusal}" for refusal in refusals)
 
-    def ask(self, name, peer, *step):
+    def ask(self, name, peer, phase, *numbers):
         """HOST PEER PHASE NUMBER [LEVEL]: what the host is shown at a step."""
+        step = Step(PHASES.index(phase), *map(int, numbers))
         host, request = self.driver.hosts[peer], self.driver.hosts[name].requests()[peer]
-        shown = host.answer(name, replace(request, step=Step(*map(int, step)), since=0))
+        shown = host.answer(name, replace(request, step=step, since=0))
         levels = shown.rows.shape[2]
         self.told.append(
             f"{peer} shows {name} {shown.step} of {count(len(shown.rows), 'node')}: {count(levels, 'level')}, "

@@ -33,14 +33,22 @@ def federate(
         bool,
         typer.Option(
             "--lock-step",
-            help="Keep all hosts in the same round; equals `manela embed --negative-source moments --start random "
-            "--views rounds`, bit for bit.",
+            help="Keep all hosts in the same round; equals `manela embed --negative-source moments`, bit for bit: "
+            "with `--start spectral`, or without it and with `--start random --views rounds`.",
         ),
     ] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Log what is disclosed to each host.")] = False,
     float32: Annotated[bool, typer.Option("--float32", help="Send vectors as float32.")] = False,
     noise: Annotated[
         float | None, typer.Option(metavar="SIZE", help="Noise on the means that hosts send, relative to their size.")
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WAY",
+            help="First vectors: spectral, which is joined with what rounds learn; neighbours, means over them; or "
+            "random. The default is neighbours, and random in lock-step.",
+        ),
     ] = None,
     paper: o.Paper = False,  # noqa: ARG001
     parameters: Annotated[o.Values, o.Flags(*PARAMETERS_OF_HOSTS)],
@@ -61,9 +69,11 @@ def federate(
     from manela.formats.embeddings import check_output
     from manela.formats.loading import load_graph
     from manela.hosts.federation import Federation, assign
+    from manela.hosts.folder.config import check_start
     from manela.settings import parameters as params
 
     params.check("random_state", random_state)
+    check_start(start, {"exchange": "walks"} if parameters["exchange"] == "walks" else {}, lock_step)
     target = check_output(output)
     loaded = load_graph(graph, **reading)
     target.check_ids(loaded.nodes)
@@ -76,7 +86,7 @@ def federate(
         chosen = {name: value for name, value in parameters.items() if value != default(name)}
         peers = {"half": not float32} | ({} if noise is None else {"noise": noise})
         federation = Federation(
-            loaded, host_of, homes, chosen, lock_step=lock_step, seed=random_state, trace=trace, **peers
+            loaded, host_of, homes, chosen, lock_step=lock_step, seed=random_state, trace=trace, start=start, **peers
         )
         started = time.monotonic()
         with federation.running(), _Table(quiet) as table:

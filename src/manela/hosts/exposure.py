@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.hosts.state.messages import ROUND, SMOOTH, START
+from manela.hosts.state.messages import ROUND, SMOOTH, START, SWEEP, VIEW
 from manela.hosts.state.names import Node
 from manela.hosts.state.neighbourhood import Neighbourhood
 from manela.kernels.layout import normalise_rows
@@ -30,7 +30,13 @@ _RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
 """Strengths of the ridge penalty; larger ones suit more noise, so an attacker would try several."""
 _MOST_SEEN, _MOST_LINKED, _MOST_OTHERS = 500, 1000, 500
 """Most nodes that are attacked: of other hosts, own neighbours of these, and other own nodes; more take longer."""
-_NAMES = {START: "sweeps of the start", ROUND: "means in rounds", SMOOTH: "steps of smoothing"}
+_NAMES = {
+    START: "sweeps of the start",
+    SWEEP: "sweeps",
+    VIEW: "steps of the view",
+    ROUND: "means in rounds",
+    SMOOTH: "steps of smoothing",
+}
 
 
 @dataclass(frozen=True)

@@ -96,13 +96,14 @@ class Federation:
         lock_step: bool = False,
         seed: int = 0,
         trace: bool = False,
+        start: str | None = None,
         **options: Any,
     ) -> None:
         self.graph, self.folder, self._trace = graph, folder, trace
         pieces, self.numbers = split_graph(graph, hosts)
         self.config = Config(
             name="host", listen="127.0.0.1:0", parameters=parameters, weighted=graph.is_weighted,
-            seed=seed if lock_step else None,
+            start=start, seed=seed if lock_step else None,
             peers=read_table(PeerOptions, {"start": _LONGEST_START, **options}, "peers")
         )  # fmt: skip
         sizes = Counter(hosts)

@@ -330,10 +330,13 @@ def find_affinities(arcs: Arcs, weights: Floats | None) -> npt.NDArray[np.float3
     return affinities
 
 
-def split_affinities(strengths: Floats, shares: Floats) -> npt.NDArray[np.float64]:
-    """Return b, (n,), with which the affinity of v and w is log ω_vw − b_v − b_w; `shares` are Σ_u p_uv."""
+def split_affinities(strengths: Floats, shares: Floats, total: float | None = None) -> npt.NDArray[np.float64]:
+    """Return b, (n,), with which the affinity of v and w is log ω_vw − b_v − b_w; `shares` are Σ_u p_uv.
+
+    `total` is the sum of shares^AFFINITY_POWER over all nodes; by default these are all.
+    """
     likely = shares**AFFINITY_POWER
-    total = math.fsum(likely)
+    total = math.fsum(likely) if total is None else total
     halves = np.zeros(len(strengths))
     joined = strengths > 0
     halves[joined] = 0.5 * (np.log(strengths[joined]) + np.log(likely[joined] / total))

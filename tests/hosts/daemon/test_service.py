@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from manela.errors import REFUSALS, MalformedError, RefusedError, SessionError, TooOftenError, TooSlowError
 from manela.hosts.daemon.contacts import TokenBuckets
-from manela.hosts.state.messages import Hello, Introduction, Pull, Step, WalkRequest
+from manela.hosts.state.messages import ROUND, Hello, Introduction, Pull, Step, WalkRequest
 from manela.hosts.state.terms import RateLimits
 from manela.hosts.wire.calls import GREET, INTRODUCE, SHOW, WALK
 from manela.hosts.wire.codec import encode
@@ -81,7 +81,7 @@ def test_valid_shaped_nonsense_is_answered_or_refused(
 
 @settings(max_examples=200)
 @given(
-    st.integers(0, 2**64 - 1), st.integers(0, 4), st.integers(0, 2**40), st.integers(0, 5),
+    st.integers(0, 2**64 - 1), st.integers(0, 8), st.integers(0, 2**40), st.integers(0, 5),
     st.integers(0, 2**64 - 1), st.booleans(),
 )  # fmt: skip
 def test_pulls_of_nonsense_are_answered_or_refused(met, session, phase, number, level, since, real):
@@ -177,7 +177,7 @@ def test_a_round_that_never_begins_is_refused_in_time(met):
     service = met["h0"]
     session, lock_step = service.host.peers["h1"].session.number, service.host.terms.lock_step
     if hasattr(service.host, "step"):
-        found = ask(service, SHOW, encode(Pull(session, Step(1, 5))))
+        found = ask(service, SHOW, encode(Pull(session, Step(ROUND, 5))))
     else:
         request = WalkRequest(
             session, 5, True, 0, EMPTY, EMPTY, firsts=EMPTY, keys=EMPTY.astype(np.uint64), numbers=EMPTY

@@ -81,12 +81,19 @@ def test_hosts_begin_with_means_unless_told_otherwise_and_never_in_lock_step(tmp
     assert begins == [True, False, True, False]
     assert '# start = "neighbours"' in Config("a", "a:1", {}).write()
     for start, more, words in (
-        ("spectral", "", "neighbours or random"),
-        ("neighbours", "[lock_step]\n", "random in lock-"),
+        ("two", "", "spectral or random or neighbours"),
+        ("neighbours", "[lock_step]\n", "spectral or random"),
+        ("spectral", 'exchange = "walks"\n', "random or neighbours"),
     ):
         (tmp_path / "agent.toml").write_text(f'name = "a"\nlisten = "a:1"\n[learning]\nstart = "{start}"\n{more}')
         with pytest.raises(AgentError, match=f"learning.start must be {words}.*, got '{start}'"):
             read_config(tmp_path / "agent.toml")
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_a_spectral_start_comes_with_the_join(seed):
+    settings = Config("a", "a:1", {}, start="spectral", seed=seed).terms(1).settings
+    assert (settings.start, settings.views, settings.negative_source) == ("spectral", "both", "moments")
 
 
 def test_a_file_that_is_not_there_says_so(tmp_path):

@@ -140,7 +140,7 @@ def test_hosts_go_on_alone(blocks, walks):
         ({"context": True}, "context must be False"),
         ({"exchange": "else"}, "exchange must be .*, got else"),
         ({"lock_step": True}, "lock-step must be False"),
-        ({"protocol": 1}, "protocol must be 2, got 1"),
+        ({"protocol": 1}, "protocol must be 3, got 1"),
         ({"host": "c"}, "b greets as c"),
     ],
 )

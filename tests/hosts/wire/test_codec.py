@@ -1,5 +1,6 @@
 """Messages and bytes."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,15 +10,19 @@ from hypothesis import strategies as st
 
 from manela.errors import REFUSALS, MalformedError, RefusedError, TermsError, TooLargeError
 from manela.hosts.state.messages import (
+    AFFINITY,
+    JOIN,
     ROUND,
     SMOOTH,
     START,
     Acceptance,
     Hello,
     Introduction,
+    Products,
     Pull,
     Shown,
     Step,
+    Sum,
     Sums,
     Totals,
     WalkReply,
@@ -47,7 +52,7 @@ def same(one, other):
                 assert a.size == b.size
                 np.testing.assert_array_equal(a.total, b.total)
                 np.testing.assert_array_equal(a.products, b.products)
-        elif isinstance(mine, Sums):
+        elif isinstance(mine, Sums | Products):
             same(mine, theirs)
         else:
             np.testing.assert_array_equal(mine, theirs, err_msg=name)
@@ -72,6 +77,27 @@ def shown_of(changed=(0, 3), rows_=None, strengths=None, moments=2, step=NOW, su
     strengths = np.arange(len(changed)) + 1.5 if strengths is None else strengths
     measured = [measure(rows(40, 1, 4)[:, 0]) for _ in range(moments)]
     return Shown(step, 9, np.array(changed, np.int64), rows_.astype(kind), strengths, measured, sums)
+
+
+def products_of(columns, size=40, unit=2.0**-20):
+    rows = np.random.default_rng(columns).integers(-9, 9, size=(size, columns))
+    return Products(size, rows.T @ rows, unit)
+
+
+@pytest.mark.parametrize(
+    "products",
+    [
+        products_of(4, size=0),
+        products_of(4, unit=0.0),
+        products_of(4, unit=float("nan")),
+        products_of(4, unit=float("inf")),
+        Products(40, np.full((4, 4), 2**63 - 1), 1.0),
+        Products(40, np.full((4, 4), -(2**63)), 1.0),
+    ],
+)
+def test_products_that_cannot_be_added_up_are_refused(products):
+    content = codec.encode(replace(shown_of(changed=(), moments=0, step=Step(JOIN, 0)), products=products))
+    assert reason(decode_shown, content) == "malformed"
 
 
 @pytest.mark.parametrize(
@@ -99,6 +125,13 @@ def shown_of(changed=(0, 3), rows_=None, strengths=None, moments=2, step=NOW, su
         (shown_of(), decode_shown),
         (shown_of(moments=0, sums=Sums(3, np.array([1, -2, 3, 4]), 2**90)), decode_shown),
         (shown_of(changed=(), moments=0, step=Step(SMOOTH, 1)), decode_shown),
+        (
+            replace(
+                shown_of(rows_=np.zeros((2, 1, 1, 0)), moments=0, step=Step(AFFINITY, 0, 1)), sum=Sum(9, (2.0, 1e-20))
+            ),
+            partial(decode_shown, shape=(1, 1, 0)),
+        ),
+        (replace(shown_of(changed=(), moments=0, step=Step(JOIN, 0)), products=products_of(8)), decode_shown),
         (Introduction(["ä@b", "x@b"], ["1", "2"]), decode_introduction),
         (Acceptance(2**60, np.array([True, False])), codec.decode_acceptance),
         (ASKED, lambda content: codec.decode_walk_request(content, False)),
@@ -187,7 +220,7 @@ def test_what_is_shown_in_halves_stays_halves():
     np.testing.assert_array_equal(found.rows, shown_of(kind=np.float16).rows.astype(np.float32))
 
 
-@pytest.mark.parametrize("fields", [{"phase": 3}, {"phase": 0, "number": 2**17}])
+@pytest.mark.parametrize("fields", [{"phase": 8}, {"phase": 0, "number": 2**17}])
 def test_steps_that_there_are_not_are_refused(fields):
     assert reason(codec.decode_pull, wire.Pull(**fields).SerializeToString()) == MalformedError.reason
 

@@ -48,13 +48,17 @@ class MessageRounds:
         self.state, self.own, self._neighbours, self._settings = state, own, neighbours, settings
         self._hops, self._shown_nodes, self._numbers = len(settings.targets_by_hop), shown_nodes, numbers
         self.targets = np.repeat(np.arange(self._hops), settings.targets_by_hop).astype(np.int64)
-        self.amount = count_negatives(settings, Sizes.of(neighbours.arcs.indptr)) * len(self.targets)
+        self.choose_amount(Sizes.of(neighbours.arcs.indptr))
         self.own_shares = neighbours.find_own_shares(own)
         size = len(state.tables[0])
         self.shown: list[Shown] = [allocate_shown(self._hops * size, state.dimensions) for _ in state.tables]
         self._keys = derive_key(settings.seed, ROUNDS), derive_key(settings.seed, NEGATIVES)
         self._abandoned = np.zeros(1, dtype=np.uint8)
         self.updates = np.zeros(size, dtype=np.int64)
+
+    def choose_amount(self, sizes: Sizes) -> None:
+        """Take as many negatives as suit a network of these sizes; by default it is that of the neighbours."""
+        self.amount = count_negatives(self._settings, sizes) * len(self.targets)
 
     def change_neighbours(self, neighbours: Neighbours) -> None:
         """Use these neighbours from now on; rows of the tables stay the same."""

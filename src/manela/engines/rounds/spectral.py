@@ -38,6 +38,7 @@ from manela.kernels.reference import (
     split_affinities,
 )
 from manela.settings.settings import Settings
+from manela.system.threads import Integers
 
 Matrix = npt.NDArray[np.float64]
 Weighted = tuple[Shown, float]
@@ -137,7 +138,8 @@ class Sweeps:
         """Do a sweep: each node adds up what its neighbours show, and all rows are made orthogonal."""
         before = self.sweeping
         self._add_up()
-        second = sum_products(self._table, [], SWEEP_UNIT, SWEEP_LARGEST, self._neighbours) / self._size
+        sums = sum_products(self._table, [], SWEEP_UNIT, SWEEP_LARGEST, self._neighbours)
+        second = find_second(sums, SWEEP_UNIT**2, self._size)
         energy = float(np.trace(second)) / self._dimensions / choose_scale(before.energy) ** 2
         multiply(self._table, [], orthogonalise(second), self._neighbours)
         number = before.number + 1
@@ -147,13 +149,12 @@ class Sweeps:
         """Return the view in half precision, filtered if `smooth`; the table is of no more use."""
         table, neighbours, ones = self._table, self._neighbours, self._neighbours.joined.astype(np.float64)
         self._add_up()
-        products = sum_products(table, [(self._shown, 1.0)], SWEEP_UNIT, SWEEP_LARGEST, neighbours, apart=True)
-        width = table.shape[1]
-        second = products[width:, :width] / self._size
+        sums = sum_products(table, [(self._shown, 1.0)], SWEEP_UNIT, SWEEP_LARGEST, neighbours, apart=True)
+        second = find_second(sums, 0.5 * SWEEP_UNIT**2, self._size)
         self._affinities = np.zeros(0, np.float32)
         widen(self._shown, table, neighbours)
         kept = count_directions(self._size, self._dimensions)
-        multiply(table, [], find_root(0.5 * (second + second.T), kept), neighbours)
+        multiply(table, [], find_root(second, kept), neighbours)
         resize(table, neighbours, ones)
         if smooth:
             filter_columns(table, neighbours, VIEW_MIDDLE)
@@ -198,22 +199,32 @@ def find_affinities(neighbours: Neighbours) -> tuple[npt.NDArray[np.float32], fl
 
 def sum_products(
     left: Table, views: Sequence[Weighted], unit: float, largest: float, neighbours: Neighbours, apart: bool = False
-) -> Matrix:
-    """Return Σ xᵀ·x over rows x of `left` beside weighted views; exact. If `apart`, only viewsᵀ·left is summed."""
+) -> Integers:
+    """Return Σ xᵀ·x over rows x of `left` beside weighted views, in units of unit²; exact.
+
+    If `apart`, it is Σ viewᵀ·left of the one view, and its transpose.
+    """
     width = left.shape[1] * (1 + len(views))
     products, lock = np.zeros((width, width), np.int64), threading.Lock()
 
     def add(first: int, last: int) -> None:
         part = np.zeros_like(products)
         kernels.add_products(
-            left[first:last], _lay_beside(views, first, last), apart, unit, largest, 0, last - first, part
+            left[first:last], lay_beside(views, first, last), apart, unit, largest, 0, last - first, part
         )
         with lock:
             products[:] += part
 
     _share_rows(add, len(left), neighbours)
-    lower = products.astype(np.float64) * unit**2
-    return lower if apart else np.tril(lower) + np.tril(lower, -1).T
+    if apart:
+        crossed = products[left.shape[1] :, : left.shape[1]]
+        return crossed + crossed.T
+    return np.tril(products) + np.tril(products, -1).T
+
+
+def find_second(sums: Integers, unit: float, size: int) -> Matrix:
+    """Return the second moment of `size` rows from sums of products in this unit."""
+    return sums.astype(np.float64) * unit / size
 
 
 def multiply(table: Table, views: Sequence[Weighted], matrix: Matrix, neighbours: Neighbours) -> None:
@@ -223,7 +234,7 @@ def multiply(table: Table, views: Sequence[Weighted], matrix: Matrix, neighbours
 
     def work(first: int, last: int) -> None:
         rows = table[first:last]
-        kernels.multiply(rows, _lay_beside(views, first, last), factors, 0, last - first, rows)
+        kernels.multiply(rows, lay_beside(views, first, last), factors, 0, last - first, rows)
 
     _share_rows(work, len(table), neighbours)
 
@@ -237,7 +248,7 @@ def widen(shown: Shown, table: Table, neighbours: Neighbours) -> None:
     _share_rows(work, len(table), neighbours)
 
 
-def _lay_beside(views: Sequence[Weighted], first: int, last: int) -> Table | None:
+def lay_beside(views: Sequence[Weighted], first: int, last: int) -> Table | None:
     """Return some rows of weighted views side by side, in single precision; None without views."""
     parts = [np.float32(weight) * _widen(view[first:last]) for view, weight in views]
     return np.concatenate(parts, axis=1) if parts else None
@@ -276,6 +287,21 @@ def find_root(second: Matrix, kept: int) -> Matrix:
     return multiply_small(vectors[:, order] * np.sqrt(np.abs(values[order])), vectors[:, order].T)
 
 
+def invert_softly(second: Matrix, least: float) -> Matrix:
+    """Return the inverse of a symmetric matrix, in which eigenvalues far below `least` of the largest count less.
+
+    Examples
+    --------
+    >>> invert_softly(np.diag([2.0, -1.0, 0.0]), 0.01).round(2) + 0.0
+    array([[ 0.5,  0. ,  0. ],
+           [ 0. , -1. ,  0. ],
+           [ 0. ,  0. ,  0. ]])
+    """
+    values, vectors = decompose(second)
+    floor = max(least * float(np.abs(values).max()), 1e-300)
+    return multiply_small(vectors * (values / (values**2 + floor**2)), vectors.T)
+
+
 def find_turn(overlap: Matrix) -> Matrix:
     """Return the orthogonal matrix nearest to a square matrix that is not singular."""
     values, vectors = decompose(multiply_small(overlap, overlap.T))
@@ -305,7 +331,8 @@ def join(table: Table, views: Sequence[Weighted], neighbours: Neighbours, dimens
     kept = table[isolated]
     table[isolated] = 0.0
     resize(table, neighbours, neighbours.joined.astype(np.float64))
-    second = sum_products(table, views, UNIT, LARGEST, neighbours) / max(1, int(np.count_nonzero(neighbours.joined)))
+    sums = sum_products(table, views, UNIT, LARGEST, neighbours)
+    second = find_second(sums, UNIT**2, max(1, int(np.count_nonzero(neighbours.joined))))
     matrix, common = find_joint(second, 1 + len(views), dimensions)
     multiply(table, views, matrix, neighbours)
     resize(table, neighbours, neighbours.joined.astype(np.float64))

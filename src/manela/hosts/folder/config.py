@@ -25,10 +25,12 @@ PARAMETERS_OF_HOSTS = (
 """Parameters of learning that a host may set."""
 OF_MESSAGES: dict[str, Any] = {"negative_source": "moments", "start": "random", "views": "rounds"}
 """Settings of a host that learns by messages: it sees no vectors of strangers, and learns one view."""
+TWO_VIEWS: dict[str, Any] = {"start": "spectral", "views": "both"}
+"""Settings of a host that begins with the spectral view, and joins it with what rounds learn."""
 _RENAMED, _GONE = {"patience": "away"}, ("largest_norm",)
 """Options of peers that were renamed since 0.1, and those that are no longer used."""
 _EXAMPLES = {"pairs": 1_000_000, "rounds": 100}
-_START = "First vectors: random, or gathered by sweeps over neighbours."
+_START = "First vectors: random, neighbours (means over them), or spectral, a view that is joined in the end, too."
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 
 
@@ -56,6 +58,8 @@ class Config:
         by_walks = self.parameters.get("exchange") == "walks"
         # hosts exchange vectors of direct neighbours only, so negatives are drawn from moments
         defaults: dict[str, Any] = PAPER if by_walks else OF_MESSAGES
+        if self.start == "spectral":
+            defaults = {**defaults, **TWO_VIEWS}
         seed = secret if self.seed is None else self.seed
         settings = check_all({**defaults, **self.parameters, "random_state": seed, "n_jobs": 1})
         return Terms(
@@ -151,6 +155,14 @@ def check_watch(address: str) -> str:
     return address
 
 
+def check_start(start: str | None, parameters: dict[str, Any], lock_step: bool) -> None:
+    """Raise unless a host can start in this way."""
+    starts = ["random"] if parameters.get("exchange") == "walks" else ["spectral", "random"]
+    starts += [] if lock_step else ["neighbours"]
+    if start is not None and start not in starts:
+        raise AgentError(f"learning.start must be {' or '.join(starts)}, got {start!r}")
+
+
 def _check(tables: dict[str, Any]) -> Config:
     learning, peers, limits = (_table(tables, name) for name in ("learning", "peers", "limits"))
     peers = {_RENAMED.get(name, name): value for name, value in peers.items() if name not in _GONE}
@@ -165,9 +177,7 @@ def _check(tables: dict[str, Any]) -> Config:
     if not isinstance(weighted, bool):
         raise AgentError(f"learning.weighted must be true or false, got {weighted!r}")
     start = learning.get("start")
-    if start not in (None, "random", "neighbours") or (start == "neighbours" and "lock_step" in tables):
-        known = "random in lock-step" if "lock_step" in tables else "neighbours or random"
-        raise AgentError(f"learning.start must be {known}, got {start!r}")
+    check_start(start, parameters, "lock_step" in tables)
     seed = None
     if "lock_step" in tables:
         check("random_state", lock_step.get("random_state", 0))

@@ -41,6 +41,8 @@ class VectorsFile:
         arrays: dict[str, Any] = {"names": self._lines, "vectors": saved.vectors}
         if saved.smoothed is not None and saved.whole is not None:
             arrays |= {"smoothed": saved.smoothed, "whole": saved.whole.astype(np.uint8)}
+        if saved.view is not None and saved.stretch is not None:
+            arrays |= {"view": saved.view, "stretch": saved.stretch}
         with replace_file(self.path, private=True) as file:
             write_arrays(file, arrays, notes, "host")
 
@@ -61,11 +63,19 @@ class VectorsFile:
                 whole is None or smoothed.shape != vectors[:, 0].shape or len(whole) != len(names)
             ):
                 raise AgentError(f"{self.path}: does not hold a smoothed vector for each name")
+            view, stretch = arrays.get("view"), arrays.get("stretch")
+            if view is not None and (
+                stretch is None
+                or (view.shape, stretch.shape) != (vectors[:, 0].shape, 2 * vectors.shape[2:])
+                or view.dtype != np.float16
+                or stretch.dtype != np.float64
+            ):
+                raise AgentError(f"{self.path}: does not hold a view for each name")
             return Saved(
                 names, vectors, int(notes["round"]), int(notes["version"]), int(notes["pairs"]),
                 notes.get("exchange", "walks" if notes["format"] == 1 else "messages"),
                 notes.get("falls_at"), notes.get("more"), {**notes.get("taught", {})}, notes.get("edges", ""),
-                smoothed, None if whole is None else whole.astype(bool)
+                smoothed, None if whole is None else whole.astype(bool), view, stretch
             )  # fmt: skip
         except FormatError as error:
             raise AgentError(f"{error}; restore it from a backup, or remove it to start over") from error

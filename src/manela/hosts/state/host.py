@@ -49,6 +49,9 @@ class Saved:
     # shape (n, m): the vectors to export instead, if they were smoothed at the end
     smoothed: npt.NDArray[np.float32] | None = None
     whole: npt.NDArray[np.bool_] | None = None  # shape (n,): which nodes were smoothed with all their neighbours
+    # shape (n, m), and shape (m, m): the spectral view, if there is one, and H as all hosts found it
+    view: npt.NDArray[np.float16] | None = None
+    stretch: npt.NDArray[np.float64] | None = None
 
     def keep(self, names: Collection[str]) -> Saved:
         """Return the same state of these nodes only."""
@@ -59,6 +62,7 @@ class Saved:
             vectors=self.vectors[rows],
             smoothed=None if self.smoothed is None else self.smoothed[rows],
             whole=None if self.whole is None else self.whole[rows],
+            view=None if self.view is None else self.view[rows],
         )
 
 
@@ -114,7 +118,7 @@ class Host:
             context=terms.settings.context, lock_step=terms.lock_step, half=terms.peers.half,
             nodes=self.own, run=terms.run,
             numbers=self.numbers if terms.lock_step else np.zeros(0, np.int64),
-            totals=self._total() if terms.lock_step else Totals(), program=__version__
+            totals=self._total() if terms.lock_step else Totals(), program=__version__, views=terms.settings.views
         )  # fmt: skip
 
     def greet(self, peer: str, hello: Hello) -> Hello:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from manela.kernels.moments import Moments
 
-PROTOCOL = 2
+PROTOCOL = 3
 
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
@@ -20,9 +20,10 @@ VectorRows = npt.NDArray[np.float32]
 NOTHING, OWN = -1, -2
 """Negative entries in the index of a WalkReply: −1 means none, −2 − e is the asker's own end of its edge e."""
 
-START, ROUND, SMOOTH = range(3)
-"""The phases of a run, in order: sweeps of the start, rounds, steps of smoothing."""
-_PHASES = ("start", "round", "smoothing")
+START, AFFINITY, SWEEP, VIEW, PLACE, ROUND, SMOOTH, JOIN = range(8)
+"""The phases of a run, in order: sweeps of a start by means; affinities, sweeps, the view that they give, and placing
+in the view that peers have; rounds; steps of smoothing, and the join with the view."""
+PHASES = ("start", "affinity", "sweep", "view", "place", "round", "smoothing", "join")
 
 
 def no_integers() -> Integers:
@@ -47,7 +48,8 @@ class Totals:
 class Hello:
     """The greeting of a host: its name and its terms; `run`, `numbers` and `totals` are for lock-step only.
 
-    `program` is the version of the program, to be shown to operators.
+    `views` are those that it learns, "rounds" or "both". `program` is the version of the program, to be shown to
+    operators.
     """
 
     host: str
@@ -63,6 +65,7 @@ class Hello:
     totals: Totals = Totals()
     protocol: int = PROTOCOL
     program: str = ""
+    views: str = "rounds"
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,8 @@ class Step(NamedTuple):
     """A point in a run: a sweep, round or step of smoothing, and a level within it.
 
     In a round, level h is the mean over h hops; in a round with walks, level 0 is for the vectors of neighbours, and
-    level 1 for the ends of walks. In a sweep, level 0 is for the rows, and level 1 for their sum.
+    level 1 for the ends of walks. In a sweep, level 0 is for the rows, and level 1 for sums over all of them. View 0 is
+    the last sweep, and later numbers are steps of its filter.
 
     Examples
     --------
@@ -101,7 +105,7 @@ class Step(NamedTuple):
     level: int = 0
 
     def __str__(self) -> str:
-        return f"{_PHASES[self.phase]} {self.number}" + (f".{self.level}" if self.level else "")
+        return f"{PHASES[self.phase]} {self.number}" + (f".{self.level}" if self.level else "")
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,23 @@ class Sums:
 
 
 @dataclass(frozen=True)
+class Sum:
+    """The number of nodes that have neighbours, and floats whose exact sum is that of a number of each."""
+
+    count: int
+    parts: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """The products of the columns of some rows, (k, k) and symmetric, in units of `unit`; `size` rows are not empty."""
+
+    size: int
+    sums: Integers
+    unit: float
+
+
+@dataclass(frozen=True)
 class Shown:
     """What a host shows to the asker's nodes."""
 
@@ -130,11 +151,14 @@ class Shown:
     version: int  # the version of the answerer's vectors
     changed: Integers  # the numbers of the asker's neighbours to which the rows belong, in order
     rows: npt.NDArray[Any]  # shape (changed, tables, levels, m)
-    # shape (changed,): S_w, the sum of the weights of neighbour w, over which its own means are taken
+    # shape (changed,): S_w, the sum of the weights of neighbour w, over which its own means are taken; at level 1 of
+    # the affinities Σ_u ω_uw/S_u over its neighbours u
     strengths: npt.NDArray[np.float64]
     # moments of all its vectors, for each table; empty if it has too few nodes, or the asker sees nearly all
     moments: list[Moments] = field(default_factory=list)
     sums: Sums | None = None  # sums over all vectors of the answerer
+    sum: Sum | None = None  # of affinities, over all nodes of the answerer
+    products: Products | None = None  # of a sweep, the view or the join, over all nodes of the answerer
 
 
 # by walks

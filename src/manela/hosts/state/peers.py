@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from manela.errors import ClaimError, MalformedError, RefusedError, SessionError, TermsError
-from manela.hosts.state.messages import PROTOCOL, Acceptance, Hello, Integers, Introduction, Sums
+from manela.hosts.state.messages import PROTOCOL, Acceptance, Hello, Integers, Introduction, Products, Sum, Sums
 from manela.hosts.state.neighbourhood import Admitted, Neighbourhood, find_distinct
 from manela.kernels.moments import Moments
 from manela.kernels.randomness import derive
@@ -52,7 +52,10 @@ class Peer:
     clipped: float = 0.0  # the share of its vectors that were too long in its last reply
     # the moments of its vectors, one for each table; empty if it has shown none
     moments: list[Moments] = field(default_factory=list)
-    sums: Sums | None = None  # the sums over its vectors that it has shown at the current step
+    # what it has shown at the current step: sums over its vectors, a sum over its nodes, and products of its columns
+    sums: Sums | None = None
+    sum: Sum | None = None
+    products: Products | None = None
 
     def renew(self) -> Peer:
         """Return what remains true of the peer after a change of this host's edges."""
@@ -106,13 +109,18 @@ class Peers(dict[str, Peer]):
         """The sums that peers have shown at the current step."""
         return {name: peer.sums for name, peer in self.copy().items() if peer.sums is not None}
 
+    @property
+    def sums_of_nodes(self) -> dict[str, Sum]:
+        """The sums over nodes that trusted peers have shown at the current step."""
+        return {name: peer.sum for name, peer in self.copy().items() if peer.sum is not None and not peer.distrust}
+
     def clear_sums(self) -> None:
         """Drop the sums of an earlier step."""
         for peer in self.values():
-            peer.sums = None
+            peer.sums = peer.sum = peer.products = None
 
 
-_TERMS = ("exchange", "dimensions", "hops", "context", "lock_step", "run")
+_TERMS = ("exchange", "dimensions", "hops", "context", "views", "lock_step", "run")
 _IN_WORDS = {"lock_step": "lock-step", "run": "the parameters of a lock-step run"}
 
 

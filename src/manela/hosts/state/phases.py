@@ -1,4 +1,4 @@
-"""The phases before and after the rounds of a host: the start, in sweeps, and smoothing, in steps of a filter."""
+"""The phases before and after the rounds of a host: a start by means, and smoothing, with the join."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.rounds.neighbours import Neighbours, allocate_shown
-from manela.engines.rounds.smoothing import Filter, find_sizes, resize, scale_sizes
+from manela.engines.rounds.smoothing import find_sizes, resize, scale_sizes
 from manela.hosts.state.arcs import read_rows, write_rows
+from manela.hosts.state.filtering import Filtering
 from manela.hosts.state.instructions import Ask, Instruction
-from manela.hosts.state.messages import SMOOTH, START, Integers, Shown, Step
+from manela.hosts.state.messages import JOIN, SMOOTH, START, Integers, Shown, Step
 from manela.hosts.state.publishing import Published
-from manela.hosts.state.trust import Norms, measure_norms
+from manela.hosts.state.spectral import join
 from manela.kernels.cpu import messages, rows
 from manela.kernels.layout import Table
 from manela.kernels.moments import UNIT
 from manela.kernels.randomness import VECTORS, draw_vectors
+from manela.kernels.reference import MIDDLE
 
 if TYPE_CHECKING:
     from manela.hosts.state.rounds import MessageHost
@@ -157,63 +159,40 @@ class StartPhase:
 
 
 class SmoothingPhase:
-    """The steps of the filter, and what peers have shown at the current one."""
+    """What follows the rounds: the steps of the filter, and the join with the spectral view."""
 
-    vectors: npt.NDArray[np.float32]  # (n, m): the smoothed vectors of own nodes, once the script has ended
+    vectors: npt.NDArray[np.float32]  # (n, m): the final vectors of own nodes, once the script has ended
 
     def __init__(self, host: MessageHost) -> None:
         self._host = host
         self.whole = np.ones(host.own, bool)  # (n,): which of them were smoothed with all their neighbours
-        self._source: Table | None = None
-        self._seen = np.zeros(0, bool)
-        self._norms = Norms(np.zeros((1, 1)), 0.0)
+        self._filtering: Filtering | None = None
 
     def script(self) -> Iterator[Instruction]:
-        """Yield the instructions of smoothing."""
-        host, dimensions = self._host, self._host.terms.settings.dimensions
-        table = host.tables[0].copy()
-        filtered, neighbours = host.arcs.used, host.arcs.neighbours
-        network_filter = Filter(neighbours)
-        steps = network_filter.pass_through(table)
-        number = 0
-
-        def advance() -> None:
-            self._source = next(steps, None)
-
-        yield host.will_compute(Step(SMOOTH, 0), "filter", advance)
-        while (source := self._source) is not None:
-            self._seen = np.zeros(host.known, bool)
-            self._seen[: host.own] = True
-            if number == 0 and not host.terms.lock_step:
-                # start from the last known vectors of peers, in case a peer does not answer
-                known = np.flatnonzero(host.arcs.seen[host.own :]) + host.own
-                source[known] = host.read_vectors(known, source.shape[1])
-                self._seen[known] = True
-            host.publisher.trace_own(Step(SMOOTH, number), source[: host.own, :dimensions])
-            host.publisher.publish_step(Step(SMOOTH, number), source[host.edge_rows, :dimensions], _SMOOTHING_NOISE)
-            norms = measure_norms(source[: host.own, None, None, :dimensions], None)
-            self._norms = Norms(np.nan_to_num(norms.sizes), 0.0)
-            yield Ask(host.step, patient=True)
-            used = host.arcs.find(host.peers.links, self._seen, host.peers.distrusted)
-            self.whole &= host.arcs.have_all(used)
-            if not np.array_equal(used, filtered):
-                filtered, neighbours = used, host.arcs.build(used)
-                network_filter.change(neighbours)
-            yield host.will_compute(host.step, "filter", advance)
-            number += 1
+        """Yield the instructions of smoothing, and of the join."""
+        host, settings = self._host, self._host.terms.settings
+        table, neighbours = host.tables[0].copy(), host.arcs.neighbours
+        if settings.smooths:
+            known = None if host.terms.lock_step else host.read_vectors(np.arange(host.known), table.shape[1])
+            self._filtering = filtering = Filtering(
+                host, table, MIDDLE, SMOOTH, 0, _SMOOTHING_NOISE, host.arcs.used, known
+            )
+            yield from filtering.script()
+            self.whole, neighbours = filtering.whole, filtering.neighbours
         alone = np.flatnonzero(~neighbours.joined[: host.own])
         table[alone] = host.tables[0][alone]
+        if settings.has_view and host.view is not None:
+            yield from join(host, table[: host.own], host.view, neighbours)
+            table[alone] = host.tables[0][alone]
         self._resize(table)
-        self.vectors = table[: host.own, :dimensions].copy()
+        self.vectors = table[: host.own, : settings.dimensions].copy()
 
-    def store(self, peer: str, asked: Step, reply: Shown, rows: Integers, vectors: npt.NDArray[np.float32]) -> None:  # noqa: ARG002
-        """Store the rows that a peer shows at the current step of the filter."""
-        if self._source is None or reply.step.phase != SMOOTH:
-            return
-        dimensions = vectors.shape[3]
-        before = self._source[rows, :dimensions]
-        self._source[rows, :dimensions] = self._host.trust.judge(vectors, before, self._norms).rows[:, 0, 0]
-        self._seen[rows] = True
+    def store(self, peer: str, asked: Step, reply: Shown, rows: Integers, vectors: npt.NDArray[np.float32]) -> None:
+        """Store what a peer shows at the current step."""
+        if asked.phase == JOIN:
+            self._host.peers[peer].products = reply.products if reply.step == asked else None
+        elif self._filtering is not None:
+            self._filtering.store(reply, rows, vectors)
 
     def _resize(self, table: Table) -> None:
         """Give rows norms in proportion to degree^0.2, with a mean over this host's nodes, or all in lock-step."""

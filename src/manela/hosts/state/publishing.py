@@ -13,7 +13,23 @@ from manela.engines.rounds.messages import MessageRounds
 from manela.errors import TermsError
 from manela.hosts.state.arcs import read_rows
 from manela.hosts.state.instructions import NotReadyError
-from manela.hosts.state.messages import ROUND, SMOOTH, START, Integers, Pull, Shown, Step, Sums
+from manela.hosts.state.messages import (
+    AFFINITY,
+    JOIN,
+    PLACE,
+    ROUND,
+    SMOOTH,
+    START,
+    SWEEP,
+    VIEW,
+    Integers,
+    Products,
+    Pull,
+    Shown,
+    Step,
+    Sum,
+    Sums,
+)
 from manela.hosts.state.trust import Norms, measure_norms
 from manela.kernels.cpu.half import to_half
 from manela.kernels.moments import Moments
@@ -21,6 +37,8 @@ from manela.kernels.moments import Moments
 if TYPE_CHECKING:
     from manela.hosts.state.rounds import MessageHost
 
+_PLACED_NOISE = 0.1
+"""Factor on the configured noise of such rows; a larger one discloses less."""
 _KEPT_STEPS = 3
 """Steps of a lock-step run kept for slower peers; more take memory, fewer would make these peers wait forever."""
 _LATE_ROUNDS = 3
@@ -41,6 +59,8 @@ class Published:
     # totals over all own nodes
     moments: list[Moments] = field(default_factory=list)
     sums: Sums | None = None
+    sum: Sum | None = None
+    products: Products | None = None
 
 
 class Publications:
@@ -53,18 +73,20 @@ class Publications:
 
     def publish(self, published: Published, round: int) -> None:
         """Show this to peers from now on; `round` is that of the host."""
-        kept = self.steps
+        kept, now = self.steps, published.step
         if self._lock_step:
             kept = dict(list(kept.items())[1 - _KEPT_STEPS :])
-        elif published.step.phase == ROUND:
-            late = START if round < _LATE_ROUNDS else -1
-            kept = {step: earlier for step, earlier in kept.items() if step.phase == late}
+        elif now.phase == ROUND:
+            late = (START, VIEW) if round < _LATE_ROUNDS else ()
+            kept = {step: earlier for step, earlier in kept.items() if step.phase in late}
+        elif now.phase == SWEEP:  # a peer that is two sweeps behind has been given up
+            kept = {at: earlier for at, earlier in kept.items() if at.phase != SWEEP or at.number >= now.number - 1}
         self.steps = {**kept, published.step: published}
 
-    def find(self, step: Step, now: Step, smooths: bool) -> Published | None:
+    def find(self, step: Step, now: Step, goes_on: bool) -> Published | None:
         """Return what was published at a step, or its nearest substitute, or None if there is nothing to show.
 
-        `now` is the step that the host is at, and `smooths` whether it smooths, now or later.
+        `now` is the step that the host is at, and `goes_on` whether it smooths or joins, now or later.
         """
         steps = self.steps
         if step in steps:
@@ -74,8 +96,10 @@ class Publications:
                 raise NotReadyError
             raise TermsError(f"{step} is over, this host is at {now}")
         rounds = [published for known, published in steps.items() if known.phase == ROUND]
-        if step.phase == SMOOTH and smooths:
+        if step.phase in (SMOOTH, JOIN) and goes_on:
             raise NotReadyError
+        if step.phase == SWEEP and Step(VIEW, 0) in steps:
+            return steps[Step(VIEW, 0)]
         if step.phase != ROUND and step >= now and not rounds:
             raise NotReadyError
         return rounds[-1] if rounds else None
@@ -100,14 +124,21 @@ class Publisher:
         """Answer a peer with the published rows of the nodes here that are neighbours of its nodes."""
         host = self._host
         positions = self._edge_positions[host.sessions.find(peer, request.session).neighbours]
-        smooths = host.terms.settings.smooths or not host.done
-        published = self._published.find(request.step, host.step, smooths)
+        shows_totals = host.trust.show_totals(host.own, host.own - host.sessions.count_neighbours(peer))
+        shows_products = host.trust.show_products(host.own)
+        if request.step.phase == PLACE:
+            return self._place(positions, shows_products)
+        settings = host.terms.settings
+        goes_on = settings.smooths or settings.has_view or not host.done
+        published = self._published.find(request.step, host.step, goes_on)
         tables, _, dimensions = host.count_rows(request)
         rows: npt.NDArray[Any] = np.zeros((0, tables, 1, dimensions), np.float32)
         if published is None:
             return Shown(request.step, 0, positions[:0], rows, np.zeros(0))
         if 0 < published.version <= request.since:
             return Shown(published.step, published.version, positions[:0], rows, np.zeros(0))
+        if request.step.phase == AFFINITY != published.step.phase:  # the peer only learns that it is late
+            return Shown(published.step, 0, positions[:0], rows, np.zeros(0))
         if published.rows is None:
             positions = positions[:0]
         elif published.step.phase == request.step.phase:
@@ -116,11 +147,23 @@ class Publisher:
                 rows = np.concatenate((rows, published.means[positions]), axis=2)
         else:
             rows = published.rows[positions, :1]  # a peer that is behind gets the current vectors
-        shows_totals = host.trust.show_totals(host.own, host.own - host.sessions.count_neighbours(peer))
         return Shown(
             published.step, published.version, np.arange(len(positions)), rows, published.strengths[positions],
-            published.moments if shows_totals else [], published.sums if shows_totals else None
+            published.moments if shows_totals else [], published.sums if shows_totals else None,
+            published.sum if shows_products else None, published.products if shows_products else None
         )  # fmt: skip
+
+    def _place(self, positions: Integers, shows_products: bool) -> Shown:
+        """Answer a host that places its nodes in the view, with that of their neighbours here."""
+        host, step = self._host, Step(PLACE, 0)
+        dimensions = host.terms.settings.dimensions
+        if host.view is None or host.stretch is None:
+            return Shown(step, 0, positions[:0], np.zeros((0, 1, 1, dimensions), np.float32), np.zeros(0))
+        shown = read_rows(host.view, host.edge_rows, dimensions)
+        rows = to_half(host.trust.blur(shown[:, None, None], step, 0, _PLACED_NOISE)[positions])
+        products = host.trust.describe_stretch(host.own, host.stretch) if shows_products else None
+        strengths = host.find_strengths()[positions]
+        return Shown(step, host.version, np.arange(len(positions)), rows, strengths, products=products)
 
     def publish(self, published: Published) -> None:
         """Show this to peers from now on."""
@@ -137,8 +180,10 @@ class Publisher:
         shown = rows[:, None, None]
         if step.number > 0:  # at step 0 a row holds nothing of the node's neighbours
             shown = host.trust.blur(shown, step, host.version, noise)
-        # rows of the start have half precision anyway
-        halve = step.phase == START or (host.terms.peers.half and not host.terms.lock_step)
+        # rows of sweeps have half precision anyway
+        halve = (
+            step.phase in (START, SWEEP) or step == (VIEW, 0, 0) or (host.terms.peers.half and not host.terms.lock_step)
+        )
         self.publish(Published(step, host.version, host.find_strengths(), to_half(shown) if halve else shown))
 
     def publish_level(self, level: int) -> None:

@@ -13,16 +13,19 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.rounds.messages import MessageRounds
+from manela.engines.rounds.neighbours import allocate_shown, read_shown, write_shown
 from manela.engines.rounds.spread import find_spread, sum_rows
 from manela.engines.state import State
 from manela.errors import BadVectorError, DivergenceError, MalformedError, RefusedError
 from manela.hosts.state.arcs import UsedArcs, read_rows, write_rows
 from manela.hosts.state.host import NOISE, SAMPLES, Host, Saved
 from manela.hosts.state.instructions import Ask, Commit, Instruction
-from manela.hosts.state.messages import ROUND, START, Integers, Pull, Shown, Step, Sums
+from manela.hosts.state.messages import AFFINITY, JOIN, ROUND, START, SWEEP, Integers, Pull, Shown, Step, Sums
 from manela.hosts.state.phases import SmoothingPhase, StartPhase
 from manela.hosts.state.publishing import Publisher
+from manela.hosts.state.spectral import SpectralPhase
 from manela.hosts.state.trust import Bounded, Judge, Trust, pool_moments
+from manela.kernels.layout import Shown as ShownRows
 from manela.kernels.randomness import derive_key
 from manela.settings.budget import Sizes, resolve
 from manela.settings.schedule import GROWN, Schedule, plan, weigh
@@ -54,25 +57,30 @@ class MessageHost(Host):
         self.edge_rows = np.unique(near.sources[near.indices >= self.own])
         self._shown_strengths: npt.NDArray[np.float64] | None = None
         self.publisher = Publisher(self, self._rounds)
-        self._phase: StartPhase | SmoothingPhase | None = None
-        self._starting = terms.begins_with_means and not settings.context
+        self._phase: StartPhase | SpectralPhase | SmoothingPhase | None = None
+        self.view: ShownRows | None = None  # (own, padded m): the spectral view of own nodes
+        self.stretch: npt.NDArray[np.float64] | None = None  # (m, m): H, as all hosts found it with the view
+        self._sweeps = settings.starts_by_sweeps or settings.has_view
+        self._starting = self._sweeps or (terms.begins_with_means and not settings.context)
         self.can_be_saved = not self._starting
-        self.step = Step(START if self._starting else ROUND, 0)  # the step that the host is at
+        first = AFFINITY if self._sweeps else START
+        self.step = Step(first if self._starting else ROUND, 0)  # the step that the host is at
 
     # the script
 
     def script(self) -> Iterator[Instruction]:
         """Yield the instructions of the start, of all rounds, and of smoothing."""
         if self._starting:
-            self._phase = StartPhase(self)
+            self._phase = SpectralPhase(self) if self._sweeps else StartPhase(self)
             yield from self._phase.script()
+            self.arcs.forget(slice(self.own, None))  # peers have sent sweeps so far, but no vectors
             self._phase, self._starting, self.can_be_saved = None, False, True
         while not self.done:
             yield from self._round()
             yield Commit(self.round)
         if not self.terms.lock_step:
             yield self.will_compute(Step(ROUND, self.round), "show", self.publisher.show)
-        if self.terms.settings.smooths:
+        if self.terms.settings.smooths or self.view is not None:
             self._phase = phase = SmoothingPhase(self)
             yield from phase.script()
             self._phase = None
@@ -107,6 +115,7 @@ class MessageHost(Host):
         schedule = replace(schedule, iterations=np.where(joined, schedule.iterations, 0.0))
         width = self.tables[0].shape[1]
         pooled = pool_moments(self.trust, self.publisher.moments, self.peers, self.find_sizes_of_peers(), width)
+        self._rounds.choose_amount(self.find_sizes())
         vectors_before, pairs = [table[: self.own].copy() for table in self.tables], [0]
 
         def advance() -> None:
@@ -151,6 +160,8 @@ class MessageHost(Host):
 
     def count_rows(self, request: Pull) -> tuple[int, int, int]:
         """Return the number of tables, of levels, and of dimensions in what is shown at the step of a request."""
+        if request.step.phase == AFFINITY:
+            return 1, 1, 0
         tables = self.terms.tables if request.step.phase == ROUND else 1
         levels = self.terms.hops if request.step.phase == ROUND and not self.terms.lock_step else 1
         return tables, levels, self.terms.settings.dimensions
@@ -176,6 +187,12 @@ class MessageHost(Host):
                 self.peers[peer].moments = reply.moments
             except MalformedError as refusal:
                 refusals.append(refusal)
+        if reply.products is not None:
+            try:
+                self.trust.check_products(reply.products, request.step.phase in (SWEEP, JOIN))
+            except MalformedError as refusal:
+                refusals.append(refusal)
+                reply = replace(reply, products=None)
         rows = link.neighbours[reply.changed[finite]]
         self._store_reply(peer, request.step, reply, rows, reply.rows[finite], reply.strengths[finite])
         self.peers[peer].heard = self.round
@@ -381,14 +398,34 @@ class MessageHost(Host):
 
     def save(self) -> Saved:
         """Return the state to resume from, with the smoothed vectors."""
-        return replace(super().save(), falls_at=self._falls_at, smoothed=self.smoothed, whole=self.whole)
+        view = None if self.view is None else read_shown(self.view, slice(None))[:, : self.terms.settings.dimensions]
+        return replace(
+            super().save(),
+            falls_at=self._falls_at,
+            smoothed=self.smoothed,
+            whole=self.whole,
+            view=view,
+            stretch=self.stretch,
+        )
 
     def restore(self, saved: Saved) -> None:
-        """Resume from a saved state; new nodes keep their initial vectors."""
+        """Resume from a saved state; new nodes keep their initial vectors, and are placed in the view.
+
+        A state without the view that the settings want is of no use.
+        """
+        if self.terms.settings.has_view and saved.view is None:
+            return
         super().restore(saved)
         self._falls_at, self._schedule, self._starting = saved.falls_at, None, False
         self.can_be_saved = True
         self.step = Step(ROUND, self.round)
+        if saved.view is not None:
+            self.stretch, rows, positions = saved.stretch, *self._match(saved.names)
+            self.view = allocate_shown(self.own, self.terms.settings.dimensions)
+            write_shown(self.view[:, : saved.view.shape[1]], rows, saved.view[positions])
+            joined = np.diff(self.neighbourhood.indptr) > 0
+            if (joined & ~read_shown(self.view, slice(None)).any(axis=1)).any():  # nodes have come that have no row yet
+                self._starting, self.can_be_saved = True, False
         if saved.smoothed is not None and saved.whole is not None:
             rows, positions = self._match(saved.names)
             self.smoothed, self.whole = self.vectors[:, 0].copy(), np.zeros(self.own, bool)

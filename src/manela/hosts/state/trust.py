@@ -7,19 +7,25 @@ nodes, and values that summarise several nodes are sent with noise. `Judge` deci
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from manela.engines.rounds import spectral
+from manela.engines.rounds.neighbours import Neighbours
+from manela.engines.rounds.spectral import Weighted
 from manela.errors import MalformedError
-from manela.hosts.state.messages import Integers, Step, Sums
+from manela.hosts.state.messages import Integers, Products, Step, Sum, Sums
 from manela.hosts.state.neighbourhood import Neighbourhood
 from manela.hosts.state.peers import Peers
 from manela.kernels.cpu import rows as kernels
+from manela.kernels.layout import Table
 from manela.kernels.moments import UNIT, Moments, add, center, estimate, measure
 from manela.kernels.randomness import derive
+from manela.kernels.reference import choose_scale
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -94,6 +100,10 @@ class Trust:
         """Return whether a host shows sums and moments of its nodes to a peer that cannot see `hidden` of them."""
         return True
 
+    def show_products(self, nodes: int) -> bool:
+        """Return whether a host shows products of the columns of its nodes' rows."""
+        return True
+
     def measure(self, vectors: Floats) -> Moments:
         """Return the moments of own vectors, (n, m); exact, so that the order of additions does not matter."""
         return measure(vectors)
@@ -110,6 +120,48 @@ class Trust:
         parts = [own, *others.values()]
         total = np.sum([part.total for part in parts], axis=0)
         return Sums(sum(part.count for part in parts), total, sum(part.squares for part in parts))
+
+    def pool_sum(self, own: Sum, others: Mapping[str, Sum]) -> tuple[int, float]:
+        """Return the number of nodes of all hosts that have neighbours, and the sum of a number of each."""
+        parts = [own, *others.values()]
+        return max(1, sum(part.count for part in parts)), math.fsum(number for part in parts for number in part.parts)
+
+    def sum_products(
+        self, left: Table, views: Sequence[Weighted], joined: int, unit: float, largest: float, neighbours: Neighbours,
+        apart: bool = False,
+    ) -> Products:  # fmt: skip
+        """Return the products of own rows, of which `joined` have neighbours, as `spectral.sum_products` has them."""
+        sums = spectral.sum_products(left, views, unit, largest, neighbours, apart)
+        return Products(joined, sums, unit**2 * (0.5 if apart else 1.0))
+
+    def pool_products(self, parts: Mapping[str, Products]) -> Doubles:
+        """Return the second moment of the rows of all hosts, own ones included, from products by host."""
+        one, *others = parts.values()
+        sums = np.sum([one.sums, *(other.sums for other in others)], axis=0)
+        return spectral.find_second(sums, one.unit, max(1, sum(part.size for part in parts.values())))
+
+    def describe_stretch(self, size: int, stretch: Doubles) -> Products:
+        """Return what hosts pooled of the view, for one that comes later, as products of this many rows."""
+        return _round_products(size, stretch * size)
+
+    def check_products(self, products: Products, is_moment: bool) -> None:
+        """Refuse products that no rows have; those of a second moment are not negative."""
+
+    def find_scale(self, energy: float) -> float:
+        """Return the factor on the sums of a sweep."""
+        return choose_scale(energy)
+
+    def bound_rows(self, rows: Floats, own: Floats) -> Floats:
+        """Return a peer's rows of a sweep, (rows, m), as they are used, given the own ones that are shown."""
+        return rows
+
+    def blur_shares(self, shares: Doubles) -> Doubles:
+        """Return the shares of own nodes as peers see them."""
+        return shares
+
+    def bound_shares(self, shares: Doubles, own: Doubles) -> Doubles:
+        """Return the shares of a peer's nodes as they are used, given those of own nodes."""
+        return shares
 
 
 class Bounded(Trust):
@@ -174,6 +226,10 @@ class Bounded(Trust):
         """Return True if there are enough nodes, and the peer sees all of them, or some with enough of them unseen."""
         return nodes >= FEWEST_NODES and hidden < nodes and (hidden == 0 or hidden >= FEWEST_NODES)
 
+    def show_products(self, nodes: int) -> bool:
+        """Return True if there are enough nodes; rows that a peer sees have noise, so that it cannot subtract them."""
+        return nodes >= FEWEST_NODES
+
     def measure(self, vectors: Floats) -> Moments:
         """Return the moments of few vectors, and of many an estimate, which is faster."""
         return measure(vectors) if len(vectors) <= _FEW_NODES else estimate(vectors)
@@ -219,7 +275,108 @@ class Bounded(Trust):
             count += size
         return Sums(count, np.rint(total).astype(np.int64), own.squares)
 
+    def pool_sum(self, own: Sum, others: Mapping[str, Sum]) -> tuple[int, float]:
+        """Return the sum; the mean of a peer's nodes counts as at most a few times the least of all, and no less."""
+        parts = [part for part in (own, *others.values()) if part.count > 0]
+        if not parts:
+            return 1, 0.0
+        means = [math.fsum(part.parts) / part.count for part in parts]
+        counts = _bound_sizes(np.array([part.count for part in parts]))
+        usual = float(np.sort(np.nan_to_num(means))[(len(means) - 1) // 2])
+        bounded = np.clip(np.nan_to_num(means), usual / _MOST_UNLIKE, usual * _MOST_UNLIKE)
+        return max(1, round(float(counts.sum()))), float((counts * bounded).sum())
 
+    def sum_products(
+        self, left: Table, views: Sequence[Weighted], joined: int, unit: float, largest: float, neighbours: Neighbours,
+        apart: bool = False,
+    ) -> Products:  # fmt: skip
+        """Return the products in single precision, which is faster."""
+        rows = spectral.lay_beside(views, 0, len(left))
+        if apart and rows is not None:
+            crossed = (rows.T @ left).astype(np.float64)
+            return _round_products(joined, 0.5 * (crossed + crossed.T))
+        beside = left if rows is None else np.concatenate((left, rows), axis=1)
+        return _round_products(joined, (beside.T @ beside).astype(np.float64))
+
+    def pool_products(self, parts: Mapping[str, Products]) -> Doubles:
+        """Return the second moment; all hosts that hear the same parts get the same.
+
+        So that all come to the same basis, nobody's own part counts more here than elsewhere. A host counts for at most
+        a few times as many nodes as the usual one, and with products of at most a few times the usual size.
+        """
+        names = sorted(parts)
+        seconds = [parts[name].sums.astype(np.float64) * (parts[name].unit / parts[name].size) for name in names]
+        sizes = np.array([np.sqrt(np.square(second).sum()) for second in seconds])
+        usual = float(np.sort(sizes)[(len(sizes) - 1) // 2])
+        counts = _bound_sizes(np.array([parts[name].size for name in names]))
+        shrunk = np.minimum(1.0, _MOST_UNLIKE * usual / np.maximum(sizes, 1e-300))
+        pooled = np.zeros_like(seconds[0])
+        for second, weight in zip(seconds, counts * shrunk, strict=True):
+            pooled += second * (weight / counts.sum())
+        return pooled
+
+    def check_products(self, products: Products, is_moment: bool) -> None:
+        """Refuse products of too few nodes, and second moments with a negative direction."""
+        if products.size < FEWEST_NODES:
+            raise MalformedError(f"products must be of at least {FEWEST_NODES} nodes, got {products.size}")
+        if is_moment:
+            second = products.sums.astype(np.float64)
+            slack = _ROUNDING * len(second) * max(1.0, float(np.abs(np.diag(second)).max()))
+            try:
+                np.linalg.cholesky(second + slack * np.eye(len(second)))
+            except np.linalg.LinAlgError:
+                raise MalformedError("products must be those of a second moment") from None
+
+    def find_scale(self, energy: float) -> float:
+        """Return 1: sums are no whole numbers here, and a factor on which hosts disagree would harm."""
+        return 1.0
+
+    def bound_rows(self, rows: Floats, own: Floats) -> Floats:
+        """Return the rows, clipped to `clip` times the longest of the own ones."""
+        lengths = np.sqrt(np.square(rows, dtype=np.float64).sum(axis=1, keepdims=True))
+        longest = self._clip * float(np.sqrt(np.square(own, dtype=np.float64).sum(axis=1)).max(initial=0.0))
+        bounded: Floats = (rows * np.minimum(1.0, longest / np.maximum(lengths, 1e-30))).astype(np.float32)
+        return bounded
+
+    def blur_shares(self, shares: Doubles) -> Doubles:
+        """Return the shares with noise, always the same."""
+        random = np.random.default_rng(int(derive(self._key, _SHARES)))
+        blurred: Doubles = shares * np.exp(_SHARE_NOISE * self._noise * random.standard_normal(len(shares)))
+        return blurred
+
+    def bound_shares(self, shares: Doubles, own: Doubles) -> Doubles:
+        """Return the shares, within the range of own ones."""
+        own = own[own > 0]
+        if not len(own):
+            return np.ones_like(shares)
+        bounded: Doubles = np.clip(np.nan_to_num(shares, nan=1.0), own.min(), own.max())
+        return bounded
+
+
+def _bound_sizes(sizes: npt.NDArray[np.integer]) -> Doubles:
+    """Return for how many nodes each host counts: at most a few times as many as the usual one has."""
+    usual = np.sort(sizes)[(len(sizes) - 1) // 2]
+    bounded: Doubles = np.minimum(sizes, _MOST_UNLIKE * usual).astype(np.float64)
+    return bounded
+
+
+def _round_products(size: int, sums: Doubles) -> Products:
+    largest = float(np.abs(sums).max())
+    unit = 2.0 ** (math.frexp(largest)[1] - _DIGITS) if largest > 0.0 else 1.0
+    return Products(max(1, size), np.rint(sums / unit).astype(np.int64), unit)
+
+
+_SHARES = 2**32
+"""The draw for the noise on shares, apart from those of steps."""
+_SHARE_NOISE = 0.25
+"""Noise on the logarithm of a share, of which an affinity takes 3/8; larger discloses less of neighbours."""
+_DIGITS = 52
+"""Binary digits of the largest of a host's products; fewer lose small ones."""
+_MOST_UNLIKE = 4.0
+"""How many times the usual a host's nodes or products may count; if larger, a liar counts more.
+
+If smaller, honest hosts of another size count less.
+"""
 _MOST_COMMON = 0.6
 """Largest norm of the mean of a peer's vectors, over the size of own ones; if larger, a liar could shift them all."""
 _MANY_OUTLIERS = 0.25

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,17 +11,19 @@ import numpy.typing as npt
 
 from manela.errors import MalformedError, TermsError, TooLargeError, import_extra
 from manela.hosts.state.messages import (
+    JOIN,
     NOTHING,
     OWN,
     ROUND,
-    SMOOTH,
     Acceptance,
     Hello,
     Integers,
     Introduction,
+    Products,
     Pull,
     Shown,
     Step,
+    Sum,
     Sums,
     Totals,
     VectorRows,
@@ -39,6 +42,8 @@ MOST_ASKED = 1 << 22
 MOST_PARTS = 64
 """Floats by which a greeting may represent one exact sum."""
 LARGEST_SUM = 1e112
+LARGEST_PRODUCTS = 1 << 62
+"""Largest sum of products, in units of the message's own."""
 _LONGEST_PROGRAM = 32
 _LAST = 2**62
 """Larger versions and rounds are clamped to this, so that they fit into int64."""
@@ -63,6 +68,7 @@ def _encode_hello(message: Hello) -> Any:
         protocol=message.protocol, host=message.host, exchange=message.exchange, dimensions=message.dimensions,
         hops=message.hops, context=message.context, lock_step=message.lock_step, half=message.half,
         nodes=message.nodes, run=message.run, numbers=_pack(message.numbers, "<u4"), program=message.program,
+        views=message.views,
         totals=None if totals == Totals() else wire.Totals(
             joined=totals.joined, arcs=totals.arcs, strengths=totals.strengths, frequencies=totals.frequencies,
             sizes=totals.sizes
@@ -86,7 +92,7 @@ def _encode_pull(message: Pull) -> Any:
 def _encode_shown(message: Shown) -> Any:
     """Return the wire form of shown vectors; of each matrix of moments, only the lower triangle is sent."""
     phase, number, level = message.step
-    sums, half = message.sums, message.rows.dtype == np.float16
+    sums, products, half = message.sums, message.products, message.rows.dtype == np.float16
     return wire.Shown(
         phase=phase, number=number, level=level, version=message.version, half=half,
         changed=_pack(message.changed, "<u4"), rows=_pack(message.rows, "<f2" if half else "<f4"),
@@ -95,12 +101,16 @@ def _encode_shown(message: Shown) -> Any:
         moments=[
             wire.Moments(
                 size=moments.size, total=_pack(moments.total, "<i8"),
-                products=_pack(moments.products[np.tril_indices(len(moments.total))], "<i8")
+                products=_pack_triangle(moments.products)
             )
             for moments in message.moments
         ],
         sums=None if sums is None else wire.Sums(
             count=sums.count, total=_pack(sums.total, "<i8"), squares=sums.squares.to_bytes(16, "little")
+        ),
+        sum=None if message.sum is None else wire.Sum(count=message.sum.count, parts=message.sum.parts),
+        products=None if products is None else wire.Products(
+            size=products.size, unit=products.unit, sums=_pack_triangle(products.sums)
         )
     )  # fmt: skip
 
@@ -145,7 +155,7 @@ def decode_hello(content: bytes, lock_step: bool = True) -> Hello:
     return Hello(
         host=parsed.host, exchange=parsed.exchange, dimensions=parsed.dimensions, hops=parsed.hops,
         context=parsed.context, lock_step=parsed.lock_step, half=parsed.half, nodes=parsed.nodes, run=parsed.run,
-        numbers=numbers, protocol=parsed.protocol, program=_read_program(parsed.program),
+        numbers=numbers, protocol=parsed.protocol, program=_read_program(parsed.program), views=parsed.views,
         totals=Totals(
             min(totals.joined, _LAST), min(totals.arcs, _LAST), _unpack_sum(totals.strengths),
             _unpack_sum(totals.frequencies), _unpack_sum(totals.sizes)
@@ -191,8 +201,11 @@ def decode_shown(content: bytes, shape: tuple[int, int, int], most: int) -> Show
     tables, levels, dimensions = shape
     if parsed.levels not in (1, levels):
         raise MalformedError(f"rows must be of 1 or {levels} hops, got {parsed.levels}")
-    rows = _unpack_rows(parsed.rows, parsed.half, (tables, parsed.levels, dimensions))
     changed, strengths = _unpack(parsed.changed, "<u4"), np.frombuffer(_whole(parsed.strengths, 8), "<f8")
+    if dimensions:
+        rows = _unpack_rows(parsed.rows, parsed.half, (tables, parsed.levels, dimensions))
+    else:  # at this step nodes show strengths only
+        rows = np.zeros((len(strengths), tables, 1, 0), np.float32)
     if len(changed) != len(rows) or len(strengths) != len(rows):
         raise MalformedError(f"{len(changed)} nodes are shown with {len(rows)} rows and {len(strengths)} strengths")
     if len(rows) > most:
@@ -200,9 +213,19 @@ def decode_shown(content: bytes, shape: tuple[int, int, int], most: int) -> Show
     if len(parsed.moments) not in (0, tables):
         raise MalformedError(f"moments must be of {tables} tables or of none, got {len(parsed.moments)}")
     sums = _unpack_sums(parsed.sums, dimensions) if parsed.HasField("sums") else None
+    of_nodes = Sum(min(parsed.sum.count, _LAST), _unpack_sum(parsed.sum.parts)) if parsed.HasField("sum") else None
+    products = _unpack_products(parsed.products) if parsed.HasField("products") else None
     moments = [_unpack_moments(packed, dimensions) for packed in parsed.moments]
     return Shown(
-        _unpack_step(parsed), min(parsed.version, _LAST), changed, rows, strengths.astype(np.float64), moments, sums
+        _unpack_step(parsed),
+        min(parsed.version, _LAST),
+        changed,
+        rows,
+        strengths.astype(np.float64),
+        moments,
+        sums,
+        of_nodes,
+        products,
     )
 
 
@@ -210,7 +233,8 @@ def bound_shown(shape: tuple[int, int, int], most: int) -> int:
     """Return the most bytes that a Shown of at most `most` rows of this shape may have."""
     tables, levels, dimensions = shape
     moments = 8 * dimensions + 4 * dimensions * (dimensions + 1)
-    return most * (12 + 4 * tables * levels * dimensions) + tables * moments + 8 * dimensions + 4096
+    products = 8 * dimensions * (2 * dimensions + 1)  # of a join, whose rows have twice the columns
+    return most * (12 + 4 * tables * levels * dimensions) + tables * moments + products + 8 * dimensions + 4096
 
 
 def decode_walk_request(content: bytes, lock_step: bool) -> WalkRequest:
@@ -267,6 +291,17 @@ def _pack_rows(rows: npt.NDArray[np.float32], half: bool) -> bytes:
     return to_half(rows).astype("<f2", copy=False).tobytes() if half else _pack(rows, "<f4")
 
 
+def _pack_triangle(matrix: Integers) -> bytes:
+    return _pack(matrix[np.tril_indices(len(matrix))], "<i8")
+
+
+def _unpack_triangle(triangle: Integers, size: int) -> Integers:
+    """Return the symmetric matrix with this lower triangle."""
+    matrix = np.zeros((size, size), np.int64)
+    matrix[np.tril_indices(size)] = triangle
+    return matrix + np.tril(matrix, -1).T
+
+
 def _whole(content: bytes, size: int) -> bytes:
     """Return the bytes, or refuse them if they are not a whole number of items."""
     if len(content) % size:
@@ -279,7 +314,7 @@ def _unpack(content: bytes, kind: str) -> Integers:
 
 
 def _unpack_step(parsed: Any) -> Step:
-    if not 0 <= parsed.phase <= SMOOTH:
+    if not 0 <= parsed.phase <= JOIN:
         raise MalformedError(f"there is no phase {parsed.phase}")
     if parsed.phase != ROUND and parsed.number > 2**16:
         raise MalformedError(f"there is no step {parsed.number}")
@@ -296,6 +331,7 @@ def _unpack_sum(parts: Any) -> tuple[float, ...]:
 
 
 def _unpack_rows(content: bytes, half: bool, shape: tuple[int, ...]) -> VectorRows:
+    """Return rows of this shape."""
     kind = "<f2" if half else "<f4"
     numbers = np.frombuffer(_whole(content, int(np.prod(shape)) * np.dtype(kind).itemsize), kind)
     rows: VectorRows = from_half(numbers) if half else numbers.astype(np.float32)
@@ -313,9 +349,20 @@ def _unpack_moments(parsed: Any, dimensions: int) -> Moments:
     too_long = np.abs(total.astype(np.float64)).max() > largest
     if too_long or np.abs(triangle.astype(np.float64)).max() > largest * LARGEST / UNIT:
         raise MalformedError(f"moments must be of numbers up to {LARGEST:g}")
-    products = np.zeros((dimensions, dimensions), np.int64)
-    products[np.tril_indices(dimensions)] = triangle
-    return Moments(int(parsed.size), total, products + np.tril(products, -1).T)
+    return Moments(int(parsed.size), total, _unpack_triangle(triangle, dimensions))
+
+
+def _unpack_products(parsed: Any) -> Products:
+    """Return the products in a message, or refuse those that are of no rows, or cannot be added up."""
+    triangle = _unpack(parsed.sums, "<i8")
+    columns = math.isqrt(2 * len(triangle))
+    if columns * (columns + 1) != 2 * len(triangle):
+        raise MalformedError(f"products must be a triangle, got {len(triangle)}")
+    if not 1 <= parsed.size <= MOST_NODES or not 0.0 < parsed.unit <= LARGEST_SUM:
+        raise MalformedError(f"products must be of 1 to {MOST_NODES:,} rows, got {parsed.size:,}")
+    if (triangle > LARGEST_PRODUCTS).any() or (triangle < -LARGEST_PRODUCTS).any():
+        raise MalformedError(f"products must be at most {LARGEST_PRODUCTS:,} units")
+    return Products(int(parsed.size), _unpack_triangle(triangle, columns), parsed.unit)
 
 
 def _unpack_sums(parsed: Any, dimensions: int) -> Sums:

@@ -19,7 +19,7 @@ class Frame(_message.Message):
     def __init__(self, call: _Optional[int] = ..., number: _Optional[int] = ..., last: _Optional[bool] = ..., content: _Optional[bytes] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("protocol", "host", "exchange", "dimensions", "hops", "context", "lock_step", "half", "nodes", "run", "numbers", "totals", "program")
+    __slots__ = ("protocol", "host", "exchange", "dimensions", "hops", "context", "lock_step", "half", "nodes", "run", "numbers", "totals", "program", "views")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     EXCHANGE_FIELD_NUMBER: _ClassVar[int]
@@ -33,6 +33,7 @@ class Hello(_message.Message):
     NUMBERS_FIELD_NUMBER: _ClassVar[int]
     TOTALS_FIELD_NUMBER: _ClassVar[int]
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    VIEWS_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     host: str
     exchange: str
@@ -46,7 +47,8 @@ class Hello(_message.Message):
     numbers: bytes
     totals: Totals
     program: str
-    def __init__(self, protocol: _Optional[int] = ..., host: _Optional[str] = ..., exchange: _Optional[str] = ..., dimensions: _Optional[int] = ..., hops: _Optional[int] = ..., context: _Optional[bool] = ..., lock_step: _Optional[bool] = ..., half: _Optional[bool] = ..., nodes: _Optional[int] = ..., run: _Optional[str] = ..., numbers: _Optional[bytes] = ..., totals: _Optional[_Union[Totals, _Mapping]] = ..., program: _Optional[str] = ...) -> None: ...
+    views: str
+    def __init__(self, protocol: _Optional[int] = ..., host: _Optional[str] = ..., exchange: _Optional[str] = ..., dimensions: _Optional[int] = ..., hops: _Optional[int] = ..., context: _Optional[bool] = ..., lock_step: _Optional[bool] = ..., half: _Optional[bool] = ..., nodes: _Optional[int] = ..., run: _Optional[str] = ..., numbers: _Optional[bytes] = ..., totals: _Optional[_Union[Totals, _Mapping]] = ..., program: _Optional[str] = ..., views: _Optional[str] = ...) -> None: ...
 
 class Totals(_message.Message):
     __slots__ = ("joined", "arcs", "strengths", "frequencies", "sizes")
@@ -93,7 +95,7 @@ class Pull(_message.Message):
     def __init__(self, session: _Optional[int] = ..., phase: _Optional[int] = ..., number: _Optional[int] = ..., level: _Optional[int] = ..., since: _Optional[int] = ...) -> None: ...
 
 class Shown(_message.Message):
-    __slots__ = ("phase", "number", "level", "version", "half", "changed", "rows", "levels", "strengths", "moments", "sums")
+    __slots__ = ("phase", "number", "level", "version", "half", "changed", "rows", "levels", "strengths", "moments", "sums", "sum", "products")
     PHASE_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
@@ -105,6 +107,8 @@ class Shown(_message.Message):
     STRENGTHS_FIELD_NUMBER: _ClassVar[int]
     MOMENTS_FIELD_NUMBER: _ClassVar[int]
     SUMS_FIELD_NUMBER: _ClassVar[int]
+    SUM_FIELD_NUMBER: _ClassVar[int]
+    PRODUCTS_FIELD_NUMBER: _ClassVar[int]
     phase: int
     number: int
     level: int
@@ -116,7 +120,9 @@ class Shown(_message.Message):
     strengths: bytes
     moments: _containers.RepeatedCompositeFieldContainer[Moments]
     sums: Sums
-    def __init__(self, phase: _Optional[int] = ..., number: _Optional[int] = ..., level: _Optional[int] = ..., version: _Optional[int] = ..., half: _Optional[bool] = ..., changed: _Optional[bytes] = ..., rows: _Optional[bytes] = ..., levels: _Optional[int] = ..., strengths: _Optional[bytes] = ..., moments: _Optional[_Iterable[_Union[Moments, _Mapping]]] = ..., sums: _Optional[_Union[Sums, _Mapping]] = ...) -> None: ...
+    sum: Sum
+    products: Products
+    def __init__(self, phase: _Optional[int] = ..., number: _Optional[int] = ..., level: _Optional[int] = ..., version: _Optional[int] = ..., half: _Optional[bool] = ..., changed: _Optional[bytes] = ..., rows: _Optional[bytes] = ..., levels: _Optional[int] = ..., strengths: _Optional[bytes] = ..., moments: _Optional[_Iterable[_Union[Moments, _Mapping]]] = ..., sums: _Optional[_Union[Sums, _Mapping]] = ..., sum: _Optional[_Union[Sum, _Mapping]] = ..., products: _Optional[_Union[Products, _Mapping]] = ...) -> None: ...
 
 class Moments(_message.Message):
     __slots__ = ("size", "total", "products")
@@ -137,6 +143,24 @@ class Sums(_message.Message):
     total: bytes
     squares: bytes
     def __init__(self, count: _Optional[int] = ..., total: _Optional[bytes] = ..., squares: _Optional[bytes] = ...) -> None: ...
+
+class Sum(_message.Message):
+    __slots__ = ("count", "parts")
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    count: int
+    parts: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, count: _Optional[int] = ..., parts: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class Products(_message.Message):
+    __slots__ = ("size", "unit", "sums")
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    SUMS_FIELD_NUMBER: _ClassVar[int]
+    size: int
+    unit: float
+    sums: bytes
+    def __init__(self, size: _Optional[int] = ..., unit: _Optional[float] = ..., sums: _Optional[bytes] = ...) -> None: ...
 
 class WalkRequest(_message.Message):
     __slots__ = ("session", "round", "neighbours", "since", "edges", "steps", "firsts", "keys", "random", "numbers")

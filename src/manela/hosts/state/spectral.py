@@ -1,0 +1,317 @@
+"""The spectral view of a host: its sweeps before the rounds, and its join with the vectors after smoothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.engines.rounds import spectral
+from manela.engines.rounds.neighbours import Neighbours, allocate_shown
+from manela.engines.rounds.smoothing import resize
+from manela.hosts.state.arcs import read_rows, write_rows
+from manela.hosts.state.filtering import Filtering
+from manela.hosts.state.host import exact_sum
+from manela.hosts.state.instructions import Ask, Instruction
+from manela.hosts.state.messages import AFFINITY, JOIN, PLACE, ROUND, SWEEP, VIEW, Integers, Products, Shown, Step, Sum
+from manela.hosts.state.publishing import Published
+from manela.kernels.cpu import spectral as kernels
+from manela.kernels.layout import Shown as ShownRows
+from manela.kernels.layout import Table, allocate, normalise_rows
+from manela.kernels.moments import LARGEST, UNIT
+from manela.kernels.randomness import VECTORS, draw_vectors
+from manela.kernels.reference import (
+    AFFINITY_POWER,
+    SWEEP_LARGEST,
+    SWEEP_UNIT,
+    VIEW_MIDDLE,
+    VIEW_SIZE,
+    VIEW_WEIGHT,
+    count_directions,
+    find_common,
+    has_settled,
+    split_affinities,
+)
+
+if TYPE_CHECKING:
+    from manela.hosts.state.rounds import MessageHost
+
+_PLACINGS = 8
+"""Times that later nodes are placed beside each other; fewer reach less far from nodes that were there before."""
+_LEAST_STRETCH = 0.1
+"""Eigenvalues far below this share of the largest count as nothing in placing; smaller lets noise in."""
+_SHARES, _SQUARES = 1, 2
+"""Levels of the affinities: what nodes tell of their neighbours' strengths, and the sum of squares."""
+_SWEEP_NOISE = 1.0
+"""Factor on the configured noise in sweeps; larger ones disclose less and learn worse."""
+_VIEW_NOISE = 0.1
+"""Factor on the configured noise in the steps of the view's filter, as in smoothing."""
+
+
+class SpectralPhase:
+    """The sweeps of one start, and what peers have shown of theirs.
+
+    The definition is `kernels.reference.find_view`; `engines.rounds.spectral.Sweeps` is the same on one machine.
+    """
+
+    def __init__(self, host: MessageHost) -> None:
+        self._host, self._m = host, host.terms.settings.dimensions
+        self._table = allocate(host.known, self._m)
+        self._shown = allocate_shown(host.known, self._m)
+        self._neighbours, self._used = host.arcs.neighbours, host.arcs.used
+        self._affinities = np.zeros(0, np.float32)
+        self._strengths, self._shares = np.zeros(host.known), np.zeros(host.known)
+        self._squares, self._energy = np.zeros(host.own), 0.0  # of the affinities of each node, and their mean
+        self._size, self._total = 1, 0.0  # how many nodes have neighbours, and the sum of what is likely of each
+        self._given = np.zeros(host.known, bool)  # own nodes that have a row of the view already
+        self._seen = np.zeros(host.known, bool)  # nodes whose rows have arrived at the current step
+        self._is_overtaken = False  # whether a peer is past the sweeps already
+        self._is_late = False  # whether a peer is in its rounds already, or past them
+        self._filtering: Filtering | None = None
+
+    def script(self) -> Iterator[Instruction]:
+        """Yield the instructions of the sweeps and of the view that they give, which the host then has."""
+        host, table, own = self._host, self._table, self._host.own
+        if host.view is not None:  # some nodes have come since
+            yield from self._place()
+            return
+        yield from self._find_affinities()
+        if self._is_late:
+            yield from self._place()
+            return
+        energy, number, ended = self._energy, 0, False
+        draw_vectors(host.terms.settings.seed, host.numbers, table[:own, : self._m], VECTORS)
+        table *= np.float32(math.sqrt(12.0) * self._m)
+        while True:
+            table[:own][~self._neighbours.joined[:own]] = 0.0
+            yield from self._exchange(Step(VIEW, 0) if ended else Step(SWEEP, number))
+            if self._is_overtaken and not ended:
+                ended = True
+                yield from self._exchange(Step(VIEW, 0))
+            scale = host.trust.find_scale(energy)
+
+            def add_up(scale: float = scale) -> None:
+                indptr, indices, _, _ = self._neighbours.arcs
+                kernels.sweep(self._shown, indptr, indices, self._affinities, scale, SWEEP_LARGEST, table, 0, own)
+
+            yield host.will_compute(host.step, "add up", add_up)
+            if ended:
+                break
+            second = yield from pool(host, Step(SWEEP, number, 1), self._sum_products())
+            before, energy = energy, float(np.trace(second)) / self._m / scale**2
+            spectral.multiply(table[:own], [], spectral.orthogonalise(second), self._neighbours)
+            number += 1
+            ended = has_settled(number, before, energy)
+        second = yield from pool(host, Step(VIEW, 0, 1), self._sum_products(apart=True))
+        host.stretch = second[: self._m, : self._m]
+        kept = count_directions(self._size, self._m)
+        spectral.widen(self._shown[:own], table[:own], self._neighbours)
+        spectral.multiply(table[:own], [], spectral.find_root(second, kept), self._neighbours)
+        ones = self._neighbours.joined.astype(np.float64)
+        resize(table, self._neighbours, ones)
+        if host.terms.settings.smooth:
+            self._filtering = Filtering(host, table, VIEW_MIDDLE, VIEW, 1, _VIEW_NOISE, self._used)
+            yield from self._filtering.script()
+            table[:own][~self._neighbours.joined[:own]] = 0.0
+            resize(table, self._neighbours, ones)
+        self._neighbours.show(table, self._shown, slice(0, own))
+        self._keep()
+
+    def _keep(self) -> None:
+        """Have the host keep the view, and start its vectors from it; nodes without a row in it keep random ones."""
+        host, table, own = self._host, self._table, self._host.own
+        host.view = self._shown[:own].copy()
+        if host.terms.settings.starts_by_sweeps:
+            spectral.widen(host.view, table[:own], self._neighbours)
+            given = table[:own].any(axis=1) & ~self._given[:own]
+            resize(table, self._neighbours, np.where(self._neighbours.joined, VIEW_SIZE, 0.0))
+            host.tables[0][:own][given] = table[:own][given]
+        if not host.terms.settings.has_view:
+            host.view = None
+
+    def _place(self) -> Iterator[Instruction]:
+        """Place nodes in the view that peers have, or that this host has of its other nodes.
+
+        In the view, S(v) = Σ_w a_vw·S(w)·H⁻¹ but for the norm, with H as all hosts found it.
+        """
+        host, own, table = self._host, self._host.own, self._table
+        if host.view is not None:
+            self._shown[:own] = host.view
+            self._given[:own] = read_rows(self._shown, np.arange(own), self._m).any(axis=1)
+        host.peers.clear_sums()
+        host.step = Step(PLACE, 0)
+        yield Ask(host.step, patient=True)
+        self._use_neighbours()
+        self._total = float(own + sum(hello.nodes for hello in host.peers.greetings.values()))
+        self._measure()
+        if host.stretch is None:
+            parts = {name: peer.products for name, peer in host.peers.items() if peer.products is not None}
+            parts = {name: part for name, part in parts.items() if len(part.sums) == self._m}
+            host.stretch = host.trust.pool_products(parts) if parts else np.eye(self._m)
+        width = table.shape[1]
+        inverse = np.zeros((width, width))
+        inverse[: self._m, : self._m] = spectral.invert_softly(host.stretch, _LEAST_STRETCH)
+        missing = np.flatnonzero(self._neighbours.joined[:own] & ~self._given[:own])
+        indptr, indices, _, _ = self._neighbours.arcs
+
+        def place() -> None:
+            for _ in range(_PLACINGS):
+                kernels.sweep(self._shown, indptr, indices, self._affinities, 1.0, SWEEP_LARGEST, table, 0, own)
+                spectral.multiply(table[:own], [], inverse, self._neighbours)
+                resize(table, self._neighbours, self._neighbours.joined.astype(np.float64))
+                write_rows(self._shown, missing, table[missing, : self._m])
+
+        yield host.will_compute(host.step, "place", place)
+        self._keep()
+
+    def _find_affinities(self) -> Iterator[Instruction]:
+        """Tell peers how strong nodes are, and find the affinity of each arc, and the sum of their squares."""
+        host, own = self._host, self._host.own
+        self._publish(Step(AFFINITY, 0, 0))
+        yield Ask(host.step, patient=True)
+        if self._is_late:
+            return
+        self._use_neighbours()
+        indptr, indices, _, _ = self._neighbours.arcs
+        kernels.add_shares(indptr, indices, self._neighbours.weights, self._strengths, self._shares, 0, own)
+        likely = self._shares[:own] ** AFFINITY_POWER
+        own_sum = self._sum(likely)
+        self._publish(Step(AFFINITY, 0, _SHARES), host.trust.blur_shares(self._shares[host.edge_rows]), own_sum)
+        yield Ask(host.step, patient=True)
+        self._size, self._total = host.trust.pool_sum(own_sum, host.peers.sums_of_nodes)
+        self._measure()
+        own_sum = self._sum(self._squares)
+        self._publish(Step(AFFINITY, 0, _SQUARES), of_nodes=own_sum)
+        yield Ask(host.step, patient=True)
+        size, squares = host.trust.pool_sum(own_sum, host.peers.sums_of_nodes)
+        self._energy = squares / size
+
+    def _sum(self, numbers: npt.NDArray[np.float64]) -> Sum:
+        return Sum(int(np.count_nonzero(self._neighbours.joined[: self._host.own])), exact_sum(numbers))
+
+    def _publish(
+        self, step: Step, strengths: npt.NDArray[np.float64] | None = None, of_nodes: Sum | None = None
+    ) -> None:
+        host = self._host
+        host.peers.clear_sums()
+        self._seen[host.own :] = False
+        shown = host.find_strengths() if strengths is None else strengths
+        rows = None if step.level == _SQUARES else np.zeros((len(host.edge_rows), 1, 1, 0), np.float32)
+        host.publisher.publish(Published(step, host.version, shown, rows, sum=of_nodes))
+
+    def _use_neighbours(self) -> None:
+        """Use the arcs to nodes that have shown something at this step."""
+        host = self._host
+        self._seen[: host.own] = True
+        used = host.arcs.find(host.peers.links, self._seen, host.peers.distrusted)
+        if not np.array_equal(used, self._used) or len(self._affinities) == 0:
+            self._used, self._neighbours = used, host.arcs.build(used)
+            self._strengths = np.concatenate((self._neighbours.strengths[: host.own], host.arcs.strengths[host.own :]))
+            if self._total > 0.0:
+                self._measure()
+
+    def _measure(self) -> None:
+        """Compute the affinities of the arcs that are used, and their squares."""
+        indptr, indices, _, _ = self._neighbours.arcs
+        shares = np.where((self._strengths > 0) & (self._shares <= 0), 1.0, self._shares)
+        halves = split_affinities(self._strengths, shares, self._total)
+        self._affinities, self._squares = np.empty(len(indices), np.float32), np.zeros(self._host.own)
+        kernels.find_affinities(
+            indptr, indices, self._neighbours.weights, halves, self._affinities, self._squares, 0, self._host.own
+        )
+
+    def _exchange(self, step: Step) -> Iterator[Instruction]:
+        """Show own rows at a step, and take those of peers."""
+        host, own = self._host, slice(0, self._host.own)
+        self._neighbours.show(self._table, self._shown, own)
+        host.publisher.trace_own(step, read_rows(self._shown, np.arange(host.own), self._m))
+        host.publisher.publish_step(step, read_rows(self._shown, host.edge_rows, self._m), _SWEEP_NOISE)
+        self._seen[host.own :] = False
+        yield Ask(step, patient=True)
+        self._use_neighbours()
+
+    def _sum_products(self, apart: bool = False) -> Products:
+        own = slice(0, self._host.own)
+        joined = int(np.count_nonzero(self._neighbours.joined[own]))
+        views = [(self._shown[own], 1.0)] if apart else []
+        return self._host.trust.sum_products(
+            self._table[own], views, joined, SWEEP_UNIT, SWEEP_LARGEST, self._neighbours, apart
+        )
+
+    def store(self, peer: str, asked: Step, reply: Shown, rows: Integers, vectors: npt.NDArray[np.float32]) -> None:
+        """Store what a peer shows at the current step."""
+        host = self._host
+        if reply.step != asked:
+            self._is_overtaken |= asked.phase == SWEEP and reply.step.phase == VIEW
+            self._is_late |= reply.step.phase >= ROUND
+            return
+        record = host.peers[peer]
+        if asked.phase == PLACE:
+            record.products = reply.products
+            self._see(rows, reply.strengths)
+            write_rows(self._shown, rows, normalise_rows(vectors[:, 0, 0]))
+            self._seen[rows] = True
+            return
+        if asked.phase == AFFINITY:
+            record.sum = reply.sum
+            if asked.level == 0:
+                self._see(rows, reply.strengths)
+            elif asked.level == _SHARES:
+                self._shares[rows] = host.trust.bound_shares(reply.strengths, self._shares[: host.own])
+            self._seen[rows] = True
+        elif asked.phase == VIEW and asked.number > 0:
+            if self._filtering is not None:
+                self._filtering.store(reply, rows, vectors)
+        elif asked.level == 1:
+            record.products = reply.products
+        else:
+            bounded = host.trust.bound_rows(vectors[:, 0, 0], read_rows(self._shown, np.arange(host.own), self._m))
+            write_rows(self._shown, rows, bounded)
+            self._seen[rows] = True
+
+    def _see(self, rows: Integers, strengths: npt.NDArray[np.float64]) -> None:
+        arcs = self._host.arcs
+        bounded = self._host.trust.bound_strengths(strengths, arcs.known_strengths[rows], arcs.largest_weights[rows])
+        arcs.see(rows, bounded)
+
+
+def pool(host: MessageHost, step: Step, own: Products) -> Generator[Instruction, None, npt.NDArray[np.float64]]:
+    """Show the products of own rows, whose columns are padded, and return the second moment of all rows."""
+    m, width = host.terms.settings.dimensions, host.tables[0].shape[1]
+    used = np.flatnonzero(np.arange(len(own.sums)) % width < m)
+    trimmed = Products(own.size, own.sums[np.ix_(used, used)], own.unit)
+    host.peers.clear_sums()
+    host.publisher.publish(Published(step, host.version, host.find_strengths(), products=trimmed))
+    yield Ask(step, patient=True)
+    parts = {
+        name: peer.products
+        for name, peer in host.peers.items()
+        if peer.products is not None and len(peer.products.sums) == len(used) and not peer.distrust
+    }
+    if not parts or host.trust.show_products(host.own):
+        parts[host.name] = trimmed
+    second = np.zeros(own.sums.shape)
+    second[np.ix_(used, used)] = host.trust.pool_products(parts)
+    return second
+
+
+def join(host: MessageHost, table: Table, view: ShownRows, neighbours: Neighbours) -> Iterator[Instruction]:
+    """Join own vectors, (own, padded m), with the spectral view, in place but for norms.
+
+    The definition is `kernels.reference.join`.
+    """
+    settings, joined = host.terms.settings, neighbours.joined[: host.own]
+    table[~joined] = 0.0
+    ones = joined.astype(np.float64)
+    resize(table, neighbours, ones)
+    views = [(view, VIEW_WEIGHT)]
+    own = host.trust.sum_products(table, views, int(np.count_nonzero(joined)), UNIT, LARGEST, neighbours)
+    second = yield from pool(host, Step(JOIN, 0), own)
+    matrix, common = spectral.find_joint(second, 1 + len(views), settings.dimensions)
+    spectral.multiply(table, views, matrix, neighbours)
+    resize(table, neighbours, ones)
+    sizes = host.find_sizes()
+    table[:, : settings.dimensions] += (find_common(sizes.arcs, sizes.joined) * common).astype(np.float32)
