@@ -13,6 +13,8 @@ from manela.reproduction.drawing import MARKERS, add_legend, colour, import_pypl
 
 def plot_frontier(networks: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], path: Path) -> None:
     """Draw scores against seconds, a panel for each network and a line or a point for each method."""
+    from matplotlib.ticker import LogLocator
+
     figure, axes = import_pyplot().subplots(1, len(networks), figsize=(4.2 * len(networks), 4), layout="constrained")
     for panel, (network, methods) in zip(np.atleast_1d(axes), networks.items(), strict=True):
         for place, (method, points) in enumerate(methods.items()):
@@ -22,6 +24,9 @@ def plot_frontier(networks: Mapping[str, Mapping[str, Sequence[tuple[float, floa
         panel.set(
             xscale="log", xlabel="seconds of the whole fit, two threads", ylabel="micro-F1 at 50 %", title=network
         )
+        panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.xaxis.set_minor_formatter("")
     tidy(np.atleast_1d(axes))
     add_legend(figure, np.atleast_1d(axes)[0], columns=4)
     save(figure, path)
