@@ -8,7 +8,7 @@ from harness import carry, gather, learn, make_terms, meet_all, split_over
 
 from manela.analysis.classification import measure_separation
 from manela.errors import BadVectorError, MalformedError
-from manela.formats.datasets import stochastic_block_model
+from manela.formats.datasets import draw_random, planted_partition, stochastic_block_model
 from manela.hosts.state.driver import Driver
 from manela.hosts.state.instructions import Ask, Commit, Compute
 from manela.hosts.state.messages import ROUND, SMOOTH, START, Pull, Shown, Step
@@ -348,3 +348,22 @@ def test_steps_come_in_order_and_are_published_before_they_are_asked_for(blocks)
     assert phases == sorted(phases)
     assert {step.phase for step in phases} == {START, ROUND, SMOOTH}
     assert sum(step.phase == SMOOTH for step in phases) == 7
+
+
+@pytest.mark.parametrize("start", ["neighbours", "spectral"])
+@pytest.mark.parametrize("kind", ["communities", "two nodes each", "random"])
+def test_no_honest_peer_is_distrusted(kind, start):
+    """Where hosts are communities, edges between them join nodes that are hardly alike; in a random network all are."""
+    if kind == "random":
+        graph, parts = draw_random(400, 2000), 4
+    else:
+        graph, communities = planted_partition(400 if kind == "communities" else 60, 8, inside=8, outside=2, seed=1)
+        parts = [f"h{community // 2}" for community in communities]
+        if kind == "two nodes each":
+            parts = [f"h{row // 2}" for row in range(60)]
+    terms = make_terms(start=start, dimensions=32, pairs=None, rounds=40, ratios=(0.5, 0.5))
+    hosts, _ = split_over(graph, parts, terms)
+    learn(hosts)
+    for host in hosts.values():
+        assert {name: peer.distrust for name, peer in host.peers.items() if peer.distrust} == {}
+        assert not any(peer.alarms["disagreeing"] for peer in host.peers.values())

@@ -5,7 +5,7 @@ import pytest
 
 from manela.errors import MalformedError
 from manela.hosts.state.messages import ROUND, START, Step, Sums
-from manela.hosts.state.trust import FEWEST_NODES, Bounded, Norms, Trust, measure_norms
+from manela.hosts.state.trust import FEWEST_NODES, Bounded, Likeness, Norms, Trust, measure_norms
 from manela.kernels.moments import UNIT, Moments, center, estimate, measure
 
 STEP = Step(ROUND, 5)
@@ -31,7 +31,7 @@ def test_exact_trust_takes_and_gives_everything_as_it_is():
     judgement = exact.judge(rows, rows[:, 0, 0], NORMS)
     assert judgement.rows is rows
     assert (judgement.clipped, judgement.alarms) == (0.0, [])
-    assert exact.believes(1.0, -1.0, 1.0, 100, False)
+    assert exact.believes(1.0, Likeness(-1.0), 1.0, 100, False)
     assert exact.show_totals(1, 1)
     strengths = np.array([np.inf, -1.0])
     assert exact.bound_strengths(strengths, np.ones(2), np.ones(2)) is strengths
@@ -110,18 +110,21 @@ def test_no_rows_are_judged_without_a_word():
 
 def test_a_peer_is_believed_unless_its_nodes_are_unlike_ours_and_must_be_clearly_alike_to_be_believed_again():
     trust = bounded()
-    assert trust.believes(0.5, 0.1, 0.0, 20, trusted=True)
-    assert not trust.believes(0.5, 0.1, 0.0, 20, trusted=False)
-    assert trust.believes(0.5, 0.2, 0.0, 20, trusted=False)
-    assert not trust.believes(0.5, 0.05, 0.0, 20, trusted=True)
+    assert trust.believes(0.5, Likeness(0.1), 0.0, 20, trusted=True)
+    assert not trust.believes(0.5, Likeness(0.1), 0.0, 20, trusted=False)
+    assert trust.believes(0.5, Likeness(0.2), 0.0, 20, trusted=False)
+    assert not trust.believes(0.5, Likeness(0.05), 0.0, 20, trusted=True)
+    # chance must not decide
+    assert trust.believes(0.5, Likeness(0.05, 0.02), 0.0, 20, trusted=True)
+    assert not trust.believes(0.5, Likeness(0.1, 0.5), 0.0, 20, trusted=False)
     # where our own are unlike each other, nothing can be said
-    assert trust.believes(0.1, -1.0, 1.0, 20, trusted=False)
+    assert trust.believes(0.1, Likeness(-1.0), 1.0, 20, trusted=False)
 
 
 def test_in_the_first_rounds_only_one_whose_vectors_are_also_too_long_is_not_believed():
-    assert bounded().believes(0.5, -0.5, 0.5, 7, trusted=True)
-    assert not bounded().believes(0.5, -0.5, 0.51, 7, trusted=True)
-    assert not bounded().believes(0.5, -0.5, 0.0, 8, trusted=True)
+    assert bounded().believes(0.5, Likeness(-0.5), 0.5, 7, trusted=True)
+    assert not bounded().believes(0.5, Likeness(-0.5), 0.51, 7, trusted=True)
+    assert not bounded().believes(0.5, Likeness(-0.5), 0.0, 8, trusted=True)
 
 
 def test_strengths_are_at_least_what_our_own_edges_add_up_to():

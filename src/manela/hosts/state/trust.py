@@ -64,6 +64,13 @@ class Judgement(NamedTuple):
     alarms: list[str]
 
 
+class Likeness(NamedTuple):
+    """The mean cosine between the ends of some edges, and its standard error."""
+
+    mean: float
+    error: float = 0.0
+
+
 class Trust:
     """How a host limits the influence of what peers send, and what its own messages disclose: here not at all."""
 
@@ -81,11 +88,11 @@ class Trust:
         """
         return Judgement(rows, 0.0, [])
 
-    def believes(self, own: float, theirs: float, clipped: float, round: int, trusted: bool) -> bool:
+    def believes(self, own: float, theirs: Likeness, clipped: float, round: int, trusted: bool) -> bool:
         """Return whether a peer is believed in a round.
 
-        `own` is the mean cosine between neighbours here, `theirs` that between nodes here and the peer's, `clipped` the
-        share of the peer's vectors that were too long, and `trusted` whether the peer was believed so far.
+        `own` is the mean cosine between neighbours here, `theirs` the likeness of nodes here and the peer's, `clipped`
+        the share of the peer's vectors that were too long, and `trusted` whether the peer was believed so far.
         """
         return True
 
@@ -203,13 +210,17 @@ class Bounded(Trust):
             alarms.append("jumping")
         return Judgement(rows, clipped, alarms)
 
-    def believes(self, own: float, theirs: float, clipped: float, round: int, trusted: bool) -> bool:
-        """Return False if the peer's nodes are unlike ours; to be believed again they must be clearly alike.
+    def believes(self, own: float, theirs: Likeness, clipped: float, round: int, trusted: bool) -> bool:
+        """Return False if the peer's nodes are surely unlike ours; to be believed again they must be clearly alike.
+
+        Where hosts are communities of their own, the nodes of honest ones are hardly more alike than by chance, so that
+        chance must not decide.
 
         In the first rounds honest hosts may still be unlike each other, so then more than half of the peer's vectors
         must also be too long.
         """
-        alike = theirs > own * (_UNLIKE if trusted else _LIKE_AGAIN)
+        at_most = theirs.mean + _ERRORS * theirs.error
+        alike = at_most > own * _UNLIKE if trusted else theirs.mean > own * _LIKE_AGAIN
         if round < _FIRST_ROUNDS:
             return alike or clipped <= 0.5
         return alike or own < _LEAST_LIKENESS
@@ -394,6 +405,8 @@ _UNLIKE, _LIKE_AGAIN = 0.15, 0.35
 If the first were larger, honest hosts of other communities would be distrusted. If the second were smaller, a liar
 would alternate between trusted and distrusted.
 """
+_ERRORS = 2.0
+"""Standard errors by which a peer's likeness must be too small; if larger, liars with few edges are believed."""
 _JUMP, _LEAST_JUMP = 4.0, 1.0
 """A peer's vectors that move by more than this many times own moves, and this many times their length, raise an alarm.
 
@@ -461,7 +474,7 @@ class Judge:
 
     def judge(self, peers: Peers, seen: npt.NDArray[np.bool_], read: Read, round: int) -> tuple[bool, list[str]]:
         """Judge all peers in a round; return whether trust in any has changed, and the peers to report."""
-        own = self._measure_likeness(self.samples[""], read)
+        own = self._measure_likeness(self.samples[""], read).mean
         changed, alarms = False, []
         for peer in peers.values():
             sample = self.samples.get(peer.name)
@@ -481,18 +494,19 @@ class Judge:
                 alarms.append(peer.name)
         return changed, alarms
 
-    def _measure_likeness(self, arcs: Integers, read: Read) -> float:
-        """Return the mean cosine between the two ends of the arcs, after subtracting the mean of each side.
+    def _measure_likeness(self, arcs: Integers, read: Read) -> Likeness:
+        """Return the likeness of the two ends of the arcs, after subtracting the mean of each side.
 
         Common negatives shift the mean, at each host at a different time, so it says nothing about honesty.
         """
         if not len(arcs):
-            return 0.0
+            return Likeness(0.0)
         ends = [read(rows) for rows in (self._near.sources[arcs], self._near.indices[arcs])]
         ends = [rows - rows.mean(axis=0) for rows in ends]
         products = (ends[0] * ends[1]).sum(axis=1)
         lengths = np.linalg.norm(ends[0], axis=1) * np.linalg.norm(ends[1], axis=1)
-        return float((products / np.maximum(lengths, 1e-12)).mean())
+        cosines = products / np.maximum(lengths, 1e-12)
+        return Likeness(float(cosines.mean()), float(cosines.std() / np.sqrt(len(cosines))))
 
 
 def _are_constant(vectors: npt.NDArray[np.float32]) -> bool:
