@@ -194,6 +194,31 @@ def test_an_old_status_tells_its_age(manela_here, made):
     (home / "status.json").unlink()
 
 
+def test_a_status_says_whether_vectors_can_be_compared_and_are_believed(manela_here, made):
+    from manela.hosts.folder.home import only_one
+
+    home = made / "alpha"
+    peer = {"state": "here", "trouble": "", "sent": 0, "received": 0, "expires": None}
+    status = {
+        "name": "alpha", "state": "learning", "trouble": "", "round": 3, "rounds": 9, "pairs": 1, "nodes": 2,
+        "pairs_per_second": 5, "sent": 0, "received": 0, "refusals": {}, "updated": time.time(), "expires": None,
+        "peers": {
+            "beta": {**peer, "believed": True, "comparable": True, "alike": 0.98},
+            "delta": {**peer, "believed": True, "comparable": False, "alike": -0.1},
+            "gamma": {**peer, "believed": False, "comparable": False, "alike": -0.4},
+            "omega": {**peer, "believed": True, "comparable": None, "alike": None},
+        },
+    }  # fmt: skip
+    (home / "status.json").write_text(json.dumps(status))
+    with only_one(home):
+        lines = manela_here("agent", "status", "--home", home).stdout.splitlines()
+    found = {line.split()[1]: line.split(maxsplit=2)[2] for line in lines if line.startswith("vectors ")}
+    assert found == {
+        "beta": "comparable: yes, 0.98", "delta": "comparable: no, -0.10", "gamma": "not believed, and not used",
+    }  # fmt: skip
+    (home / "status.json").unlink()
+
+
 def test_answers_need_a_host_and_an_address_to_be_asked_at(tmp_path, manela_here):
     one_line(manela_here("agent", "serve", "--home", tmp_path / "nope"), "does not hold a host; make one with")
     assert manela_here("agent", "init", "alpha", "--home", tmp_path / "alpha").returncode == 0

@@ -134,11 +134,23 @@ def status(
         state = known["state"] if report["running"] else "was " + known["state"]
         message = f"{state}, {known['sent'] / 1e6:.2f} MB sent, {known['received'] / 1e6:.2f} MB received"
         print(f"peer {name:<22}{message}{', ' + known['trouble'] if known['trouble'] else ''}")
+        if comparison := _compare(known):
+            print(f"vectors {name:<19}{comparison}")
         for kind, times in known.get("alarms", {}).items():
             print(f"alarm {name:<21}its vectors are {kind}: {'once' if times == 1 else f'{times:,} times'}")
     for name, reasons in report["refusals"].items():
         for reason, times in reasons.items():
             print(f"refused {name:<19}{reason}: {times:,}")
+
+
+def _compare(known: dict[str, Any]) -> str:
+    """Return what a status says of how a peer's vectors compare with those here; empty if nothing is known."""
+    if not known.get("believed", True):
+        return "not believed, and not used"
+    if known.get("alike") is None:
+        return ""
+    answer = "yes" if known["comparable"] else "no"
+    return f"comparable: {answer}, {known['alike']:.2f}"
 
 
 @agent.command()

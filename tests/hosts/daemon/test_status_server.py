@@ -26,10 +26,12 @@ STATUS = {
         "beta": {
             "state": "here", "trouble": "", "seen": 1790000009.0, "nodes": 7, "edges_agreed": 8, "edges_disagreed": 1,
             "shown_nodes": 6, "expires": 1800000001.0, "sent": 10, "received": 5, "alarms": {"outliers": 7},
+            "believed": True, "comparable": True, "alike": 0.98,
         },
         "gamma": {
             "state": "away", "trouble": "no answer", "seen": None, "nodes": None, "edges_agreed": 0,
             "edges_disagreed": 0, "shown_nodes": 0, "expires": None, "sent": 7, "received": 0,
+            "believed": False, "comparable": None, "alike": None,
         },
     },
 }  # fmt: skip
@@ -75,6 +77,10 @@ def test_prometheus_reads_the_metrics():
     assert sum(states.values()) == 1
     assert found["manela_peer_here", ("peer", "beta")] == 1
     assert found["manela_peer_here", ("peer", "gamma")] == 0
+    assert found["manela_peer_believed", ("peer", "beta")] == 1
+    assert found["manela_peer_believed", ("peer", "gamma")] == 0
+    assert found["manela_peer_alike", ("peer", "beta")] == 0.98
+    assert ("manela_peer_alike", ("peer", "gamma")) not in found
     assert found["manela_sent_bytes_total", ("peer", "gamma")] == 7
     assert found["manela_refusals_total", ("peer", "beta"), ("reason", "not adjacent")] == 2
     assert found["manela_alarms_total", ("kind", "outliers"), ("peer", "beta")] == 7

@@ -264,6 +264,7 @@ def test_a_peer_that_says_the_opposite_is_done_without(blocks):
         assert hosts[name].peers["h2"].alarms["disagreeing"] >= 1
         assert "h2" in hosts[name].peers.distrusted
         assert {peer for peer, known in hosts[name].peers.items() if known.alarms["disagreeing"]} == {"h2"}
+        assert hosts[name].find_likeness("h2")[0] is False
 
 
 def test_whoever_leaves_a_node_out_is_judged_by_the_others():
@@ -367,3 +368,6 @@ def test_no_honest_peer_is_distrusted(kind, start):
     for host in hosts.values():
         assert {name: peer.distrust for name, peer in host.peers.items() if peer.distrust} == {}
         assert not any(peer.alarms["disagreeing"] for peer in host.peers.values())
+        found = [host.find_likeness(peer) for peer in host.peers]
+        assert all(likeness is None or likeness[0] for likeness in found)
+        assert kind == "two nodes each" or all(likeness[1] > 0.05 for likeness in found)

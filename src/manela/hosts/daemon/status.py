@@ -56,8 +56,12 @@ def describe_peers(learner: Learner, certificates: Mapping[str, Iterable[str]]) 
     for name in learner.peers:
         peer, contact = host.peers[name], learner.service.contacts[name]
         agreed, disagreed = host.sessions.count_edges(name)
+        comparable, alike = host.find_likeness(name) or (None, None)
         described[name] = {
             "state": "here" if peer.link is not None and not contact.trouble else "away",
+            "believed": not peer.distrust,
+            "comparable": comparable,
+            "alike": None if alike is None else round(alike, 3),
             "trouble": contact.trouble,
             "seen": contact.seen,
             "asked": contact.asked,

@@ -90,6 +90,14 @@ def _metrics(status: Status) -> Iterator[str]:
         yield from _family(name, kind, help_text, {(("peer", peer),): entry[key] for peer, entry in peers.items()})
     yield from _family("peer_here", "gauge", "1 if a peer answers, 0 if it is away.",
                        {(("peer", peer),): int(entry["state"] == "here") for peer, entry in peers.items()})  # fmt: skip
+    yield from _family(
+        "peer_believed", "gauge", "1 if a peer's vectors are used, 0 if they are not believed.",
+        {(("peer", peer),): int(entry.get("believed", True)) for peer, entry in peers.items()}
+    )  # fmt: skip
+    yield from _family(
+        "peer_alike", "gauge", "How alike neighbours here and at a peer are, over how alike neighbours here are.",
+        {(("peer", peer),): entry["alike"] for peer, entry in peers.items() if entry.get("alike") is not None}
+    )  # fmt: skip
     yield from _family("refusals_total", "counter", "Refusals to a peer, by reason.", {
         (("peer", peer), ("reason", reason)): times
         for peer, reasons in status["refusals"].items()

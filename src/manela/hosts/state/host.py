@@ -168,6 +168,13 @@ class Host:
         if not np.array_equal(numbers, np.arange(self.own + sum(hello.nodes for hello in greetings))):
             raise AgentError("the numbers of all hosts' nodes must be 0, 1, 2, … without gaps, each once")
 
+    def find_likeness(self, peer: str) -> tuple[bool, float] | None:  # noqa: ARG002
+        """Return whether vectors here and at a peer can be compared, and how alike neighbours there and here are.
+
+        The latter is over how alike neighbours here are to each other. None if the peer was not judged.
+        """
+        return None
+
     def expire(self) -> None:
         """Stop using the vectors of peers that have been away for too many rounds."""
         for peer in self.peers.values():

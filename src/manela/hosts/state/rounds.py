@@ -367,6 +367,13 @@ class MessageHost(Host):
             if peer.link is not None
         }
 
+    def find_likeness(self, peer: str) -> tuple[bool, float] | None:
+        """Return whether vectors here and at a peer can be compared, and how alike neighbours there and here are."""
+        found, own = self._judge.found.get(peer), self._judge.own
+        if found is None or peer not in self.peers.links:
+            return None
+        return found.is_certain, found.mean / own if own > 0 else 0.0
+
     def _judge_peers(self) -> None:
         """Distrust peers whose nodes are too unlike their neighbours here to be honest."""
         dimensions = self.terms.settings.dimensions

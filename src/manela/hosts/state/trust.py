@@ -65,10 +65,15 @@ class Judgement(NamedTuple):
 
 
 class Likeness(NamedTuple):
-    """The mean cosine between the ends of some edges, and its standard error."""
+    """The mean cosine between the ends of some edges, of which chance gives 0, and its standard error."""
 
     mean: float
     error: float = 0.0
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the ends are more alike than chance explains."""
+        return self.mean > _ERRORS * self.error
 
 
 class Trust:
@@ -464,6 +469,8 @@ class Judge:
     def __init__(self, near: Neighbourhood, trust: Trust, key: int, most: int = _SAMPLE) -> None:
         self._near, self._trust, self._most = near, trust, most
         random = np.random.default_rng(key)
+        # the likeness of own nodes, and by peer that of own nodes and the peer's, when it was judged last
+        self.own, self.found = 0.0, dict[str, Likeness]()
         # the key "" stands for arcs between own nodes
         arcs = {"": np.flatnonzero(near.indices < len(near.nodes)), **{peer: near.arcs_to(peer) for peer in near.peers}}
         self.samples: dict[str, Integers] = {
@@ -474,7 +481,7 @@ class Judge:
 
     def judge(self, peers: Peers, seen: npt.NDArray[np.bool_], read: Read, round: int) -> tuple[bool, list[str]]:
         """Judge all peers in a round; return whether trust in any has changed, and the peers to report."""
-        own = self._measure_likeness(self.samples[""], read).mean
+        self.own = own = self._measure_likeness(self.samples[""], read).mean
         changed, alarms = False, []
         for peer in peers.values():
             sample = self.samples.get(peer.name)
@@ -484,7 +491,7 @@ class Judge:
             if len(sample) < _FEWEST_ARCS:
                 continue
             trusted = not peer.distrust
-            theirs = self._measure_likeness(sample, read)
+            self.found[peer.name] = theirs = self._measure_likeness(sample, read)
             believed = self._trust.believes(own, theirs, peer.clipped, round, trusted)
             rows = peer.link.neighbours
             believed = believed and not _are_constant(read(rows[seen[rows]][: self._most]))
