@@ -13,7 +13,7 @@ from harness import carry, make_terms
 
 from manela.errors import ManelaError
 from manela.hosts.state.driver import Driver
-from manela.hosts.state.messages import PHASES, Introduction, Step
+from manela.hosts.state.messages import PHASES, Frame, Introduction, Step
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
 from manela.hosts.walks.host import make_host
 
@@ -162,6 +162,47 @@ class Story:
         host.reopen(int(rounds))
         self.driver.restart(host)
 
+    def learn_on(self, *names):
+        """HOST …: hosts that are done, and have a reason to, learn on, as their daemons would have them do."""
+        for name in names:
+            host = self.driver.hosts[name]
+            if host.should_go_on:
+                host.reopen()
+                self.driver.restart(host)
+                self.told.append(f"{name} learns on")
+
+    def settle(self):
+        """Hosts move until nothing happens; those that are done ask peers, and learn on if there is a reason to."""
+        told, moved = len(self.told), True
+        while moved:
+            moved = self.driver.turn()
+            for name, host in self.driver.hosts.items():
+                if self.driver.has_ended(name) and name not in self.driver.away:
+                    for peer, request in host.refresh().items():
+                        if (name, peer) not in self.driver.broken:
+                            host.receive(peer, request, self.driver.hosts[peer].answer(name, request))
+                    if host.should_go_on:
+                        host.reopen()
+                        self.driver.restart(host)
+                        moved = True
+        del self.told[told:]
+        self._say_rounds()
+
+    def frames(self, *names):
+        """HOST …: the generation of the frame of each host, and which hosts share one."""
+        frames = {name: self.driver.hosts[name].frames.now for name in names}
+        for frame in dict.fromkeys(frames.values()):
+            here = " and ".join(name for name in names if frames[name] == frame)
+            self.told.append(f"{here}: a frame of generation {frame.generation}")
+
+    def claim(self, name, generation):
+        """HOST GENERATION: to all who ask, it says that it is in this generation."""
+        for asker in self.driver.hosts.values():
+            if name in asker.peers.links:
+                request = asker.refresh()[name]
+                reply = replace(self.driver.hosts[name].answer(asker.name, request), frame=Frame(int(generation), 1))
+                asker.receive(name, request, reply)
+
     def lie(self, name, how):
         """HOST HOW: the rows that it sends are `opposite`, `huge`, `nan` or `constant`; `not` ends it."""
         self.lies[name] = LIES.get(how)
@@ -232,9 +273,12 @@ class Story:
         self.driver.run(until)
         if quietly:
             del self.told[told:]
-            for name, host in self.driver.hosts.items():
-                state = "away" if name in self.driver.away else "done" if host.done else "learning"
-                self.told.append(f"{name}: {count(host.round, 'round')}, {state}")
+            self._say_rounds()
+
+    def _say_rounds(self):
+        for name, host in self.driver.hosts.items():
+            state = "away" if name in self.driver.away else "done" if host.done else "learning"
+            self.told.append(f"{name}: {count(host.round, 'round')}, {state}")
 
 
 def count(number, what):

@@ -118,6 +118,10 @@ def status(
         "sent, MB": round(report["sent"] / 1e6, 2),
         "received, MB": round(report["received"] / 1e6, 2),
     }
+    if report.get("frame", "none") != "none":
+        facts["frame"] = report["frame"]
+    if report.get("provisional"):
+        facts["vectors"] = "provisional: no peer has accepted an edge yet, or hosts start anew together"
     if report["running"] and report.get("watch"):
         facts["page"] = report["watch"]
     if report["trouble"]:
@@ -134,7 +138,7 @@ def status(
         state = known["state"] if report["running"] else "was " + known["state"]
         message = f"{state}, {known['sent'] / 1e6:.2f} MB sent, {known['received'] / 1e6:.2f} MB received"
         print(f"peer {name:<22}{message}{', ' + known['trouble'] if known['trouble'] else ''}")
-        if comparison := _compare(known):
+        if comparison := _compare(known, report.get("frame", "none")):
             print(f"vectors {name:<19}{comparison}")
         for kind, times in known.get("alarms", {}).items():
             print(f"alarm {name:<21}its vectors are {kind}: {'once' if times == 1 else f'{times:,} times'}")
@@ -143,12 +147,14 @@ def status(
             print(f"refused {name:<19}{reason}: {times:,}")
 
 
-def _compare(known: dict[str, Any]) -> str:
+def _compare(known: dict[str, Any], frame: str) -> str:
     """Return what a status says of how a peer's vectors compare with those here; empty if nothing is known."""
     if not known.get("believed", True):
         return "not believed, and not used"
     if known.get("alike") is None:
         return ""
+    if known.get("frame", "none") not in ("none", frame):
+        return f"in another frame, {known['frame']}: not comparable"
     answer = "yes" if known["comparable"] else "no"
     return f"comparable: {answer}, {known['alike']:.2f}"
 

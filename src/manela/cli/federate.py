@@ -86,7 +86,15 @@ def federate(
         chosen = {name: value for name, value in parameters.items() if value != default(name)}
         peers = {"half": not float32} | ({} if noise is None else {"noise": noise})
         federation = Federation(
-            loaded, host_of, homes, chosen, lock_step=lock_step, seed=random_state, trace=trace, start=start, **peers
+            loaded,
+            host_of,
+            homes,
+            chosen,
+            lock_step=lock_step,
+            seed=random_state,
+            trace=trace,
+            first_vectors=start,
+            **peers,
         )
         started = time.monotonic()
         with federation.running(), _Table(quiet) as table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import csv
 import io
 import secrets
@@ -40,6 +41,7 @@ _PORTS = range(20_000, 30_000)
 """Ports of daemons: above those that Ray's workers take, and below those that systems assign to connections."""
 _reserved: list[socket.socket] = []
 """UDP sockets of the ports that this process has chosen, open until it ends."""
+atexit.register(lambda: [one.close() for one in _reserved])
 
 
 def split_graph(graph: Graph, hosts: Sequence[str]) -> tuple[dict[str, list[Edge]], dict[Node, int]]:
@@ -96,14 +98,14 @@ class Federation:
         lock_step: bool = False,
         seed: int = 0,
         trace: bool = False,
-        start: str | None = None,
+        first_vectors: str | None = None,
         **options: Any,
     ) -> None:
         self.graph, self.folder, self._trace = graph, folder, trace
         pieces, self.numbers = split_graph(graph, hosts)
         self.config = Config(
             name="host", listen="127.0.0.1:0", parameters=parameters, weighted=graph.is_weighted,
-            start=start, seed=seed if lock_step else None,
+            start=first_vectors, seed=seed if lock_step else None,
             peers=read_table(PeerOptions, {"start": _LONGEST_START, **options}, "peers")
         )  # fmt: skip
         sizes = Counter(hosts)

@@ -397,9 +397,14 @@ def find_overlap(
     """
     m = len(values)
     summed = vectors.reshape(views, -1, m).sum(axis=0)[:m]
-    overlap: npt.NDArray[np.float64] = (factors * values)[:, None] * summed.T
-    overlap += LEAST_OVERLAP * np.sqrt(np.square(overlap).sum()) * np.eye(m)
-    return overlap
+    return regularise((factors * values)[:, None] * summed.T)
+
+
+def regularise(overlap: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the overlap of two sets of coordinates, (m, m), with a little of the identity, so that it is regular."""
+    small = LEAST_OVERLAP * np.sqrt(np.square(overlap).sum())
+    regular: npt.NDArray[np.float64] = overlap + max(small, 1e-300) * np.eye(len(overlap))
+    return regular
 
 
 def find_calm(
@@ -410,7 +415,8 @@ def find_calm(
     `turned` has their last coordinates after the turn.
     """
     variances = values * factors**2
-    calm = turned / (variances + LEAST_DIRECTION * variances.max())
+    least = LEAST_DIRECTION * variances.max()
+    calm = turned / (variances + least) if least > 0.0 else turned
     unit: npt.NDArray[np.float64] = calm / np.sqrt(np.square(calm).sum())
     return unit
 

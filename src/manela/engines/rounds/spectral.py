@@ -298,13 +298,18 @@ def invert_softly(second: Matrix, least: float) -> Matrix:
            [ 0. ,  0. ,  0. ]])
     """
     values, vectors = decompose(second)
-    floor = max(least * float(np.abs(values).max()), 1e-300)
-    return multiply_small(vectors * (values / (values**2 + floor**2)), vectors.T)
+    largest = float(np.abs(values).max())
+    if not 0.0 < largest < float("inf"):
+        return np.zeros_like(second)
+    values = values / largest
+    return multiply_small(vectors * (values / (values**2 + least**2) / largest), vectors.T)
 
 
 def find_turn(overlap: Matrix) -> Matrix:
     """Return the orthogonal matrix nearest to a square matrix that is not singular."""
     values, vectors = decompose(multiply_small(overlap, overlap.T))
+    if not values[-1] > 0.0:
+        return np.eye(len(overlap))
     turn = multiply_small(multiply_small(vectors / np.sqrt(values), vectors.T), overlap)
     # products of numbers of very different size have lost digits, which a step of Newton's method brings back
     return 1.5 * turn - 0.5 * multiply_small(multiply_small(turn, turn.T), turn)

@@ -384,6 +384,8 @@ class Daemon:
             "nodes": host.own,
             "arcs": len(host.neighbourhood.indices),
             "noise": self.terms.peers.noise if self.terms.settings.exchange == "messages" else 0.0,
+            "frame": str(host.frame),
+            "provisional": host.is_provisional,
             "traced": self._tracer is not None and self._tracer.is_open,
             "began": self._began,
             "updated": time.time(),

@@ -61,6 +61,7 @@ def describe_peers(learner: Learner, certificates: Mapping[str, Iterable[str]]) 
             "state": "here" if peer.link is not None and not contact.trouble else "away",
             "believed": not peer.distrust,
             "comparable": comparable,
+            "frame": str(peer.frame),
             "alike": None if alike is None else round(alike, 3),
             "trouble": contact.trouble,
             "seen": contact.seen,

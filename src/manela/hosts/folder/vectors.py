@@ -9,6 +9,7 @@ import numpy as np
 
 from manela.errors import AgentError, FormatError
 from manela.hosts.state.host import Saved
+from manela.hosts.state.messages import Frame
 from manela.system.arrays import read_arrays, write_arrays
 from manela.system.files import replace_file
 
@@ -34,7 +35,7 @@ class VectorsFile:
         notes = {
             "format": _VERSION, "round": saved.round, "version": saved.version, "pairs": saved.pairs,
             "falls_at": saved.falls_at, "more": saved.more, "exchange": saved.exchange, "taught": saved.taught,
-            "edges": saved.edges,
+            "edges": saved.edges, "frame": list(saved.frame), "smoothed_frame": list(saved.smoothed_frame),
         }  # fmt: skip
         if self._names is not saved.names:
             self._names, self._lines = saved.names, np.frombuffer("\n".join(saved.names).encode(), np.uint8)
@@ -75,7 +76,8 @@ class VectorsFile:
                 names, vectors, int(notes["round"]), int(notes["version"]), int(notes["pairs"]),
                 notes.get("exchange", "walks" if notes["format"] == 1 else "messages"),
                 notes.get("falls_at"), notes.get("more"), {**notes.get("taught", {})}, notes.get("edges", ""),
-                smoothed, None if whole is None else whole.astype(bool), view, stretch
+                smoothed, None if whole is None else whole.astype(bool), view, stretch,
+                Frame(*map(int, notes.get("frame", ()))), Frame(*map(int, notes.get("smoothed_frame", ())))
             )  # fmt: skip
         except FormatError as error:
             raise AgentError(f"{error}; restore it from a backup, or remove it to start over") from error

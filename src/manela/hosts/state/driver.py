@@ -82,6 +82,10 @@ class Driver:
         self._players[host.name] = _Player(host, host.script())
         self.away.discard(host.name)
 
+    def has_ended(self, name: str) -> bool:
+        """Return whether a host has done all of its script."""
+        return self._players[name].ended
+
     def instruction(self, name: str) -> Instruction | None:
         """Return what a host is at; None before its first turn and after its last."""
         return self._players[name].now

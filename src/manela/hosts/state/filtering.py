@@ -11,7 +11,7 @@ import numpy.typing as npt
 from manela.engines.rounds.smoothing import Filter
 from manela.hosts.state.arcs import Mask
 from manela.hosts.state.instructions import Ask, Instruction
-from manela.hosts.state.messages import Integers, Shown, Step
+from manela.hosts.state.messages import SMOOTH, Integers, Shown, Step
 from manela.hosts.state.trust import Norms, measure_norms
 from manela.kernels.layout import Table
 
@@ -58,7 +58,9 @@ class Filtering:
                 source[known] = self._known[known]
                 self._seen[known] = True
             host.publisher.trace_own(step, source[: host.own, :dimensions])
-            host.publisher.publish_step(step, source[host.edge_rows, :dimensions], self._noise)
+            # vectors before the first step of smoothing hold nothing of the node's neighbours but what was learned
+            noise = 0.0 if step == (SMOOTH, 0, 0) else self._noise
+            host.publisher.publish_step(step, source[host.edge_rows, :dimensions], noise)
             norms = measure_norms(source[: host.own, None, None, :dimensions], None)
             self._norms = Norms(np.nan_to_num(norms.sizes), 0.0)
             yield Ask(host.step, patient=True)

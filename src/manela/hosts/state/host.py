@@ -17,7 +17,17 @@ import numpy.typing as npt
 from manela import __version__
 from manela.errors import AgentError, RefusedError
 from manela.hosts.state.instructions import Compute, Instruction
-from manela.hosts.state.messages import Acceptance, Hello, Integers, Introduction, Step, Totals, VectorRows
+from manela.hosts.state.messages import (
+    NO_FRAME,
+    Acceptance,
+    Frame,
+    Hello,
+    Integers,
+    Introduction,
+    Step,
+    Totals,
+    VectorRows,
+)
 from manela.hosts.state.names import Node, number_of
 from manela.hosts.state.neighbourhood import Admitted, Neighbourhood
 from manela.hosts.state.peers import Peers, Sessions
@@ -27,7 +37,7 @@ from manela.kernels.randomness import CONTEXTS, VECTORS, derive_key, draw_vector
 from manela.kernels.reference import POWER
 from manela.settings.schedule import Schedule, weigh
 
-SESSIONS, ANSWERS, POOLS, NOISE, SAMPLES = range(101, 106)
+SESSIONS, ANSWERS, POOLS, NOISE, SAMPLES, FRAMES = range(101, 107)
 """Purposes of random draws that only hosts make; numbered apart from those in `manela.kernels.randomness`."""
 
 
@@ -52,6 +62,8 @@ class Saved:
     # shape (n, m), and shape (m, m): the spectral view, if there is one, and H as all hosts found it
     view: npt.NDArray[np.float16] | None = None
     stretch: npt.NDArray[np.float64] | None = None
+    frame: Frame = NO_FRAME  # the start that the vectors come from
+    smoothed_frame: Frame = NO_FRAME  # that of the vectors to export
 
     def keep(self, names: Collection[str]) -> Saved:
         """Return the same state of these nodes only."""
@@ -167,6 +179,17 @@ class Host:
         numbers = np.sort(np.concatenate([self.numbers, *(hello.numbers for hello in greetings)]))
         if not np.array_equal(numbers, np.arange(self.own + sum(hello.nodes for hello in greetings))):
             raise AgentError("the numbers of all hosts' nodes must be 0, 1, 2, … without gaps, each once")
+
+    @property
+    def frame(self) -> Frame:
+        """The start that the vectors come from, if the host has frames."""
+        return NO_FRAME
+
+    @property
+    def is_provisional(self) -> bool:
+        """Whether vectors will be others soon: no peer has accepted an edge of this host yet."""
+        links = self.peers.links.values()
+        return len(self.neighbourhood.remotes) > 0 and not any(len(link.arcs) for link in links)
 
     def find_likeness(self, peer: str) -> tuple[bool, float] | None:  # noqa: ARG002
         """Return whether vectors here and at a peer can be compared, and how alike neighbours there and here are.
@@ -372,6 +395,8 @@ def exact_sum(values: Iterable[float]) -> tuple[float, ...]:
     (1e+20, 0.30000000000000004, -2.7755575615628914e-17)
     """
     remainder, parts = [float(value) for value in values], []
+    if not all(map(math.isfinite, remainder)):
+        raise ValueError("only finite numbers have an exact sum")
     while (part := math.fsum(remainder)) != 0.0:
         parts.append(part)
         remainder.append(-part)

@@ -31,6 +31,28 @@ def no_integers() -> Integers:
     return np.zeros(0, np.int64)
 
 
+class Frame(NamedTuple):
+    """The start that a host's vectors come from: vectors of different frames may be turned against each other.
+
+    Hosts that start together agree on the least of their ids. A later start has a larger generation.
+
+    Examples
+    --------
+    >>> str(Frame(2, 0xAB)), str(Frame())
+    ('00000000000000ab.2', 'none')
+    """
+
+    generation: int = 0
+    id: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.id:016x}.{self.generation}" if self.generation else "none"
+
+
+NO_FRAME = Frame()
+"""That of a host that has not begun to start, or has one view only."""
+
+
 @dataclass(frozen=True)
 class Totals:
     """Totals of one host, which all hosts of a lock-step run add up."""
@@ -91,7 +113,8 @@ class Step(NamedTuple):
     """A point in a run: a sweep, round or step of smoothing, and a level within it.
 
     In a round, level h is the mean over h hops; in a round with walks, level 0 is for the vectors of neighbours, and
-    level 1 for the ends of walks. In a sweep, level 0 is for the rows, and level 1 for sums over all of them. View 0 is
+    level 1 for the ends of walks. In a sweep, level 0 is for the rows, and level 1 for sums over all of
+    them; of affinities, 0 is for strengths, 1 for shares in them, and 2 for the sum of squares. View 0 is
     the last sweep, and later numbers are steps of its filter.
 
     Examples
@@ -110,11 +133,15 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Pull:
-    """A request for what a host shows to the asker's nodes at a step, if it has changed since a version."""
+    """A request for what a host shows to the asker's nodes at a step, if it has changed since a version.
+
+    `frame` is that of the asker.
+    """
 
     session: int
     step: Step
     since: int = 0
+    frame: Frame = NO_FRAME
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,11 +163,15 @@ class Sum:
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """The products of the columns of some rows, (k, k) and symmetric, in units of `unit`; `size` rows are not empty."""
+    """The products of the columns of some rows, (k, k) and symmetric, in units of `unit`; `size` rows are not empty.
+
+    `frame` is that of the second half of the columns, where these are vectors of an earlier start.
+    """
 
     size: int
     sums: Integers
     unit: float
+    frame: Frame = NO_FRAME
 
 
 @dataclass(frozen=True)
@@ -157,8 +188,9 @@ class Shown:
     # moments of all its vectors, for each table; empty if it has too few nodes, or the asker sees nearly all
     moments: list[Moments] = field(default_factory=list)
     sums: Sums | None = None  # sums over all vectors of the answerer
-    sum: Sum | None = None  # of affinities, over all nodes of the answerer
+    sum: Sum | None = None  # of shares^¾, or of squares of affinities, over all nodes of the answerer
     products: Products | None = None  # of a sweep, the view or the join, over all nodes of the answerer
+    frame: Frame = NO_FRAME  # that of the answerer
 
 
 # by walks

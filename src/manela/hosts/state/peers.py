@@ -9,7 +9,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from manela.errors import ClaimError, MalformedError, RefusedError, SessionError, TermsError
-from manela.hosts.state.messages import PROTOCOL, Acceptance, Hello, Integers, Introduction, Products, Sum, Sums
+from manela.hosts.state.messages import (
+    NO_FRAME,
+    PROTOCOL,
+    Acceptance,
+    Frame,
+    Hello,
+    Integers,
+    Introduction,
+    Products,
+    Sum,
+    Sums,
+)
 from manela.hosts.state.neighbourhood import Admitted, Neighbourhood, find_distinct
 from manela.kernels.moments import Moments
 from manela.kernels.randomness import derive
@@ -56,10 +67,21 @@ class Peer:
     sums: Sums | None = None
     sum: Sum | None = None
     products: Products | None = None
+    frame: Frame = NO_FRAME  # its frame, as it said last
+    starts: int = 0  # how many new starts of this host it has caused
 
     def renew(self) -> Peer:
         """Return what remains true of the peer after a change of this host's edges."""
-        return Peer(self.name, self.size, self.greeting, taught=self.taught, alarms=self.alarms, distrust=self.distrust)
+        return Peer(
+            self.name,
+            self.size,
+            self.greeting,
+            taught=self.taught,
+            alarms=self.alarms,
+            distrust=self.distrust,
+            frame=self.frame,
+            starts=self.starts,
+        )
 
 
 class Peers(dict[str, Peer]):

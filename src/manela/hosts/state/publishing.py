@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -122,19 +122,22 @@ class Publisher:
 
     def answer(self, peer: str, request: Pull) -> Shown:
         """Answer a peer with the published rows of the nodes here that are neighbours of its nodes."""
+        self._host.hear_frame(peer, request)
+        return replace(self._answer(peer, request), frame=self._host.frames.now)
+
+    def _answer(self, peer: str, request: Pull) -> Shown:
         host = self._host
         positions = self._edge_positions[host.sessions.find(peer, request.session).neighbours]
         shows_totals = host.trust.show_totals(host.own, host.own - host.sessions.count_neighbours(peer))
-        shows_products = host.trust.show_products(host.own)
         if request.step.phase == PLACE:
-            return self._place(positions, shows_products)
+            return self._place(positions)
         settings = host.terms.settings
-        goes_on = settings.smooths or settings.has_view or not host.done
+        goes_on = not host.done or (settings.has_view if request.step.phase == JOIN else settings.smooths)
         published = self._published.find(request.step, host.step, goes_on)
         tables, _, dimensions = host.count_rows(request)
         rows: npt.NDArray[Any] = np.zeros((0, tables, 1, dimensions), np.float32)
         if published is None:
-            return Shown(request.step, 0, positions[:0], rows, np.zeros(0))
+            return Shown(min(request.step, host.step), 0, positions[:0], rows, np.zeros(0))
         if 0 < published.version <= request.since:
             return Shown(published.step, published.version, positions[:0], rows, np.zeros(0))
         if request.step.phase == AFFINITY != published.step.phase:  # the peer only learns that it is late
@@ -150,24 +153,35 @@ class Publisher:
         return Shown(
             published.step, published.version, np.arange(len(positions)), rows, published.strengths[positions],
             published.moments if shows_totals else [], published.sums if shows_totals else None,
-            published.sum if shows_products else None, published.products if shows_products else None
+            published.sum, published.products
         )  # fmt: skip
 
-    def _place(self, positions: Integers, shows_products: bool) -> Shown:
+    def _place(self, positions: Integers) -> Shown:
         """Answer a host that places its nodes in the view, with that of their neighbours here."""
+        if self._host.is_starting:
+            raise NotReadyError
         host, step = self._host, Step(PLACE, 0)
         dimensions = host.terms.settings.dimensions
         if host.view is None or host.stretch is None:
             return Shown(step, 0, positions[:0], np.zeros((0, 1, 1, dimensions), np.float32), np.zeros(0))
         shown = read_rows(host.view, host.edge_rows, dimensions)
         rows = to_half(host.trust.blur(shown[:, None, None], step, 0, _PLACED_NOISE)[positions])
-        products = host.trust.describe_stretch(host.own, host.stretch) if shows_products else None
+        products = host.trust.describe_stretch(host.own, host.stretch) if host.trust.show_products(host.own) else None
         strengths = host.find_strengths()[positions]
         return Shown(step, host.version, np.arange(len(positions)), rows, strengths, products=products)
 
+    def forget(self) -> None:
+        """Show peers nothing of what was shown before."""
+        self._published.steps = {}
+        self._means = self._shown_before = None
+
     def publish(self, published: Published) -> None:
-        """Show this to peers from now on."""
+        """Show this to peers from now on, but for sums over too few nodes."""
         host = self._host
+        if published.sum is not None and not host.trust.show_products(published.sum.count):
+            published = replace(published, sum=None)
+        if published.products is not None and not host.trust.show_products(published.products.size):
+            published = replace(published, products=None)
         self._published.publish(published, host.round)
         host.step = published.step
 
@@ -178,7 +192,7 @@ class Publisher:
         """
         host = self._host
         shown = rows[:, None, None]
-        if step.number > 0:  # at step 0 a row holds nothing of the node's neighbours
+        if noise > 0.0:
             shown = host.trust.blur(shown, step, host.version, noise)
         # rows of sweeps have half precision anyway
         halve = (

@@ -18,18 +18,37 @@ from manela.engines.rounds.spread import find_spread, sum_rows
 from manela.engines.state import State
 from manela.errors import BadVectorError, DivergenceError, MalformedError, RefusedError
 from manela.hosts.state.arcs import UsedArcs, read_rows, write_rows
-from manela.hosts.state.host import NOISE, SAMPLES, Host, Saved
-from manela.hosts.state.instructions import Ask, Commit, Instruction
-from manela.hosts.state.messages import AFFINITY, JOIN, ROUND, START, SWEEP, Integers, Pull, Shown, Step, Sums
+from manela.hosts.state.frames import Frames
+from manela.hosts.state.host import FRAMES, NOISE, SAMPLES, Host, Saved
+from manela.hosts.state.instructions import Ask, Commit, Instruction, NotReadyError
+from manela.hosts.state.messages import (
+    AFFINITY,
+    JOIN,
+    NO_FRAME,
+    PLACE,
+    ROUND,
+    START,
+    SWEEP,
+    Frame,
+    Integers,
+    Pull,
+    Shown,
+    Step,
+    Sums,
+)
+from manela.hosts.state.names import number_of
+from manela.hosts.state.peers import Peer
 from manela.hosts.state.phases import SmoothingPhase, StartPhase
 from manela.hosts.state.publishing import Publisher
 from manela.hosts.state.spectral import SpectralPhase
 from manela.hosts.state.trust import Bounded, Judge, Trust, pool_moments
 from manela.kernels.layout import Shown as ShownRows
-from manela.kernels.randomness import derive_key
+from manela.kernels.randomness import VECTORS, derive, derive_key, draw_vectors
 from manela.settings.budget import Sizes, resolve
 from manela.settings.schedule import GROWN, Schedule, plan, weigh
 
+_MOST_LARGER = 100
+"""How many times as many nodes as this host a peer may say to have; if larger, a liar changes more."""
 _NEVER = 2**62
 """A version that vectors never reach: nothing has changed since it."""
 
@@ -45,7 +64,7 @@ class MessageHost(Host):
             self.trust = Bounded(terms.peers.noise, terms.peers.clip, derive_key(settings.seed, NOISE))
         self.smoothed: npt.NDArray[np.float32] | None = None  # (n, m): the vectors after smoothing
         self.whole: npt.NDArray[np.bool_] | None = None  # (n,): which nodes were smoothed with all their neighbours
-        self._smoothed_at = -1
+        self._smoothed_at, self.smoothed_frame = -1, NO_FRAME
         self._falls_at: int | None = None
         self._judge = Judge(near, self.trust, derive_key(settings.seed, SAMPLES))
         self.arcs = UsedArcs(near, self.own, self.known, terms.weighted)  # the edges that are used now
@@ -57,8 +76,12 @@ class MessageHost(Host):
         self.edge_rows = np.unique(near.sources[near.indices >= self.own])
         self._shown_strengths: npt.NDArray[np.float64] | None = None
         self.publisher = Publisher(self, self._rounds)
+        self.frames = Frames(int(derive(derive_key(settings.seed, FRAMES), number_of(self.name))))
         self._phase: StartPhase | SpectralPhase | SmoothingPhase | None = None
         self.view: ShownRows | None = None  # (own, padded m): the spectral view of own nodes
+        # the view of an earlier start, to which a new one is turned, and its frame
+        self.view_before: ShownRows | None = None
+        self.frame_before = NO_FRAME
         self.stretch: npt.NDArray[np.float64] | None = None  # (m, m): H, as all hosts found it with the view
         self._sweeps = settings.starts_by_sweeps or settings.has_view
         self._starting = self._sweeps or (terms.begins_with_means and not settings.context)
@@ -70,12 +93,11 @@ class MessageHost(Host):
 
     def script(self) -> Iterator[Instruction]:
         """Yield the instructions of the start, of all rounds, and of smoothing."""
-        if self._starting:
-            self._phase = SpectralPhase(self) if self._sweeps else StartPhase(self)
-            yield from self._phase.script()
-            self.arcs.forget(slice(self.own, None))  # peers have sent sweeps so far, but no vectors
-            self._phase, self._starting, self.can_be_saved = None, False, True
+        yield from self._start()
         while not self.done:
+            if self.frames.is_outdated:
+                self._begin_anew()
+                yield from self._start()
             yield from self._round()
             yield Commit(self.round)
         if not self.terms.lock_step:
@@ -86,6 +108,43 @@ class MessageHost(Host):
             self._phase = None
             self._keep_smoothed(phase)
             yield Commit(self.round)
+
+    def _start(self) -> Iterator[Instruction]:
+        """Yield the instructions of the start, unless it is over; begin again as long as peers are in a newer one."""
+        while self._starting:
+            if self._has_frames and self.view is None:
+                self.frames.begin()
+            self._phase = SpectralPhase(self) if self._sweeps else StartPhase(self)
+            yield from self._phase.script()
+            self.arcs.forget(slice(self.own, None))  # peers have sent sweeps so far, but no vectors
+            self._phase = None
+            if self.frames.is_outdated:
+                self._begin_anew()
+            else:
+                self._starting, self.can_be_saved = False, True
+
+    def _begin_anew(self) -> None:
+        """Forget what was learned, but for the vectors to export, so that this host and its peers start together."""
+        settings = self.terms.settings
+        draw_vectors(settings.seed, self.numbers, self.tables[0][: self.own, : settings.dimensions], VECTORS)
+        if self.view is not None:  # else peers have begun yet another start
+            self.view_before, self.frame_before = self.view, self.frames.now
+        self.view = self.stretch = None
+        self.round, self._falls_at, self._extra_rounds, self._schedule = 0, None, None, None
+        self.version += 1
+        for peer in self.peers.values():
+            peer.moments, peer.taught, peer.heard = [], 0, None if peer.heard is None else 0
+            if peer.link is not None:
+                peer.link.seen = 0
+        self.arcs.forget(slice(self.own, None))
+        self.publisher.forget()
+        self._starting, self.can_be_saved, self.step = True, False, Step(AFFINITY, 0)
+        self._smoothed_at = -1
+
+    @property
+    def _has_frames(self) -> bool:
+        """Whether hosts say which start their vectors come from: where they have two views, and are free to be late."""
+        return self._sweeps and not self.terms.lock_step
 
     def _round(self) -> Iterator[Instruction]:
         """Yield the instructions of one round; in lock-step each hop is exchanged separately, otherwise all at once."""
@@ -137,6 +196,7 @@ class MessageHost(Host):
         if self.whole is not None and self._smoothed_at == self.round and self.whole.sum() > phase.whole.sum():
             return
         self.smoothed, self.whole, self._smoothed_at = phase.vectors, phase.whole, self.round
+        self.smoothed_frame = self.frames.now
 
     # asking and answering
 
@@ -148,7 +208,8 @@ class MessageHost(Host):
         """Return a request for each peer: for what it shows at the step that this host is at."""
         since = self.step.phase == ROUND and not self.terms.lock_step
         return {
-            peer: Pull(link.session, self.step, link.seen if since else 0) for peer, link in self.peers.links.items()
+            peer: Pull(link.session, self.step, link.seen if since else 0, self.frames.now)
+            for peer, link in self.peers.links.items()
         }
 
     def refresh(self) -> dict[str, Pull]:
@@ -156,7 +217,7 @@ class MessageHost(Host):
         if self.terms.lock_step:
             return {}
         step = Step(ROUND, self.round)
-        return {peer: Pull(link.session, step, _NEVER) for peer, link in self.peers.links.items()}
+        return {peer: Pull(link.session, step, _NEVER, self.frames.now) for peer, link in self.peers.links.items()}
 
     def count_rows(self, request: Pull) -> tuple[int, int, int]:
         """Return the number of tables, of levels, and of dimensions in what is shown at the step of a request."""
@@ -175,6 +236,9 @@ class MessageHost(Host):
             reply.changed[0] >= 0 and reply.changed[-1] < len(link.neighbours) and (np.diff(reply.changed) > 0).all()
         ):
             raise MalformedError(f"neighbours must be numbered 0 to {len(link.neighbours) - 1}, in order, each once")
+        if not self._note_frame(self.peers[peer], request.step, reply):
+            self.peers[peer].heard = self.round
+            return []
         refusals: list[RefusedError] = []
         finite = np.isfinite(reply.rows).all(axis=(1, 2, 3))
         if not finite.all():
@@ -193,13 +257,38 @@ class MessageHost(Host):
             except MalformedError as refusal:
                 refusals.append(refusal)
                 reply = replace(reply, products=None)
+        reply = replace(reply, strengths=reply.strengths[finite])
         rows = link.neighbours[reply.changed[finite]]
-        self._store_reply(peer, request.step, reply, rows, reply.rows[finite], reply.strengths[finite])
+        self._store_reply(peer, request.step, reply, rows, reply.rows[finite], reply.strengths)
         self.peers[peer].heard = self.round
         in_rounds = reply.step.phase == ROUND == request.step.phase and not self.terms.lock_step
         if in_rounds and reply.version > request.since:  # otherwise the reply holds no rows
             link.seen = reply.version
         return refusals
+
+    def _note_frame(self, peer: Peer, asked: Step, reply: Shown) -> bool:
+        """Note the frame of a peer; return whether what it shows can be used."""
+        frames = self.frames
+        if not self._has_frames:
+            return True
+        if asked.phase == PLACE:
+            joins = self._phase.joins if isinstance(self._phase, SpectralPhase) else None
+            return reply.frame == (joins or frames.now)
+        if self._starting:
+            return frames.note_in_start(peer, reply.frame, reply.step.phase >= ROUND, self.round)
+        return frames.note_in_rounds(peer, reply.frame, self.round) and reply.step.phase >= ROUND
+
+    def hear_frame(self, peer: str, request: Pull) -> None:
+        """Note the frame of a peer that asks; one that is in a newer start must wait until this host is there, too."""
+        ahead = request.frame.generation > self.frames.now.generation
+        if self._has_frames and ahead and request.step.phase < PLACE:
+            self.frames.hear(self.peers[peer], request.frame.generation, self.round)
+            raise NotReadyError
+
+    @property
+    def should_go_on(self) -> bool:
+        """Whether there are edges or peers that were not learned from, or a newer start."""
+        return self.frames.is_outdated or super().should_go_on
 
     def _store_reply(
         self,
@@ -263,6 +352,9 @@ class MessageHost(Host):
         By default as many rounds are added as the learning rate takes to fall in a first run, whatever was requested
         in between.
         """
+        if self.frames.is_outdated:
+            self._begin_anew()
+            return
         first = self._plan()
         self._extra_rounds = rounds or first.falling or max(1, first.rounds - first.falls_at)
         self._falls_at, self._schedule = self.round, None
@@ -288,6 +380,18 @@ class MessageHost(Host):
         weights = weigh(self.strengths, settings)
         total = self.total_of_all().frequencies[0] if self.terms.lock_step else float(np.sum(weights))
         return plan(resolve(settings, self.find_sizes()), settings, weights, total=total, numbers=self.numbers)
+
+    def count_network(self) -> int:
+        """Return about how many nodes all hosts have that this one knows of, as far as they are believed."""
+        if self.terms.lock_step:
+            return self.find_sizes().nodes
+        greetings = [hello.nodes for name, hello in self.peers.greetings.items() if name in self.peers.links]
+        return self.own + sum(min(nodes, _MOST_LARGER * self.own) for nodes in greetings)
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether the host has no view to place others in yet."""
+        return self._starting
 
     def find_degree(self) -> float:
         """Return the mean degree of nodes with neighbours: of all hosts in lock-step, otherwise of this host."""
@@ -367,6 +471,16 @@ class MessageHost(Host):
             if peer.link is not None
         }
 
+    @property
+    def frame(self) -> Frame:
+        """The start that the vectors come from, if the host has frames."""
+        return self.frames.now
+
+    @property
+    def is_provisional(self) -> bool:
+        """Whether vectors will be others soon: no edge is accepted yet, or hosts start anew together."""
+        return super().is_provisional or self.frames.is_outdated or (self._starting and self.frame.generation > 1)
+
     def find_likeness(self, peer: str) -> tuple[bool, float] | None:
         """Return whether vectors here and at a peer can be compared, and how alike neighbours there and here are."""
         found, own = self._judge.found.get(peer), self._judge.own
@@ -413,6 +527,8 @@ class MessageHost(Host):
             whole=self.whole,
             view=view,
             stretch=self.stretch,
+            frame=self.frames.now,
+            smoothed_frame=self.smoothed_frame,
         )
 
     def restore(self, saved: Saved) -> None:
@@ -426,8 +542,9 @@ class MessageHost(Host):
         self._falls_at, self._schedule, self._starting = saved.falls_at, None, False
         self.can_be_saved = True
         self.step = Step(ROUND, self.round)
-        if saved.view is not None:
+        if saved.view is not None and self.terms.settings.has_view:
             self.stretch, rows, positions = saved.stretch, *self._match(saved.names)
+            self.frames.now = saved.frame
             self.view = allocate_shown(self.own, self.terms.settings.dimensions)
             write_shown(self.view[:, : saved.view.shape[1]], rows, saved.view[positions])
             joined = np.diff(self.neighbourhood.indptr) > 0
@@ -437,4 +554,4 @@ class MessageHost(Host):
             rows, positions = self._match(saved.names)
             self.smoothed, self.whole = self.vectors[:, 0].copy(), np.zeros(self.own, bool)
             self.smoothed[rows], self.whole[rows] = saved.smoothed[positions], saved.whole[positions]
-            self._smoothed_at = saved.round
+            self._smoothed_at, self.smoothed_frame = saved.round, saved.smoothed_frame

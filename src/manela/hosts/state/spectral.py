@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,12 +13,12 @@ import numpy.typing as npt
 
 from manela.engines.rounds import spectral
 from manela.engines.rounds.neighbours import Neighbours, allocate_shown
-from manela.engines.rounds.smoothing import resize
+from manela.engines.rounds.smoothing import STEPS, resize
 from manela.hosts.state.arcs import read_rows, write_rows
 from manela.hosts.state.filtering import Filtering
 from manela.hosts.state.host import exact_sum
 from manela.hosts.state.instructions import Ask, Instruction
-from manela.hosts.state.messages import AFFINITY, JOIN, PLACE, ROUND, SWEEP, VIEW, Integers, Products, Shown, Step, Sum
+from manela.hosts.state.messages import AFFINITY, JOIN, PLACE, SWEEP, VIEW, Frame, Integers, Products, Shown, Step, Sum
 from manela.hosts.state.publishing import Published
 from manela.kernels.cpu import spectral as kernels
 from manela.kernels.layout import Shown as ShownRows
@@ -25,6 +27,7 @@ from manela.kernels.moments import LARGEST, UNIT
 from manela.kernels.randomness import VECTORS, draw_vectors
 from manela.kernels.reference import (
     AFFINITY_POWER,
+    FEWEST_SWEEPS,
     SWEEP_LARGEST,
     SWEEP_UNIT,
     VIEW_MIDDLE,
@@ -33,17 +36,20 @@ from manela.kernels.reference import (
     count_directions,
     find_common,
     has_settled,
+    regularise,
     split_affinities,
 )
 
 if TYPE_CHECKING:
     from manela.hosts.state.rounds import MessageHost
 
+_PATIENCE = STEPS + 4
+"""Times that peers are asked for their view while they have none; larger waits longer for those that never will."""
 _PLACINGS = 8
 """Times that later nodes are placed beside each other; fewer reach less far from nodes that were there before."""
 _LEAST_STRETCH = 0.1
 """Eigenvalues far below this share of the largest count as nothing in placing; smaller lets noise in."""
-_SHARES, _SQUARES = 1, 2
+_OF_SHARES, _SQUARES = 1, 2
 """Levels of the affinities: what nodes tell of their neighbours' strengths, and the sum of squares."""
 _SWEEP_NOISE = 1.0
 """Factor on the configured noise in sweeps; larger ones disclose less and learn worse."""
@@ -65,32 +71,71 @@ class SpectralPhase:
         self._affinities = np.zeros(0, np.float32)
         self._strengths, self._shares = np.zeros(host.known), np.zeros(host.known)
         self._squares, self._energy = np.zeros(host.own), 0.0  # of the affinities of each node, and their mean
-        self._size, self._total = 1, 0.0  # how many nodes have neighbours, and the sum of what is likely of each
+        self._size, self._total = (
+            1,
+            float(max(1, host.own)),
+        )  # how many nodes have neighbours, and the sum of what is likely of each
         self._given = np.zeros(host.known, bool)  # own nodes that have a row of the view already
         self._seen = np.zeros(host.known, bool)  # nodes whose rows have arrived at the current step
-        self._is_overtaken = False  # whether a peer is past the sweeps already
-        self._is_late = False  # whether a peer is in its rounds already, or past them
+        self._at_view: dict[str, Frame] = {}  # peers that are past the sweeps, but not past the start
+        self.joins: Frame | None = None  # the frame in whose view nodes are placed
+        self._heeds_others = True  # whether it matters that peers are past their sweeps
         self._filtering: Filtering | None = None
 
     def script(self) -> Iterator[Instruction]:
         """Yield the instructions of the sweeps and of the view that they give, which the host then has."""
-        host, table, own = self._host, self._table, self._host.own
+        host = self._host
         if host.view is not None:  # some nodes have come since
             yield from self._place()
             return
         yield from self._find_affinities()
-        if self._is_late:
+        if not self._is_over():
+            yield from self._sweep()
+        if self.joins is not None and not host.frames.is_outdated:
             yield from self._place()
-            return
+            if not self._seen[host.own :].any():  # nobody has a view after all
+                self.joins, self._heeds_others = None, False
+                yield from self._find_affinities()
+                yield from self._sweep()
+
+    def _is_over(self) -> bool:
+        """Return whether this start is of no use: peers are in a newer one, or most are past theirs."""
+        frames = self._host.frames
+        if self._heeds_others and self.joins is None:
+            self.joins = self._find_majority(frames.past)
+            for name, frame in frames.past.items() if self.joins is None else ():
+                # few neighbours are in a frame that is there already, so all had better start once more, together
+                frames.hear(self._host.peers[name], frame.generation + 1, self._host.round)
+        return frames.is_outdated or self.joins is not None
+
+    def _find_majority(self, peers: Mapping[str, Frame]) -> Frame | None:
+        """Return the frame of those of these peers with which this host has half of its edges to others, or None."""
+        links = self._host.peers.links
+        arcs: Counter[Frame] = Counter()
+        for name, frame in peers.items():
+            if name in links:
+                arcs[frame] += len(links[name].arcs)
+        all_arcs = sum(len(link.arcs) for link in links.values())
+        most = max(arcs, key=lambda frame: (arcs[frame], frame), default=None)
+        return most if most is not None and 0 < all_arcs <= 2 * arcs[most] else None
+
+    def _sweep(self) -> Iterator[Instruction]:
+        """Yield the instructions of the sweeps and of the view."""
+        host, table, own = self._host, self._table, self._host.own
         energy, number, ended = self._energy, 0, False
         draw_vectors(host.terms.settings.seed, host.numbers, table[:own, : self._m], VECTORS)
         table *= np.float32(math.sqrt(12.0) * self._m)
         while True:
             table[:own][~self._neighbours.joined[:own]] = 0.0
             yield from self._exchange(Step(VIEW, 0) if ended else Step(SWEEP, number))
-            if self._is_overtaken and not ended:
+            overtaken = self._find_majority(self._at_view) if self._heeds_others and not ended else None
+            if overtaken is not None and number >= FEWEST_SWEEPS:
                 ended = True
                 yield from self._exchange(Step(VIEW, 0))
+            elif overtaken is not None:
+                self.joins = overtaken
+            if self._is_over():
+                return
             scale = host.trust.find_scale(energy)
 
             def add_up(scale: float = scale) -> None:
@@ -106,7 +151,9 @@ class SpectralPhase:
             number += 1
             ended = has_settled(number, before, energy)
         second = yield from pool(host, Step(VIEW, 0, 1), self._sum_products(apart=True))
-        host.stretch = second[: self._m, : self._m]
+        if self._is_over():
+            return
+        host.stretch = second[: self._m, : self._m] if second.any() else None
         kept = count_directions(self._size, self._m)
         spectral.widen(self._shown[:own], table[:own], self._neighbours)
         spectral.multiply(table[:own], [], spectral.find_root(second, kept), self._neighbours)
@@ -117,8 +164,42 @@ class SpectralPhase:
             yield from self._filtering.script()
             table[:own][~self._neighbours.joined[:own]] = 0.0
             resize(table, self._neighbours, ones)
+        if host.frames.now.generation > 1:
+            yield from self._turn()
         self._neighbours.show(table, self._shown, slice(0, own))
         self._keep()
+
+    def _turn(self) -> Iterator[Instruction]:
+        """Turn the view to that of an earlier start, so that exported vectors change no more than they must.
+
+        Hosts may have come from several frames: all turn to the one in which most nodes were.
+        """
+        host, table, own, m = self._host, self._table, self._host.own, self._m
+        products = None
+        joined = int(np.count_nonzero(self._neighbours.joined[:own]))
+        if host.view_before is not None and host.trust.show_products(joined):
+            found = host.trust.sum_products(
+                table[:own], [(host.view_before, 1.0)], joined, SWEEP_UNIT, SWEEP_LARGEST, self._neighbours
+            )
+            products = replace(_trim(host, found), frame=host.frame_before)
+        step = Step(VIEW, STEPS + 1, 1)
+        host.peers.clear_sums()
+        host.publisher.publish(Published(step, host.version, host.find_strengths(), products=products))
+        yield Ask(step, patient=True)
+        parts = _find_parts(host, 2 * m) | ({} if products is None else {host.name: products})
+        sizes: Counter[Frame] = Counter()
+        for part in parts.values():
+            sizes[part.frame] += part.size
+        if not sizes:
+            return
+        most = max(sizes, key=lambda frame: (sizes[frame], frame))
+        second = host.trust.pool_products({name: part for name, part in parts.items() if part.frame == most})
+        turn = spectral.find_turn(regularise(second[:m, m:]))
+        matrix = np.zeros((table.shape[1], table.shape[1]))
+        matrix[:m, :m] = turn
+        spectral.multiply(table[:own], [], matrix, self._neighbours)
+        if host.stretch is not None:
+            host.stretch = turn.T @ host.stretch @ turn
 
     def _keep(self) -> None:
         """Have the host keep the view, and start its vectors from it; nodes without a row in it keep random ones."""
@@ -143,17 +224,21 @@ class SpectralPhase:
             self._given[:own] = read_rows(self._shown, np.arange(own), self._m).any(axis=1)
         host.peers.clear_sums()
         host.step = Step(PLACE, 0)
-        yield Ask(host.step, patient=True)
+        for _ in range(_PATIENCE):  # peers may still be at one of the last steps of their start
+            yield Ask(host.step, patient=True)
+            if self._seen[own:].any() or self.joins is None:
+                break
         self._use_neighbours()
-        self._total = float(own + sum(hello.nodes for hello in host.peers.greetings.values()))
+        self._total = float(host.count_network())
         self._measure()
-        if host.stretch is None:
-            parts = {name: peer.products for name, peer in host.peers.items() if peer.products is not None}
-            parts = {name: part for name, part in parts.items() if len(part.sums) == self._m}
-            host.stretch = host.trust.pool_products(parts) if parts else np.eye(self._m)
+        stretch = host.stretch
+        if stretch is None and (parts := _find_parts(host, self._m)):
+            stretch = host.trust.pool_products(parts)
+            host.stretch = stretch if stretch.any() else None
+        stretch = np.eye(self._m) if host.stretch is None else host.stretch
         width = table.shape[1]
         inverse = np.zeros((width, width))
-        inverse[: self._m, : self._m] = spectral.invert_softly(host.stretch, _LEAST_STRETCH)
+        inverse[: self._m, : self._m] = spectral.invert_softly(stretch, _LEAST_STRETCH)
         missing = np.flatnonzero(self._neighbours.joined[:own] & ~self._given[:own])
         indptr, indices, _, _ = self._neighbours.arcs
 
@@ -165,21 +250,23 @@ class SpectralPhase:
                 write_rows(self._shown, missing, table[missing, : self._m])
 
         yield host.will_compute(host.step, "place", place)
-        self._keep()
+        if self._seen[own:].any() or self._given.any():
+            host.frames.now = self.joins or host.frames.now
+            self._keep()
 
     def _find_affinities(self) -> Iterator[Instruction]:
         """Tell peers how strong nodes are, and find the affinity of each arc, and the sum of their squares."""
         host, own = self._host, self._host.own
         self._publish(Step(AFFINITY, 0, 0))
         yield Ask(host.step, patient=True)
-        if self._is_late:
+        if self._is_over():
             return
         self._use_neighbours()
         indptr, indices, _, _ = self._neighbours.arcs
         kernels.add_shares(indptr, indices, self._neighbours.weights, self._strengths, self._shares, 0, own)
         likely = self._shares[:own] ** AFFINITY_POWER
         own_sum = self._sum(likely)
-        self._publish(Step(AFFINITY, 0, _SHARES), host.trust.blur_shares(self._shares[host.edge_rows]), own_sum)
+        self._publish(Step(AFFINITY, 0, _OF_SHARES), host.trust.blur_shares(self._shares[host.edge_rows]), own_sum)
         yield Ask(host.step, patient=True)
         self._size, self._total = host.trust.pool_sum(own_sum, host.peers.sums_of_nodes)
         self._measure()
@@ -210,8 +297,7 @@ class SpectralPhase:
         if not np.array_equal(used, self._used) or len(self._affinities) == 0:
             self._used, self._neighbours = used, host.arcs.build(used)
             self._strengths = np.concatenate((self._neighbours.strengths[: host.own], host.arcs.strengths[host.own :]))
-            if self._total > 0.0:
-                self._measure()
+            self._measure()
 
     def _measure(self) -> None:
         """Compute the affinities of the arcs that are used, and their squares."""
@@ -228,7 +314,8 @@ class SpectralPhase:
         host, own = self._host, slice(0, self._host.own)
         self._neighbours.show(self._table, self._shown, own)
         host.publisher.trace_own(step, read_rows(self._shown, np.arange(host.own), self._m))
-        host.publisher.publish_step(step, read_rows(self._shown, host.edge_rows, self._m), _SWEEP_NOISE)
+        noise = 0.0 if step == (SWEEP, 0, 0) else _SWEEP_NOISE  # random rows hold nothing of the node's neighbours
+        host.publisher.publish_step(step, read_rows(self._shown, host.edge_rows, self._m), noise)
         self._seen[host.own :] = False
         yield Ask(step, patient=True)
         self._use_neighbours()
@@ -245,8 +332,8 @@ class SpectralPhase:
         """Store what a peer shows at the current step."""
         host = self._host
         if reply.step != asked:
-            self._is_overtaken |= asked.phase == SWEEP and reply.step.phase == VIEW
-            self._is_late |= reply.step.phase >= ROUND
+            if asked.phase == SWEEP and reply.step.phase == VIEW:
+                self._at_view[peer] = reply.frame
             return
         record = host.peers[peer]
         if asked.phase == PLACE:
@@ -259,10 +346,10 @@ class SpectralPhase:
             record.sum = reply.sum
             if asked.level == 0:
                 self._see(rows, reply.strengths)
-            elif asked.level == _SHARES:
+            elif asked.level == _OF_SHARES:
                 self._shares[rows] = host.trust.bound_shares(reply.strengths, self._shares[: host.own])
             self._seen[rows] = True
-        elif asked.phase == VIEW and asked.number > 0:
+        elif asked.phase == VIEW and 0 < asked.number <= STEPS:
             if self._filtering is not None:
                 self._filtering.store(reply, rows, vectors)
         elif asked.level == 1:
@@ -278,23 +365,32 @@ class SpectralPhase:
         arcs.see(rows, bounded)
 
 
+def _trim(host: MessageHost, products: Products) -> Products:
+    """Return products without the columns of padding."""
+    m, width = host.terms.settings.dimensions, host.tables[0].shape[1]
+    used = np.flatnonzero(np.arange(len(products.sums)) % width < m)
+    return replace(products, sums=products.sums[np.ix_(used, used)])
+
+
+def _find_parts(host: MessageHost, columns: int) -> dict[str, Products]:
+    """Return the products of so many columns that trusted peers have shown at this step."""
+    shown = {name: peer.products for name, peer in host.peers.items() if not peer.distrust}
+    return {name: part for name, part in shown.items() if part is not None and len(part.sums) == columns}
+
+
 def pool(host: MessageHost, step: Step, own: Products) -> Generator[Instruction, None, npt.NDArray[np.float64]]:
     """Show the products of own rows, whose columns are padded, and return the second moment of all rows."""
     m, width = host.terms.settings.dimensions, host.tables[0].shape[1]
     used = np.flatnonzero(np.arange(len(own.sums)) % width < m)
-    trimmed = Products(own.size, own.sums[np.ix_(used, used)], own.unit)
+    trimmed = _trim(host, own)
     host.peers.clear_sums()
     host.publisher.publish(Published(step, host.version, host.find_strengths(), products=trimmed))
     yield Ask(step, patient=True)
-    parts = {
-        name: peer.products
-        for name, peer in host.peers.items()
-        if peer.products is not None and len(peer.products.sums) == len(used) and not peer.distrust
-    }
-    if not parts or host.trust.show_products(host.own):
+    parts = _find_parts(host, len(used))
+    if not parts or host.trust.show_products(trimmed.size):
         parts[host.name] = trimmed
     second = np.zeros(own.sums.shape)
-    second[np.ix_(used, used)] = host.trust.pool_products(parts)
+    second[np.ix_(used, used)] = host.trust.pool_products(parts, trimmed)
     return second
 
 
@@ -314,4 +410,9 @@ def join(host: MessageHost, table: Table, view: ShownRows, neighbours: Neighbour
     spectral.multiply(table, views, matrix, neighbours)
     resize(table, neighbours, ones)
     sizes = host.find_sizes()
-    table[:, : settings.dimensions] += (find_common(sizes.arcs, sizes.joined) * common).astype(np.float32)
+    more = max(
+        1.0, host.count_network() / max(1, sizes.nodes)
+    )  # of the network, whose size a small host must not take for its own
+    joined_nodes = round(sizes.joined * more)
+    size = find_common(round(sizes.arcs * more), joined_nodes)
+    table[:, : settings.dimensions] += (size * common).astype(np.float32)

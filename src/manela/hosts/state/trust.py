@@ -146,8 +146,8 @@ class Trust:
         sums = spectral.sum_products(left, views, unit, largest, neighbours, apart)
         return Products(joined, sums, unit**2 * (0.5 if apart else 1.0))
 
-    def pool_products(self, parts: Mapping[str, Products]) -> Doubles:
-        """Return the second moment of the rows of all hosts, own ones included, from products by host."""
+    def pool_products(self, parts: Mapping[str, Products], own: Products | None = None) -> Doubles:
+        """Return the second moment of the rows of all hosts from products by host; `own`, if given, are this host's."""
         one, *others = parts.values()
         sums = np.sum([one.sums, *(other.sums for other in others)], axis=0)
         return spectral.find_second(sums, one.unit, max(1, sum(part.size for part in parts.values())))
@@ -295,11 +295,12 @@ class Bounded(Trust):
         """Return the sum; the mean of a peer's nodes counts as at most a few times the least of all, and no less."""
         parts = [part for part in (own, *others.values()) if part.count > 0]
         if not parts:
-            return 1, 0.0
+            return 1, 1.0
         means = [math.fsum(part.parts) / part.count for part in parts]
-        counts = _bound_sizes(np.array([part.count for part in parts]))
-        usual = float(np.sort(np.nan_to_num(means))[(len(means) - 1) // 2])
-        bounded = np.clip(np.nan_to_num(means), usual / _MOST_UNLIKE, usual * _MOST_UNLIKE)
+        # sizes enter by their logarithm, so that large honest hosts matter more here than large false ones
+        counts = _bound_sizes(np.array([part.count for part in parts]), _MOST_LARGER)
+        usual = means[0] if own.count > 0 and means[0] > 0.0 else 1.0
+        bounded = np.clip(means, usual / _MOST_UNLIKE, usual * _MOST_UNLIKE)
         return max(1, round(float(counts.sum()))), float((counts * bounded).sum())
 
     def sum_products(
@@ -314,17 +315,21 @@ class Bounded(Trust):
         beside = left if rows is None else np.concatenate((left, rows), axis=1)
         return _round_products(joined, (beside.T @ beside).astype(np.float64))
 
-    def pool_products(self, parts: Mapping[str, Products]) -> Doubles:
+    def pool_products(self, parts: Mapping[str, Products], own: Products | None = None) -> Doubles:
         """Return the second moment; all hosts that hear the same parts get the same.
 
         So that all come to the same basis, nobody's own part counts more here than elsewhere. A host counts for at most
-        a few times as many nodes as the usual one, and with products of at most a few times the usual size.
+        a few times as many nodes as the usual one, and with products of at most a few times the usual size. Products
+        that are far from those of own nodes are left out.
         """
-        names = sorted(parts)
-        seconds = [parts[name].sums.astype(np.float64) * (parts[name].unit / parts[name].size) for name in names]
-        sizes = np.array([np.sqrt(np.square(second).sum()) for second in seconds])
+        found = {name: _find_second(part) for name, part in sorted(parts.items())}
+        if own is not None and (size := _measure(_find_second(own))) > 0.0:
+            found = {name: one for name, one in found.items() if size / _FAR <= _measure(one) <= size * _FAR}
+            found = found or {"": _find_second(own)}
+        names, seconds = list(found), list(found.values())
+        sizes = np.array([_measure(second) for second in seconds])
         usual = float(np.sort(sizes)[(len(sizes) - 1) // 2])
-        counts = _bound_sizes(np.array([parts[name].size for name in names]))
+        counts = _bound_sizes(np.array([parts[name].size if name else 1 for name in names]), _MOST_UNLIKE)
         shrunk = np.minimum(1.0, _MOST_UNLIKE * usual / np.maximum(sizes, 1e-300))
         pooled = np.zeros_like(seconds[0])
         for second, weight in zip(seconds, counts * shrunk, strict=True):
@@ -356,7 +361,7 @@ class Bounded(Trust):
 
     def blur_shares(self, shares: Doubles) -> Doubles:
         """Return the shares with noise, always the same."""
-        random = np.random.default_rng(int(derive(self._key, _SHARES)))
+        random = np.random.default_rng(int(derive(self._key, _DRAW_OF_SHARES)))
         blurred: Doubles = shares * np.exp(_SHARE_NOISE * self._noise * random.standard_normal(len(shares)))
         return blurred
 
@@ -369,11 +374,21 @@ class Bounded(Trust):
         return bounded
 
 
-def _bound_sizes(sizes: npt.NDArray[np.integer]) -> Doubles:
-    """Return for how many nodes each host counts: at most a few times as many as the usual one has."""
+def _bound_sizes(sizes: npt.NDArray[np.integer], most: float) -> Doubles:
+    """Return for how many nodes each host counts: at most `most` times as many as the usual one has."""
     usual = np.sort(sizes)[(len(sizes) - 1) // 2]
-    bounded: Doubles = np.minimum(sizes, _MOST_UNLIKE * usual).astype(np.float64)
+    bounded: Doubles = np.minimum(sizes, most * usual).astype(np.float64)
     return bounded
+
+
+def _find_second(products: Products) -> Doubles:
+    """Return the second moment that these products say, zeros if its numbers are too small or too large."""
+    second = products.sums.astype(np.float64) * (products.unit / max(1, products.size))
+    return second if _LEAST_SECOND <= np.abs(second).max() <= 1.0 / _LEAST_SECOND else np.zeros_like(second)
+
+
+def _measure(second: Doubles) -> float:
+    return float(np.sqrt(np.square(second).sum()))
 
 
 def _round_products(size: int, sums: Doubles) -> Products:
@@ -382,12 +397,18 @@ def _round_products(size: int, sums: Doubles) -> Products:
     return Products(max(1, size), np.rint(sums / unit).astype(np.int64), unit)
 
 
-_SHARES = 2**32
+_DRAW_OF_SHARES = 2**32
 """The draw for the noise on shares, apart from those of steps."""
 _SHARE_NOISE = 0.25
 """Noise on the logarithm of a share, of which an affinity takes 3/8; larger discloses less of neighbours."""
 _DIGITS = 52
 """Binary digits of the largest of a host's products; fewer lose small ones."""
+_LEAST_SECOND = 1e-30
+"""Second moments of smaller numbers, or of larger ones than its inverse, count as none."""
+_FAR = 64.0
+"""How many times larger or smaller than own products those of a peer may be; if larger, a liar's are used."""
+_MOST_LARGER = 100.0
+"""How many times as many nodes as the usual host another one may say to have, where only the logarithm matters."""
 _MOST_UNLIKE = 4.0
 """How many times the usual a host's nodes or products may count; if larger, a liar counts more.
 

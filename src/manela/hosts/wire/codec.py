@@ -16,6 +16,7 @@ from manela.hosts.state.messages import (
     OWN,
     ROUND,
     Acceptance,
+    Frame,
     Hello,
     Integers,
     Introduction,
@@ -86,7 +87,10 @@ def _encode_acceptance(message: Acceptance) -> Any:
 
 def _encode_pull(message: Pull) -> Any:
     phase, number, level = message.step
-    return wire.Pull(session=message.session, phase=phase, number=number, level=level, since=message.since)
+    return wire.Pull(
+        session=message.session, phase=phase, number=number, level=level, since=message.since,
+        frame=_pack_frame(message.frame)
+    )  # fmt: skip
 
 
 def _encode_shown(message: Shown) -> Any:
@@ -110,8 +114,10 @@ def _encode_shown(message: Shown) -> Any:
         ),
         sum=None if message.sum is None else wire.Sum(count=message.sum.count, parts=message.sum.parts),
         products=None if products is None else wire.Products(
-            size=products.size, unit=products.unit, sums=_pack_triangle(products.sums)
-        )
+            size=products.size, unit=products.unit, sums=_pack_triangle(products.sums),
+            frame=_pack_frame(products.frame)
+        ),
+        frame=_pack_frame(message.frame)
     )  # fmt: skip
 
 
@@ -192,7 +198,7 @@ def decode_acceptance(content: bytes) -> Acceptance:
 def decode_pull(content: bytes) -> Pull:
     """Decode a peer's request for rows."""
     parsed = _parse(wire.Pull, content)
-    return Pull(parsed.session, _unpack_step(parsed), min(parsed.since, _LAST))
+    return Pull(parsed.session, _unpack_step(parsed), min(parsed.since, _LAST), _unpack_frame(parsed.frame))
 
 
 def decode_shown(content: bytes, shape: tuple[int, int, int], most: int) -> Shown:
@@ -214,7 +220,11 @@ def decode_shown(content: bytes, shape: tuple[int, int, int], most: int) -> Show
         raise MalformedError(f"moments must be of {tables} tables or of none, got {len(parsed.moments)}")
     sums = _unpack_sums(parsed.sums, dimensions) if parsed.HasField("sums") else None
     of_nodes = Sum(min(parsed.sum.count, _LAST), _unpack_sum(parsed.sum.parts)) if parsed.HasField("sum") else None
+    if of_nodes is not None and any(part <= 0.0 for part in of_nodes.parts[:1]):
+        raise MalformedError("a sum over nodes must be above 0")
     products = _unpack_products(parsed.products) if parsed.HasField("products") else None
+    if parsed.moments and not dimensions:
+        raise MalformedError("there are no moments at this step")
     moments = [_unpack_moments(packed, dimensions) for packed in parsed.moments]
     return Shown(
         _unpack_step(parsed),
@@ -226,6 +236,7 @@ def decode_shown(content: bytes, shape: tuple[int, int, int], most: int) -> Show
         sums,
         of_nodes,
         products,
+        _unpack_frame(parsed.frame),
     )
 
 
@@ -289,6 +300,14 @@ def _pack(array: npt.NDArray[Any] | None, kind: str) -> bytes:
 
 def _pack_rows(rows: npt.NDArray[np.float32], half: bool) -> bytes:
     return to_half(rows).astype("<f2", copy=False).tobytes() if half else _pack(rows, "<f4")
+
+
+def _pack_frame(frame: Frame) -> Any:
+    return wire.VectorFrame(generation=frame.generation, id=frame.id) if frame.generation else None
+
+
+def _unpack_frame(parsed: Any) -> Frame:
+    return Frame(min(parsed.generation, _LAST), min(parsed.id, _LAST))
 
 
 def _pack_triangle(matrix: Integers) -> bytes:
@@ -356,13 +375,13 @@ def _unpack_products(parsed: Any) -> Products:
     """Return the products in a message, or refuse those that are of no rows, or cannot be added up."""
     triangle = _unpack(parsed.sums, "<i8")
     columns = math.isqrt(2 * len(triangle))
-    if columns * (columns + 1) != 2 * len(triangle):
+    if columns == 0 or columns * (columns + 1) != 2 * len(triangle):
         raise MalformedError(f"products must be a triangle, got {len(triangle)}")
     if not 1 <= parsed.size <= MOST_NODES or not 0.0 < parsed.unit <= LARGEST_SUM:
         raise MalformedError(f"products must be of 1 to {MOST_NODES:,} rows, got {parsed.size:,}")
     if (triangle > LARGEST_PRODUCTS).any() or (triangle < -LARGEST_PRODUCTS).any():
         raise MalformedError(f"products must be at most {LARGEST_PRODUCTS:,} units")
-    return Products(int(parsed.size), _unpack_triangle(triangle, columns), parsed.unit)
+    return Products(int(parsed.size), _unpack_triangle(triangle, columns), parsed.unit, _unpack_frame(parsed.frame))
 
 
 def _unpack_sums(parsed: Any, dimensions: int) -> Sums:

@@ -81,21 +81,23 @@ class Acceptance(_message.Message):
     def __init__(self, session: _Optional[int] = ..., accepted: _Optional[bytes] = ...) -> None: ...
 
 class Pull(_message.Message):
-    __slots__ = ("session", "phase", "number", "level", "since")
+    __slots__ = ("session", "phase", "number", "level", "since", "frame")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     SINCE_FIELD_NUMBER: _ClassVar[int]
+    FRAME_FIELD_NUMBER: _ClassVar[int]
     session: int
     phase: int
     number: int
     level: int
     since: int
-    def __init__(self, session: _Optional[int] = ..., phase: _Optional[int] = ..., number: _Optional[int] = ..., level: _Optional[int] = ..., since: _Optional[int] = ...) -> None: ...
+    frame: VectorFrame
+    def __init__(self, session: _Optional[int] = ..., phase: _Optional[int] = ..., number: _Optional[int] = ..., level: _Optional[int] = ..., since: _Optional[int] = ..., frame: _Optional[_Union[VectorFrame, _Mapping]] = ...) -> None: ...
 
 class Shown(_message.Message):
-    __slots__ = ("phase", "number", "level", "version", "half", "changed", "rows", "levels", "strengths", "moments", "sums", "sum", "products")
+    __slots__ = ("phase", "number", "level", "version", "half", "changed", "rows", "levels", "strengths", "moments", "sums", "sum", "products", "frame")
     PHASE_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
@@ -109,6 +111,7 @@ class Shown(_message.Message):
     SUMS_FIELD_NUMBER: _ClassVar[int]
     SUM_FIELD_NUMBER: _ClassVar[int]
     PRODUCTS_FIELD_NUMBER: _ClassVar[int]
+    FRAME_FIELD_NUMBER: _ClassVar[int]
     phase: int
     number: int
     level: int
@@ -122,7 +125,16 @@ class Shown(_message.Message):
     sums: Sums
     sum: Sum
     products: Products
-    def __init__(self, phase: _Optional[int] = ..., number: _Optional[int] = ..., level: _Optional[int] = ..., version: _Optional[int] = ..., half: _Optional[bool] = ..., changed: _Optional[bytes] = ..., rows: _Optional[bytes] = ..., levels: _Optional[int] = ..., strengths: _Optional[bytes] = ..., moments: _Optional[_Iterable[_Union[Moments, _Mapping]]] = ..., sums: _Optional[_Union[Sums, _Mapping]] = ..., sum: _Optional[_Union[Sum, _Mapping]] = ..., products: _Optional[_Union[Products, _Mapping]] = ...) -> None: ...
+    frame: VectorFrame
+    def __init__(self, phase: _Optional[int] = ..., number: _Optional[int] = ..., level: _Optional[int] = ..., version: _Optional[int] = ..., half: _Optional[bool] = ..., changed: _Optional[bytes] = ..., rows: _Optional[bytes] = ..., levels: _Optional[int] = ..., strengths: _Optional[bytes] = ..., moments: _Optional[_Iterable[_Union[Moments, _Mapping]]] = ..., sums: _Optional[_Union[Sums, _Mapping]] = ..., sum: _Optional[_Union[Sum, _Mapping]] = ..., products: _Optional[_Union[Products, _Mapping]] = ..., frame: _Optional[_Union[VectorFrame, _Mapping]] = ...) -> None: ...
+
+class VectorFrame(_message.Message):
+    __slots__ = ("generation", "id")
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    generation: int
+    id: int
+    def __init__(self, generation: _Optional[int] = ..., id: _Optional[int] = ...) -> None: ...
 
 class Moments(_message.Message):
     __slots__ = ("size", "total", "products")
@@ -153,14 +165,16 @@ class Sum(_message.Message):
     def __init__(self, count: _Optional[int] = ..., parts: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class Products(_message.Message):
-    __slots__ = ("size", "unit", "sums")
+    __slots__ = ("size", "unit", "sums", "frame")
     SIZE_FIELD_NUMBER: _ClassVar[int]
     UNIT_FIELD_NUMBER: _ClassVar[int]
     SUMS_FIELD_NUMBER: _ClassVar[int]
+    FRAME_FIELD_NUMBER: _ClassVar[int]
     size: int
     unit: float
     sums: bytes
-    def __init__(self, size: _Optional[int] = ..., unit: _Optional[float] = ..., sums: _Optional[bytes] = ...) -> None: ...
+    frame: VectorFrame
+    def __init__(self, size: _Optional[int] = ..., unit: _Optional[float] = ..., sums: _Optional[bytes] = ..., frame: _Optional[_Union[VectorFrame, _Mapping]] = ...) -> None: ...
 
 class WalkRequest(_message.Message):
     __slots__ = ("session", "round", "neighbours", "since", "edges", "steps", "firsts", "keys", "random", "numbers")

@@ -1,0 +1,58 @@
+"""Daemons that learned apart come to one frame when they can reach each other."""
+
+import time
+
+import numpy as np
+import pytest
+
+from manela.formats.datasets import planted_partition
+from manela.hosts.federation import Federation, assign
+from manela.hosts.folder.home import read_status
+
+
+@pytest.fixture
+def federation(tmp_path):
+    graph, communities = planted_partition(400, 8, inside=8, outside=2, seed=3)
+    found = Federation(
+        graph, assign(graph, 4, "random", 1), tmp_path, {"dimensions": 16}, first_vectors="spectral",
+        start=0.2, wait=0.2, finish=20.0
+    )  # fmt: skip
+    found.communities = communities
+    return found
+
+
+def wait_for(federation, members, is_met):
+    """Wait until all these members have a status that is as wanted."""
+    while not all(is_met(read_status(member.home)) for member in members):
+        time.sleep(0.1)
+
+
+def share_across(federation):
+    """Of the ten nearest at other hosts, the share that is of the own community."""
+    vectors = federation.gather().vectors
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    homes = np.empty(len(units), object)
+    for (_, home), row in federation.numbers.items():
+        homes[row] = home
+    cosines = np.where(homes[:, None] == homes, -2.0, units @ units.T)
+    nearest = np.argsort(-cosines, axis=1)[:, :10]
+    return float((federation.communities[nearest] == federation.communities[:, None]).mean())
+
+
+def test_daemons_that_each_learned_alone_come_to_one_frame(federation):
+    """Each ran while the others were away."""
+    for member in federation.members:
+        federation.start(member)
+        wait_for(federation, [member], lambda status: status.get("state") == "done" and status["provisional"])
+        federation.kill(member)
+    assert len({read_status(member.home)["frame"] for member in federation.members}) == 4
+    assert share_across(federation) < 0.8
+    with federation.running():
+        wait_for(
+            federation, federation.members,
+            lambda status: status["state"] == "done" and status["frame"].endswith(".2") and not status["provisional"],
+        )  # fmt: skip
+        statuses = federation.statuses()
+    assert len({status["frame"] for status in statuses}) == 1
+    assert share_across(federation) > 0.97
+    assert all(peer["comparable"] for status in statuses for peer in status["peers"].values())
