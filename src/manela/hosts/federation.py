@@ -41,7 +41,13 @@ _PORTS = range(20_000, 30_000)
 """Ports of daemons: above those that Ray's workers take, and below those that systems assign to connections."""
 _reserved: list[socket.socket] = []
 """UDP sockets of the ports that this process has chosen, open until it ends."""
-atexit.register(lambda: [one.close() for one in _reserved])
+
+
+@atexit.register
+def _release() -> None:
+    """Close the reserved sockets."""
+    for reserved in _reserved:
+        reserved.close()
 
 
 def split_graph(graph: Graph, hosts: Sequence[str]) -> tuple[dict[str, list[Edge]], dict[Node, int]]:
