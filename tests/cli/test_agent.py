@@ -219,6 +219,19 @@ def test_a_status_says_whether_vectors_can_be_compared_and_are_believed(manela_h
     (home / "status.json").unlink()
 
 
+def test_rounds_or_a_new_start_can_be_asked_for(made, manela_here):
+    home = ("--home", made / "alpha")
+    assert manela_here("agent", "learn", "--rounds", 3, *home).stdout == "requested 3 more rounds\n"
+    one_line(manela_here("agent", "learn", *home), "rounds must be given, or --anew in its place")
+    one_line(manela_here("agent", "learn", "--rounds", 3, "--anew", *home), "rounds must be given, or --anew in its")
+    one_line(manela_here("agent", "learn", "--anew", *home), 'only hosts with start = "spectral" can start anew')
+    config = made / "alpha" / "agent.toml"
+    text = config.read_text()
+    config.write_text(re.sub(r'# start = "neighbours"', 'start = "spectral"', text))
+    assert manela_here("agent", "learn", "--anew", *home).stdout == "requested a new start\n"
+    config.write_text(text)
+
+
 def test_answers_need_a_host_and_an_address_to_be_asked_at(tmp_path, manela_here):
     one_line(manela_here("agent", "serve", "--home", tmp_path / "nope"), "does not hold a host; make one with")
     assert manela_here("agent", "init", "alpha", "--home", tmp_path / "alpha").returncode == 0

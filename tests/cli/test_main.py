@@ -98,6 +98,25 @@ def test_similar_lists_ids_and_cosines(manela_here, tmp_path):
     assert manela_here("similar", tmp_path / "i.txt", 10, "-k", 1).stdout == "20\t0.9950\n"
 
 
+def test_similar_looks_in_exports_of_several_hosts_of_one_frame(manela_here, tmp_path):
+    vectors = np.array([[1, 0], [0, 1]], dtype=np.float32)
+    for name, ids, frame in (
+        ("a", "ab", "12.2"), ("c", "cd", "12.2"), ("other", "ef", "34.1"), ("none", "gh", None), ("same", "bx", "12.2")
+    ):  # fmt: skip
+        provenance = {} if frame is None else {"frame": frame}
+        write_embedding(
+            Embedding(np.array(list(ids), dtype=object), vectors, None, provenance), tmp_path / f"{name}.npz"
+        )
+    first = tmp_path / "a.npz"
+    assert manela_here("similar", first, "a", "-k", 1, "--with", tmp_path / "c.npz").stdout == "c\t1.0000\n"
+    for name, words in (
+        ("other", "one frame can be compared, got 12.2 and 34.1"), ("none", "got 12.2 and none"), ("same", "same nodes")
+    ):  # fmt: skip
+        done = manela_here("similar", first, "a", "--with", tmp_path / f"{name}.npz")
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        assert words in done.stderr
+
+
 def test_info_tells_size_and_what_a_run_would_take(manela_here, edges):
     done = manela_here("info", edges, "--json")
     facts = json.loads(done.stdout)

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from manela.formats.datasets import planted_partition
+from manela.hosts.daemon.reopening import request_start
 from manela.hosts.federation import Federation, assign
-from manela.hosts.folder.home import read_status
+from manela.hosts.folder.home import export, read_status
+from manela.hosts.folder.store import Store
 
 
 @pytest.fixture
@@ -53,6 +55,16 @@ def test_daemons_that_each_learned_alone_come_to_one_frame(federation):
             lambda status: status["state"] == "done" and status["frame"].endswith(".2") and not status["provisional"],
         )  # fmt: skip
         statuses = federation.statuses()
+        assert share_across(federation) > 0.97
+        with Store(federation.members[2].home) as store:
+            request_start(store)
+        wait_for(
+            federation, federation.members,
+            lambda status: status["state"] == "done" and status["frame"].endswith(".3") and not status["provisional"],
+        )  # fmt: skip
+        frames = {status["frame"] for status in federation.statuses()}
+    assert len(frames) == 1
+    assert {export(member.home).provenance["frame"] for member in federation.members} == frames
     assert len({status["frame"] for status in statuses}) == 1
     assert share_across(federation) > 0.97
     assert all(peer["comparable"] for status in statuses for peer in status["peers"].values())

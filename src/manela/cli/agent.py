@@ -13,7 +13,7 @@ from manela.cli import options as o
 from manela.cli.agent_store import edges, node, peer
 from manela.cli.options import HOME, Home
 from manela.cli.panels import Commands
-from manela.errors import AgentError
+from manela.errors import AgentError, ParameterError
 from manela.hosts.folder.config import PARAMETERS_OF_HOSTS
 from manela.settings.parameters import default
 
@@ -109,7 +109,7 @@ def status(
         return
     facts: dict[str, Any] = {
         "host": report["name"],
-        "state": report["state"] if report["running"] else "not running",
+        "state": _describe_state(report),
         "round": f"{report['round']:,} of {report['rounds']:,}",
         "update pairs": report["pairs"],
         "pairs a second": report["pairs_per_second"],
@@ -145,6 +145,14 @@ def status(
     for name, reasons in report["refusals"].items():
         for reason, times in reasons.items():
             print(f"refused {name:<19}{reason}: {times:,}")
+
+
+def _describe_state(report: dict[str, Any]) -> str:
+    """Return the state of a host; one whose vectors are provisional does not claim to be done."""
+    if not report["running"]:
+        return "not running"
+    state: str = report["state"]
+    return "waiting for peers" if state == "done" and report.get("provisional") else state
 
 
 def _compare(known: dict[str, Any], frame: str) -> str:
@@ -249,17 +257,29 @@ def exposure(home: Home = HOME) -> None:
 
 @agent.command()
 def learn(
-    rounds: Annotated[int, typer.Option(metavar="N", min=1, max=10**6, help="Number of additional rounds.")],
+    rounds: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=10**6, help="Number of additional rounds.")
+    ] = None,
+    anew: Annotated[bool, typer.Option("--anew", help="Start anew together with all peers, in a new frame.")] = False,
     home: Home = HOME,
 ) -> None:
-    """Request more rounds.
+    """Request more rounds, or a new start.
 
-    The daemon does them after those that it already has.
+    The daemon does them after those that it already has. Until new vectors are ready, the old ones are exported.
     """
-    from manela.hosts.daemon.reopening import request_rounds
+    from manela.hosts.daemon.reopening import request_rounds, request_start
+    from manela.hosts.folder.config import FILE, read_config
     from manela.hosts.folder.store import Store
 
+    if (rounds is None) != anew:
+        raise ParameterError.of("rounds", "must be given, or --anew in its place", rounds)
+    if anew and read_config(home / FILE).start != "spectral":
+        raise AgentError(f'{home / FILE}: only hosts with start = "spectral" can start anew')
     with Store(home) as store:
+        if rounds is None:
+            request_start(store)
+            print("requested a new start")
+            return
         rounds = request_rounds(store, rounds)
     print(f"requested {rounds:,} more rounds")
 

@@ -43,8 +43,12 @@ class Reopening:
             log("trouble", message=str(error))
             return False
         if request is not None:
-            log("continues", message=f"{request.rounds:,} more rounds were requested")
-            host.reopen(request.rounds)
+            if request.rounds:
+                log("continues", message=f"{request.rounds:,} more rounds were requested")
+                host.reopen(request.rounds)
+            else:
+                log("continues", message="a new start was requested")
+                host.start_anew()
         elif host.has_new_edges:
             log("continues", message="nodes or edges have changed")
             host.reopen()
@@ -65,7 +69,7 @@ _REQUESTED, _DONE = "learn", "learned"
 
 
 class RoundRequest(NamedTuple):
-    """A request that was not carried out yet."""
+    """A request that was not carried out yet; 0 rounds are for a new start."""
 
     id: str
     rounds: int
@@ -84,6 +88,11 @@ def request_rounds(store: Store, rounds: int) -> int:
         rounds += waiting.rounds
     store.put(_REQUESTED, f"{secrets.token_hex(8)} {rounds}")
     return rounds
+
+
+def request_start(store: Store) -> None:
+    """Ask for a new start, in place of an open request."""
+    store.put(_REQUESTED, f"{secrets.token_hex(8)} 0")
 
 
 def close_request(store: Store, request: RoundRequest) -> None:

@@ -21,6 +21,7 @@ from manela.hosts.folder.config import FILE, Config, describe_missing, is_half_r
 from manela.hosts.folder.identity import CERTIFICATE, KEY, make_identity
 from manela.hosts.folder.store import SECRET, Store
 from manela.hosts.folder.vectors import VectorsFile
+from manela.hosts.state.messages import NO_FRAME
 from manela.hosts.state.names import check_host_name
 from manela.system.files import make_private_folder, replace_file
 
@@ -95,6 +96,8 @@ def export(home: Path) -> Embedding:
                 name for name, whole in zip(saved.names, saved.whole.tolist(), strict=True) if not whole
             ],
         }
+        if saved.smoothed_frame != NO_FRAME:
+            provenance["frame"] = str(saved.smoothed_frame)
     return Embedding(nodes, vectors, context, provenance)
 
 

@@ -244,6 +244,10 @@ class Host:
         """Continue learning for this many rounds after the last; the default is up to the subclass."""
         raise NotImplementedError
 
+    def start_anew(self) -> None:
+        """Forget what was learned, and start anew with all peers."""
+        raise AgentError('only hosts with start = "spectral" can start anew; start in a new home instead')
+
     @property
     def stranded(self) -> bool:
         """Whether all neighbours of the host's nodes are at peers that are away, so a round would learn nothing."""

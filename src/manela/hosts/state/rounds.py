@@ -360,6 +360,13 @@ class MessageHost(Host):
         self._falls_at, self._schedule = self.round, None
         self.has_new_edges, self._learned_edges = False, self.neighbourhood.digest
 
+    def start_anew(self) -> None:
+        """Forget what was learned, and start anew with all peers, in a newer frame."""
+        if not self._has_frames:
+            super().start_anew()
+        self.frames.wanted = self.frames.now.generation + 1
+        self._begin_anew()
+
     def abandon(self) -> None:
         """Stop the running computation as soon as possible."""
         self._rounds.abandon()
