@@ -9,6 +9,7 @@ from harness import carry, gather, learn, make_terms, meet_all, split_over
 from manela.analysis.classification import measure_separation
 from manela.errors import BadVectorError, MalformedError
 from manela.formats.datasets import draw_random, planted_partition, stochastic_block_model
+from manela.hosts.folder.vectors import VectorsFile
 from manela.hosts.state.driver import Driver
 from manela.hosts.state.instructions import Ask, Commit, Compute
 from manela.hosts.state.messages import ROUND, SMOOTH, START, Pull, Shown, Step
@@ -371,3 +372,42 @@ def test_no_honest_peer_is_distrusted(kind, start):
         found = [host.find_likeness(peer) for peer in host.peers]
         assert all(likeness is None or likeness[0] for likeness in found)
         assert kind == "two nodes each" or all(likeness[1] > 0.05 for likeness in found)
+
+
+def test_after_a_change_of_edges_only_the_nodes_near_it_learn(tmp_path):
+    graph, _ = planted_partition(2000, 20, inside=4, outside=2, seed=1)
+    hosts, _ = split_over(graph, 2, make_terms(dimensions=16, pairs=None, rounds=None, ratios=(0.5, 0.5)))
+    learn(hosts)
+    old = hosts["h0"]
+    whole, before = old.pairs, old.vectors[:, 0].copy()
+    one, other = old.neighbourhood.nodes[3], old.neighbourhood.nodes[-3]
+    edges = [
+        Edge(old.neighbourhood.nodes[source], (target, "h0") if host is None else (target, host))
+        for source, (target, host) in list_arcs(old.neighbourhood)
+    ]
+    near = Neighbourhood.build("h0", [*edges, Edge(one, (other, "h0"))])
+    file = VectorsFile(tmp_path)
+    file.save(old.save())  # as if the daemon had been started again, too
+    new = make_host(old.terms, near)
+    new.restore(file.load())
+    new.peers.update(old.peers.renew())
+    assert new.has_new_edges
+    new.reopen()
+    driver = Driver({"h0": new, "h1": hosts["h1"]}, carry=carry)
+    driver.meet("h0", "h1")
+    driver.meet("h1", "h0")
+    driver.run()
+    assert 0 < new.pairs - whole < 0.05 * whole
+    moved = np.flatnonzero((new.vectors[:, 0] != before).any(axis=1))
+    rows = [near.rows[one], near.rows[other]]
+    assert set(rows) <= set(moved.tolist())
+    assert len(moved) < 50
+    assert not new.has_new_edges
+
+
+def list_arcs(near):
+    """Each arc as its source and its target, a name and a host; None for the own one."""
+    names = [*((name, None) for name in near.nodes), *near.remotes]
+    return [
+        (source, names[target]) for source, target in zip(near.sources.tolist(), near.indices.tolist(), strict=True)
+    ]

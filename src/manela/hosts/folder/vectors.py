@@ -44,6 +44,8 @@ class VectorsFile:
             arrays |= {"smoothed": saved.smoothed, "whole": saved.whole.astype(np.uint8)}
         if saved.view is not None and saved.stretch is not None:
             arrays |= {"view": saved.view, "stretch": saved.stretch}
+        if saved.signatures is not None:
+            arrays["signatures"] = saved.signatures
         with replace_file(self.path, private=True) as file:
             write_arrays(file, arrays, notes, "host")
 
@@ -64,7 +66,9 @@ class VectorsFile:
                 whole is None or smoothed.shape != vectors[:, 0].shape or len(whole) != len(names)
             ):
                 raise AgentError(f"{self.path}: does not hold a smoothed vector for each name")
-            view, stretch = arrays.get("view"), arrays.get("stretch")
+            view, stretch, signatures = (arrays.get(name) for name in ("view", "stretch", "signatures"))
+            if signatures is not None and (signatures.dtype != np.uint64 or signatures.shape != (len(names),)):
+                raise AgentError(f"{self.path}: does not hold the edges of each name")
             if view is not None and (
                 stretch is None
                 or (view.shape, stretch.shape) != (vectors[:, 0].shape, 2 * vectors.shape[2:])
@@ -76,7 +80,7 @@ class VectorsFile:
                 names, vectors, int(notes["round"]), int(notes["version"]), int(notes["pairs"]),
                 notes.get("exchange", "walks" if notes["format"] == 1 else "messages"),
                 notes.get("falls_at"), notes.get("more"), {**notes.get("taught", {})}, notes.get("edges", ""),
-                smoothed, None if whole is None else whole.astype(bool), view, stretch,
+                smoothed, None if whole is None else whole.astype(bool), view, stretch, signatures,
                 Frame(*map(int, notes.get("frame", ()))), Frame(*map(int, notes.get("smoothed_frame", ())))
             )  # fmt: skip
         except FormatError as error:

@@ -62,6 +62,8 @@ class Saved:
     # shape (n, m), and shape (m, m): the spectral view, if there is one, and H as all hosts found it
     view: npt.NDArray[np.float16] | None = None
     stretch: npt.NDArray[np.float64] | None = None
+    # shape (n,): the edges of each node when the last phase of learning began, as `Neighbourhood.signatures` has them
+    signatures: npt.NDArray[np.uint64] | None = None
     frame: Frame = NO_FRAME  # the start that the vectors come from
     smoothed_frame: Frame = NO_FRAME  # that of the vectors to export
 
@@ -75,6 +77,7 @@ class Saved:
             smoothed=None if self.smoothed is None else self.smoothed[rows],
             whole=None if self.whole is None else self.whole[rows],
             view=None if self.view is None else self.view[rows],
+            signatures=None if self.signatures is None else self.signatures[rows],
         )
 
 

@@ -29,7 +29,8 @@ import numpy.typing as npt
 
 from manela.errors import AgentError, ClaimError, MalformedError, NotAdjacentError, RefusedError, TooFarError
 from manela.hosts.state.messages import Integers
-from manela.hosts.state.names import Node, parse_node
+from manela.hosts.state.names import Node, number_of, parse_node
+from manela.kernels.randomness import derive
 
 _NONE = np.zeros(0, np.int64)
 
@@ -118,6 +119,15 @@ class Neighbourhood:
         for part in (self.indptr, self.indices, self.weights):
             sha.update(part.tobytes())
         return sha.hexdigest()
+
+    @cached_property
+    def signatures(self) -> npt.NDArray[np.uint64]:
+        """A number for each own node, (n,), that says with whom it has edges, and of which weights."""
+        names = [*((name, self.host) for name in self.nodes), *self.remotes]
+        numbers = np.array([number_of(f"{name}@{host}") for name, host in names], np.uint64)
+        found = np.zeros(len(self.nodes), np.uint64)
+        np.add.at(found, self.sources, derive(numbers[self.indices], self.weights.view(np.uint64)))
+        return found
 
     @cached_property
     def _remote_rows(self) -> dict[Node, int]:

@@ -49,6 +49,8 @@ from manela.settings.schedule import GROWN, Schedule, plan, weigh
 
 _MOST_LARGER = 100
 """How many times as many nodes as this host a peer may say to have; if larger, a liar changes more."""
+_MOST_TOUCHED = 0.5
+"""Share of nodes near a change from which all nodes learn on; larger saves more, and moves the others less."""
 _NEVER = 2**62
 """A version that vectors never reach: nothing has changed since it."""
 
@@ -62,6 +64,8 @@ class MessageHost(Host):
         self.trust: Trust = Trust()  # how far peers are believed
         if not terms.lock_step:
             self.trust = Bounded(terms.peers.noise, terms.peers.clip, derive_key(settings.seed, NOISE))
+        self._learned = near.signatures  # of the edges that the last phase of learning began with
+        self._active: npt.NDArray[np.bool_] | None = None  # (n,): the nodes that learn in this phase; None for all
         self.smoothed: npt.NDArray[np.float32] | None = None  # (n, m): the vectors after smoothing
         self.whole: npt.NDArray[np.bool_] | None = None  # (n,): which nodes were smoothed with all their neighbours
         self._smoothed_at, self.smoothed_frame = -1, NO_FRAME
@@ -131,6 +135,7 @@ class MessageHost(Host):
             self.view_before, self.frame_before = self.view, self.frames.now
         self.view = self.stretch = None
         self.round, self._falls_at, self._extra_rounds, self._schedule = 0, None, None, None
+        self._active = None
         self.version += 1
         for peer in self.peers.values():
             peer.moments, peer.taught, peer.heard = [], 0, None if peer.heard is None else 0
@@ -170,6 +175,8 @@ class MessageHost(Host):
         self._begin_fall_if_due()
         # a node has nothing to learn from while all its neighbours are away
         joined, round = self.arcs.neighbours.joined[: self.own], self.round
+        if self._active is not None:
+            joined = joined & self._active
         schedule = self._find_schedule()
         schedule = replace(schedule, iterations=np.where(joined, schedule.iterations, 0.0))
         width = self.tables[0].shape[1]
@@ -356,9 +363,30 @@ class MessageHost(Host):
             self._begin_anew()
             return
         first = self._plan()
+        self._active = None if rounds else self._find_changed()
         self._extra_rounds = rounds or first.falling or max(1, first.rounds - first.falls_at)
         self._falls_at, self._schedule = self.round, None
+        self._note_edges()
+
+    def _note_edges(self) -> None:
+        """Note that a phase of learning begins with the edges that there are now."""
         self.has_new_edges, self._learned_edges = False, self.neighbourhood.digest
+        self._learned = self.neighbourhood.signatures
+
+    def _find_changed(self) -> npt.NDArray[np.bool_] | None:
+        """Return the own nodes whose edges have changed since they were learned from, with their neighbours here.
+
+        None stands for all nodes, which many changes concern.
+        """
+        near = self.neighbourhood
+        changed = self._learned != near.signatures
+        for peer in self.peers.values():
+            if peer.link is not None and len(peer.link.arcs) > peer.taught:
+                changed[near.sources[peer.link.arcs]] = True
+        touched = changed.copy()
+        inside = near.indices < self.own
+        touched[near.sources[inside][changed[near.indices[inside]]]] = True
+        return touched if touched.mean() <= _MOST_TOUCHED else None
 
     def start_anew(self) -> None:
         """Forget what was learned, and start anew with all peers, in a newer frame."""
@@ -419,7 +447,7 @@ class MessageHost(Host):
         schedule = self._find_schedule()
         if self.round >= schedule.falls_at or self._have_grown():
             self._falls_at = self.round
-            self.has_new_edges, self._learned_edges = False, self.neighbourhood.digest
+            self._note_edges()
             self._schedule = schedule.fall(self.round)
 
     def _have_grown(self) -> bool:
@@ -534,6 +562,7 @@ class MessageHost(Host):
             whole=self.whole,
             view=view,
             stretch=self.stretch,
+            signatures=self._learned,
             frame=self.frames.now,
             smoothed_frame=self.smoothed_frame,
         )
@@ -546,6 +575,10 @@ class MessageHost(Host):
         if self.terms.settings.has_view and saved.view is None:
             return
         super().restore(saved)
+        if saved.signatures is not None:
+            rows, positions = self._match(saved.names)
+            self._learned = np.zeros(self.own, np.uint64)
+            self._learned[rows] = saved.signatures[positions]
         self._falls_at, self._schedule, self._starting = saved.falls_at, None, False
         self.can_be_saved = True
         self.step = Step(ROUND, self.round)
