@@ -411,3 +411,32 @@ def list_arcs(near):
     return [
         (source, names[target]) for source, target in zip(near.sources.tolist(), near.indices.tolist(), strict=True)
     ]
+
+
+@pytest.mark.parametrize("start", ["neighbours", "spectral"])
+def test_a_host_that_is_alone_for_long_does_not_wander(start):
+    """Its edges change again and again while its peers are away."""
+    graph, communities = planted_partition(400, 8, inside=8, outside=2, seed=3)
+    hosts, numbers = split_over(
+        graph, 4, make_terms(start=start, dimensions=16, pairs=None, rounds=None, ratios=(0.5, 0.5))
+    )
+    learn(hosts)
+    host, random = hosts["h3"], np.random.default_rng(1)
+    of = {row: communities[numbers[name, "h3"]] for row, name in enumerate(host.neighbourhood.nodes)}
+    for _ in range(12):
+        near = host.neighbourhood
+        edges = [
+            Edge(near.nodes[source], (name, home or "h3")) for source, (name, home) in list_arcs(near)
+        ]  # fmt: skip
+        row = int(random.integers(host.own))
+        like = random.choice([other for other in of if of[other] == of[row] and other != row])
+        host = host.renew(Neighbourhood.build("h3", [*edges, Edge(near.nodes[row], (near.nodes[like], "h3"))]))
+        host.reopen()
+        Driver({"h3": host}).run()
+    assert host.round >= 12 * 16
+    vectors = gather({**hosts, "h3": host}, numbers)[:, 0]
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    here = np.array([numbers[name, "h3"] for name in host.neighbourhood.nodes])
+    there = np.setdiff1d(np.arange(400), here)
+    nearest = there[np.argsort(-(units[here] @ units[there].T), axis=1)[:, :10]]
+    assert (communities[nearest] == communities[here, None]).mean() > 0.95
