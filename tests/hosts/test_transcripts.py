@@ -174,7 +174,7 @@ class Story:
     def settle(self):
         """Hosts move until nothing happens; those that are done ask peers, and learn on if there is a reason to."""
         told, moved = len(self.told), True
-        while moved:
+        while moved or not all(map(self.driver.has_ended, self.driver.hosts)):
             moved = self.driver.turn()
             for name, host in self.driver.hosts.items():
                 if self.driver.has_ended(name) and name not in self.driver.away:

@@ -14,6 +14,7 @@ class Finished:
 
     def __init__(self, **facts):
         self.done, self.has_new_edges, self.should_go_on, self.reopened = True, False, False, []
+        self.is_outdated = False
         vars(self).update(facts)
 
     def reopen(self, rounds=None):
@@ -62,6 +63,24 @@ def test_other_edges_reopen_with_the_usual_rounds(store):
     host = Finished(has_new_edges=True)
     assert reopen(Reopening(store, store), host)
     assert host.reopened == [None]
+
+
+def test_newer_starts_have_pauses_of_their_own_that_double_and_end(store, monkeypatch):
+    clock = [1000.0]
+    monkeypatch.setattr(reopening, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    decision, pauses = Reopening(store, store), []
+    for _ in range(12):
+        assert reopen(decision, Finished(is_outdated=True, should_go_on=True))
+        begun = clock[0]
+        while not decision.has_reason(Finished(is_outdated=True, should_go_on=True)):
+            clock[0] += 1.0
+        pauses.append(clock[0] - begun)
+    assert pauses[:4] == [2.0, 4.0, 8.0, 16.0]
+    assert pauses[-1] == 900.0
+    clock[0] += 10_000.0
+    assert reopen(decision, Finished(is_outdated=True, should_go_on=True))
+    clock[0] += 2.0
+    assert decision.has_reason(Finished(is_outdated=True, should_go_on=True))
 
 
 def test_peers_reopen_after_a_pause_that_doubles(store, monkeypatch):

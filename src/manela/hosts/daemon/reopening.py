@@ -19,6 +19,13 @@ The pause doubles each time. If smaller, a peer could keep the host busy.
 """
 
 
+_FIRST_START, _LONGEST_START, _QUIET = 2.0, 900.0, 10.0
+"""Shortest and longest pause in seconds between two new starts, and after how many pauses it is the shortest again.
+
+The pause doubles each time. If smaller, a peer that lies about its frame could keep the host busy.
+"""
+
+
 class Reopening:
     """The reasons to continue: rounds that the operator requests, other nodes or edges, and new peers.
 
@@ -28,10 +35,11 @@ class Reopening:
     def __init__(self, store: Store, second_store: Store) -> None:
         self._store, self._second_store = store, second_store
         self._next, self._pause = 0.0, _FIRST_PAUSE
+        self._next_start, self._start_pause = 0.0, _FIRST_START
 
     def has_reason(self, host: Host) -> bool:
         """Return whether rounds are requested or a peer is new; new edges are noticed by whoever renews the host."""
-        return find_request(self._store) is not None or self._has_new_peer(host)
+        return find_request(self._store) is not None or self._has_newer_start(host) or self._has_new_peer(host)
 
     async def reopen(self, host: Host) -> bool:
         """Reopen learning on a finished host if there is a reason to; return whether it was reopened."""
@@ -52,6 +60,10 @@ class Reopening:
         elif host.has_new_edges:
             log("continues", message="nodes or edges have changed")
             host.reopen()
+        elif self._has_newer_start(host):
+            log("continues", message="peers are in a newer start")
+            self._note_start()
+            host.reopen()
         elif self._has_new_peer(host):
             log("continues", message="a peer is new, or has new edges")
             self._next = time.monotonic() + self._pause
@@ -59,9 +71,20 @@ class Reopening:
             host.reopen()
         return not host.done
 
+    def _has_newer_start(self, host: Host) -> bool:
+        """Return whether peers are in a newer start, and the pause since the last one is over."""
+        return host.is_outdated and time.monotonic() >= self._next_start
+
+    def _note_start(self) -> None:
+        """Let a longer pause follow, unless the last start was long ago."""
+        now = time.monotonic()
+        is_long_ago = now - self._next_start > _QUIET * self._start_pause
+        self._start_pause = _FIRST_START if is_long_ago else min(_LONGEST_START, 2 * self._start_pause)
+        self._next_start = now + self._start_pause
+
     def _has_new_peer(self, host: Host) -> bool:
         """Return whether a peer has edges that were not learned from yet, and the pause since the last one is over."""
-        return host.should_go_on and time.monotonic() >= self._next
+        return not host.is_outdated and host.should_go_on and time.monotonic() >= self._next
 
 
 _REQUESTED, _DONE = "learn", "learned"

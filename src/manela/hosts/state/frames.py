@@ -2,7 +2,8 @@
 
 Only angles between vectors mean something, so each start may turn them at will. Hosts that start together share a
 frame. Where hosts of different frames meet, they start anew together, in the next generation, and all their peers with
-them; a host that meets others past their start takes on theirs.
+them; a host that meets others past their start takes on theirs. A host starts anew when it is done with what it learns,
+and its daemon leaves longer and longer pauses between such starts, so that a peer that lies does not keep it busy.
 """
 
 from __future__ import annotations
@@ -11,12 +12,7 @@ from manela.hosts.state.messages import Frame
 from manela.hosts.state.peers import Peer
 from manela.kernels.randomness import derive
 
-_MOST_STARTS, _ROUNDS_OF_A_START = 4, 250
-"""New starts that a peer may cause at once, and the rounds after which it may cause one more.
-
-Larger numbers of starts, and fewer rounds, let a liar keep others busy.
-"""
-_LONGEST_LEAP = 1000
+_LONGEST_LEAP = 2**40
 """Generations that a peer may be ahead; more let a liar use them up."""
 
 
@@ -40,18 +36,16 @@ class Frames:
         self.now = Frame(generation, 1 + (int(derive(self._key, generation)) >> 2))
         self.past = {}
 
-    def hear(self, peer: Peer, generation: int, round: int) -> None:
-        """Start anew for a peer that is in this generation, unless it has caused too many starts."""
-        if self.wanted >= generation or not self.now.generation < generation <= self.now.generation + _LONGEST_LEAP:
-            return
-        if peer.starts < _MOST_STARTS + round // _ROUNDS_OF_A_START:
-            peer.starts += 1
+    def hear(self, generation: int) -> None:
+        """Note that peers are in this generation, or should be."""
+        if self.wanted < generation and self.now.generation < generation <= self.now.generation + _LONGEST_LEAP:
             self.wanted = generation
 
-    def note_in_start(self, peer: Peer, theirs: Frame, is_past: bool, round: int) -> bool:
+    def note_in_start(self, peer: Peer, theirs: Frame, is_past: bool, agrees: bool = True) -> bool:
         """Note the frame of a peer during a start; return whether it is in the same start.
 
-        `is_past` is whether the peer has ended its start.
+        `is_past` is whether the peer has ended its start, and `agrees` whether the start is so young that hosts still
+        agree on an id.
         """
         peer.frame = theirs
         if theirs.generation < self.now.generation:
@@ -60,18 +54,19 @@ class Frames:
             self.past[peer.name] = theirs
             return False
         if theirs.generation > self.now.generation:
-            self.hear(peer, theirs.generation, round)
+            self.hear(theirs.generation)
             return False
-        self.now = min(self.now, theirs)
+        if agrees:
+            self.now = min(self.now, theirs)
         return True
 
-    def note_in_rounds(self, peer: Peer, theirs: Frame, round: int) -> bool:
+    def note_in_rounds(self, peer: Peer, theirs: Frame) -> bool:
         """Note the frame of a peer after the start; return whether it is this host's own, so that vectors compare."""
         peer.frame = theirs
         if theirs == self.now:
             return True
         if theirs.generation == self.now.generation:
-            self.hear(peer, theirs.generation + 1, round)
+            self.hear(theirs.generation + 1)
         else:
-            self.hear(peer, theirs.generation, round)
+            self.hear(theirs.generation)
         return False

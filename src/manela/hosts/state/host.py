@@ -237,6 +237,11 @@ class Host:
             peer.link is not None and len(peer.link.arcs) > peer.taught for peer in self.peers.values()
         )
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether peers are in a newer start, so that this host must start anew."""
+        return False
+
     def note_teachers(self) -> None:
         """Record, after a round, with which peers' edges it has learned."""
         for peer in self.peers.values():

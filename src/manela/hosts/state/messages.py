@@ -163,15 +163,11 @@ class Sum:
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """The products of the columns of some rows, (k, k) and symmetric, in units of `unit`; `size` rows are not empty.
-
-    `frame` is that of the second half of the columns, where these are vectors of an earlier start.
-    """
+    """The products of the columns of some rows, (k, k) and symmetric, in units of `unit`; `size` rows are not empty."""
 
     size: int
     sums: Integers
     unit: float
-    frame: Frame = NO_FRAME
 
 
 @dataclass(frozen=True)

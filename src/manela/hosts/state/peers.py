@@ -68,7 +68,6 @@ class Peer:
     sum: Sum | None = None
     products: Products | None = None
     frame: Frame = NO_FRAME  # its frame, as it said last
-    starts: int = 0  # how many new starts of this host it has caused
 
     def renew(self) -> Peer:
         """Return what remains true of the peer after a change of this host's edges."""
@@ -80,7 +79,6 @@ class Peer:
             alarms=self.alarms,
             distrust=self.distrust,
             frame=self.frame,
-            starts=self.starts,
         )
 
 

@@ -122,7 +122,8 @@ class Publisher:
 
     def answer(self, peer: str, request: Pull) -> Shown:
         """Answer a peer with the published rows of the nodes here that are neighbours of its nodes."""
-        self._host.hear_frame(peer, request)
+        self._host.sessions.find(peer, request.session)
+        self._host.hear_frame(request)
         return replace(self._answer(peer, request), frame=self._host.frames.now)
 
     def _answer(self, peer: str, request: Pull) -> Shown:

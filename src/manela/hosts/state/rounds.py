@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,7 @@ from manela.hosts.state.messages import (
     Sums,
 )
 from manela.hosts.state.names import number_of
+from manela.hosts.state.neighbourhood import Neighbourhood
 from manela.hosts.state.peers import Peer
 from manela.hosts.state.phases import SmoothingPhase, StartPhase
 from manela.hosts.state.publishing import Publisher
@@ -49,6 +51,8 @@ from manela.settings.schedule import GROWN, Schedule, plan, weigh
 
 _MOST_LARGER = 100
 """How many times as many nodes as this host a peer may say to have; if larger, a liar changes more."""
+_MOST_ATTEMPTS = 4
+"""Starts after each other; if larger, a peer that lies keeps others from learning for longer."""
 _MOST_TOUCHED = 0.5
 """Share of nodes near a change from which all nodes learn on; larger saves more, and moves the others less."""
 _NEVER = 2**62
@@ -83,9 +87,6 @@ class MessageHost(Host):
         self.frames = Frames(int(derive(derive_key(settings.seed, FRAMES), number_of(self.name))))
         self._phase: StartPhase | SpectralPhase | SmoothingPhase | None = None
         self.view: ShownRows | None = None  # (own, padded m): the spectral view of own nodes
-        # the view of an earlier start, to which a new one is turned, and its frame
-        self.view_before: ShownRows | None = None
-        self.frame_before = NO_FRAME
         self.stretch: npt.NDArray[np.float64] | None = None  # (m, m): H, as all hosts found it with the view
         self._sweeps = settings.starts_by_sweeps or settings.has_view
         self._starting = self._sweeps or (terms.begins_with_means and not settings.context)
@@ -99,9 +100,6 @@ class MessageHost(Host):
         """Yield the instructions of the start, of all rounds, and of smoothing."""
         yield from self._start()
         while not self.done:
-            if self.frames.is_outdated:
-                self._begin_anew()
-                yield from self._start()
             yield from self._round()
             yield Commit(self.round)
         if not self.terms.lock_step:
@@ -114,15 +112,17 @@ class MessageHost(Host):
             yield Commit(self.round)
 
     def _start(self) -> Iterator[Instruction]:
-        """Yield the instructions of the start, unless it is over; begin again as long as peers are in a newer one."""
+        """Yield the instructions of the start, unless it is over; begin again, a few times, if peers are in a newer."""
+        attempts = 0
         while self._starting:
+            attempts += 1
             if self._has_frames and self.view is None:
                 self.frames.begin()
-            self._phase = SpectralPhase(self) if self._sweeps else StartPhase(self)
+            self._phase = SpectralPhase(self, attempts < _MOST_ATTEMPTS) if self._sweeps else StartPhase(self)
             yield from self._phase.script()
             self.arcs.forget(slice(self.own, None))  # peers have sent sweeps so far, but no vectors
             self._phase = None
-            if self.frames.is_outdated:
+            if self.frames.is_outdated and attempts < _MOST_ATTEMPTS:
                 self._begin_anew()
             else:
                 self._starting, self.can_be_saved = False, True
@@ -131,8 +131,6 @@ class MessageHost(Host):
         """Forget what was learned, but for the vectors to export, so that this host and its peers start together."""
         settings = self.terms.settings
         draw_vectors(settings.seed, self.numbers, self.tables[0][: self.own, : settings.dimensions], VECTORS)
-        if self.view is not None:  # else peers have begun yet another start
-            self.view_before, self.frame_before = self.view, self.frames.now
         self.view = self.stretch = None
         self.round, self._falls_at, self._extra_rounds, self._schedule = 0, None, None, None
         self._active = None
@@ -200,7 +198,8 @@ class MessageHost(Host):
 
     def _keep_smoothed(self, phase: SmoothingPhase) -> None:
         """Keep the result of smoothing, unless an earlier one after the same round used more of the neighbours."""
-        if self.whole is not None and self._smoothed_at == self.round and self.whole.sum() > phase.whole.sum():
+        is_same = self._smoothed_at == self.round and self.smoothed_frame == self.frames.now
+        if self.whole is not None and is_same and self.whole.sum() > phase.whole.sum():
             return
         self.smoothed, self.whole, self._smoothed_at = phase.vectors, phase.whole, self.round
         self.smoothed_frame = self.frames.now
@@ -282,15 +281,20 @@ class MessageHost(Host):
             joins = self._phase.joins if isinstance(self._phase, SpectralPhase) else None
             return reply.frame == (joins or frames.now)
         if self._starting:
-            return frames.note_in_start(peer, reply.frame, reply.step.phase >= ROUND, self.round)
-        return frames.note_in_rounds(peer, reply.frame, self.round) and reply.step.phase >= ROUND
+            return frames.note_in_start(peer, reply.frame, reply.step.phase >= ROUND, agrees=asked.phase <= SWEEP)
+        return frames.note_in_rounds(peer, reply.frame) and reply.step.phase >= ROUND
 
-    def hear_frame(self, peer: str, request: Pull) -> None:
+    def hear_frame(self, request: Pull) -> None:
         """Note the frame of a peer that asks; one that is in a newer start must wait until this host is there, too."""
         ahead = request.frame.generation > self.frames.now.generation
         if self._has_frames and ahead and request.step.phase < PLACE:
-            self.frames.hear(self.peers[peer], request.frame.generation, self.round)
+            self.frames.hear(request.frame.generation)
             raise NotReadyError
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether peers are in a newer start, so that this host must start anew."""
+        return self.frames.is_outdated
 
     @property
     def should_go_on(self) -> bool:
@@ -573,6 +577,9 @@ class MessageHost(Host):
         A state without the view that the settings want is of no use.
         """
         if self.terms.settings.has_view and saved.view is None:
+            self.frames.now = saved.frame
+            self.version = saved.version + 1
+            self._take_smoothed(saved)
             return
         super().restore(saved)
         if saved.signatures is not None:
@@ -590,8 +597,18 @@ class MessageHost(Host):
             joined = np.diff(self.neighbourhood.indptr) > 0
             if (joined & ~read_shown(self.view, slice(None)).any(axis=1)).any():  # nodes have come that have no row yet
                 self._starting, self.can_be_saved = True, False
+        self._take_smoothed(saved)
+
+    def _take_smoothed(self, saved: Saved) -> None:
+        """Take on the saved vectors to export."""
         if saved.smoothed is not None and saved.whole is not None:
             rows, positions = self._match(saved.names)
             self.smoothed, self.whole = self.vectors[:, 0].copy(), np.zeros(self.own, bool)
             self.smoothed[rows], self.whole[rows] = saved.smoothed[positions], saved.whole[positions]
             self._smoothed_at, self.smoothed_frame = saved.round, saved.smoothed_frame
+
+    def renew(self, neighbourhood: Neighbourhood) -> Self:
+        """Return the same host with other edges, which goes on with the start that it is in or has heard of."""
+        new = super().renew(neighbourhood)
+        new.frames.wanted = self.frames.wanted
+        return new

@@ -36,7 +36,6 @@ from manela.kernels.reference import (
     count_directions,
     find_common,
     has_settled,
-    regularise,
     split_affinities,
 )
 
@@ -63,7 +62,7 @@ class SpectralPhase:
     The definition is `kernels.reference.find_view`; `engines.rounds.spectral.Sweeps` is the same on one machine.
     """
 
-    def __init__(self, host: MessageHost) -> None:
+    def __init__(self, host: MessageHost, heeds_others: bool) -> None:
         self._host, self._m = host, host.terms.settings.dimensions
         self._table = allocate(host.known, self._m)
         self._shown = allocate_shown(host.known, self._m)
@@ -79,7 +78,7 @@ class SpectralPhase:
         self._seen = np.zeros(host.known, bool)  # nodes whose rows have arrived at the current step
         self._at_view: dict[str, Frame] = {}  # peers that are past the sweeps, but not past the start
         self.joins: Frame | None = None  # the frame in whose view nodes are placed
-        self._heeds_others = True  # whether it matters that peers are past their sweeps
+        self._heeds_others = heeds_others  # whether it matters that peers are in a newer start, or past theirs
         self._filtering: Filtering | None = None
 
     def script(self) -> Iterator[Instruction]:
@@ -101,11 +100,13 @@ class SpectralPhase:
     def _is_over(self) -> bool:
         """Return whether this start is of no use: peers are in a newer one, or most are past theirs."""
         frames = self._host.frames
-        if self._heeds_others and self.joins is None:
+        if not self._heeds_others:
+            return False
+        if self.joins is None:
             self.joins = self._find_majority(frames.past)
-            for name, frame in frames.past.items() if self.joins is None else ():
+            for frame in frames.past.values() if self.joins is None else ():
                 # few neighbours are in a frame that is there already, so all had better start once more, together
-                frames.hear(self._host.peers[name], frame.generation + 1, self._host.round)
+                frames.hear(frame.generation + 1)
         return frames.is_outdated or self.joins is not None
 
     def _find_majority(self, peers: Mapping[str, Frame]) -> Frame | None:
@@ -164,42 +165,8 @@ class SpectralPhase:
             yield from self._filtering.script()
             table[:own][~self._neighbours.joined[:own]] = 0.0
             resize(table, self._neighbours, ones)
-        if host.frames.now.generation > 1:
-            yield from self._turn()
         self._neighbours.show(table, self._shown, slice(0, own))
         self._keep()
-
-    def _turn(self) -> Iterator[Instruction]:
-        """Turn the view to that of an earlier start, so that exported vectors change no more than they must.
-
-        Hosts may have come from several frames: all turn to the one in which most nodes were.
-        """
-        host, table, own, m = self._host, self._table, self._host.own, self._m
-        products = None
-        joined = int(np.count_nonzero(self._neighbours.joined[:own]))
-        if host.view_before is not None and host.trust.show_products(joined):
-            found = host.trust.sum_products(
-                table[:own], [(host.view_before, 1.0)], joined, SWEEP_UNIT, SWEEP_LARGEST, self._neighbours
-            )
-            products = replace(_trim(host, found), frame=host.frame_before)
-        step = Step(VIEW, STEPS + 1, 1)
-        host.peers.clear_sums()
-        host.publisher.publish(Published(step, host.version, host.find_strengths(), products=products))
-        yield Ask(step, patient=True)
-        parts = _find_parts(host, 2 * m) | ({} if products is None else {host.name: products})
-        sizes: Counter[Frame] = Counter()
-        for part in parts.values():
-            sizes[part.frame] += part.size
-        if not sizes:
-            return
-        most = max(sizes, key=lambda frame: (sizes[frame], frame))
-        second = host.trust.pool_products({name: part for name, part in parts.items() if part.frame == most})
-        turn = spectral.find_turn(regularise(second[:m, m:]))
-        matrix = np.zeros((table.shape[1], table.shape[1]))
-        matrix[:m, :m] = turn
-        spectral.multiply(table[:own], [], matrix, self._neighbours)
-        if host.stretch is not None:
-            host.stretch = turn.T @ host.stretch @ turn
 
     def _keep(self) -> None:
         """Have the host keep the view, and start its vectors from it; nodes without a row in it keep random ones."""

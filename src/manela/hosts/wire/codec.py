@@ -114,8 +114,7 @@ def _encode_shown(message: Shown) -> Any:
         ),
         sum=None if message.sum is None else wire.Sum(count=message.sum.count, parts=message.sum.parts),
         products=None if products is None else wire.Products(
-            size=products.size, unit=products.unit, sums=_pack_triangle(products.sums),
-            frame=_pack_frame(products.frame)
+            size=products.size, unit=products.unit, sums=_pack_triangle(products.sums)
         ),
         frame=_pack_frame(message.frame)
     )  # fmt: skip
@@ -381,7 +380,7 @@ def _unpack_products(parsed: Any) -> Products:
         raise MalformedError(f"products must be of 1 to {MOST_NODES:,} rows, got {parsed.size:,}")
     if (triangle > LARGEST_PRODUCTS).any() or (triangle < -LARGEST_PRODUCTS).any():
         raise MalformedError(f"products must be at most {LARGEST_PRODUCTS:,} units")
-    return Products(int(parsed.size), _unpack_triangle(triangle, columns), parsed.unit, _unpack_frame(parsed.frame))
+    return Products(int(parsed.size), _unpack_triangle(triangle, columns), parsed.unit)
 
 
 def _unpack_sums(parsed: Any, dimensions: int) -> Sums:

@@ -165,16 +165,14 @@ class Sum(_message.Message):
     def __init__(self, count: _Optional[int] = ..., parts: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class Products(_message.Message):
-    __slots__ = ("size", "unit", "sums", "frame")
+    __slots__ = ("size", "unit", "sums")
     SIZE_FIELD_NUMBER: _ClassVar[int]
     UNIT_FIELD_NUMBER: _ClassVar[int]
     SUMS_FIELD_NUMBER: _ClassVar[int]
-    FRAME_FIELD_NUMBER: _ClassVar[int]
     size: int
     unit: float
     sums: bytes
-    frame: VectorFrame
-    def __init__(self, size: _Optional[int] = ..., unit: _Optional[float] = ..., sums: _Optional[bytes] = ..., frame: _Optional[_Union[VectorFrame, _Mapping]] = ...) -> None: ...
+    def __init__(self, size: _Optional[int] = ..., unit: _Optional[float] = ..., sums: _Optional[bytes] = ...) -> None: ...
 
 class WalkRequest(_message.Message):
     __slots__ = ("session", "round", "neighbours", "since", "edges", "steps", "firsts", "keys", "random", "numbers")
