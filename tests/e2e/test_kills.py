@@ -134,7 +134,7 @@ def test_ctrl_c_does_not_wait_for_the_end_of_an_endless_round_to_save_it(endless
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["star.txt"]
 
 
-def wait_for_work(process, seconds=2.5):
+def wait_for_work(process, seconds=12.0):
     """Wait until a process has worked for some seconds on a processor: it has started, and compiled what it needs."""
     ticks = os.sysconf("SC_CLK_TCK")
     used = 0.0
