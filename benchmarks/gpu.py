@@ -255,6 +255,8 @@ def large(graph: Graph, ends: tuple[Any, Any], copy: float) -> None:
             assert np.isfinite(model.embedding_).all()
             rows.row(turn, *(f"{value:.2f}" for value in np.diff(moments)), f"{moments[-1] - moments[0]:.2f}")
     print()
+    fits = [timed(lambda: Manela(engine="gpu").fit(graph)) for _ in range(TURNS)]
+    print(f"the fit alone, {TURNS} more times: {spread(fits, '.2f')} s\n")
 
 
 def rmat() -> None:
