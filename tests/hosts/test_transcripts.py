@@ -13,7 +13,7 @@ from harness import carry, make_terms
 
 from manela.errors import ManelaError
 from manela.hosts.state.driver import Driver
-from manela.hosts.state.messages import PHASES, Frame, Introduction, Step
+from manela.hosts.state.messages import BY_SWEEPS, PHASES, Frame, Introduction, Step
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
 from manela.hosts.walks.host import make_host
 
@@ -162,6 +162,12 @@ class Story:
         host.reopen(int(rounds))
         self.driver.restart(host)
 
+    def again(self, name):
+        """HOST: its operator asks for a new start."""
+        host = self.driver.hosts[name]
+        host.start_anew()
+        self.driver.restart(host)
+
     def learn_on(self, *names):
         """HOST …: hosts that are done, and have a reason to, learn on, as their daemons would have them do."""
         for name in names:
@@ -189,18 +195,20 @@ class Story:
         self._say_rounds()
 
     def frames(self, *names):
-        """HOST …: the generation of the frame of each host, and which hosts share one."""
+        """HOST …: the number of the start that each host's vectors come from, and which hosts share one."""
         frames = {name: self.driver.hosts[name].frames.now for name in names}
         for frame in dict.fromkeys(frames.values()):
             here = " and ".join(name for name in names if frames[name] == frame)
-            self.told.append(f"{here}: a frame of generation {frame.generation}")
+            self.told.append(f"{here}: start {frame.number}")
 
-    def claim(self, name, generation):
-        """HOST GENERATION: to all who ask, it says that it is in this generation."""
+    def claim(self, name, number):
+        """HOST NUMBER: to all who ask, it says that its vectors come from this start."""
         for asker in self.driver.hosts.values():
             if name in asker.peers.links:
                 request = asker.refresh()[name]
-                reply = replace(self.driver.hosts[name].answer(asker.name, request), frame=Frame(int(generation), 1))
+                reply = replace(
+                    self.driver.hosts[name].answer(asker.name, request), frame=Frame(BY_SWEEPS + int(number), 1)
+                )
                 asker.receive(name, request, reply)
 
     def lie(self, name, how):

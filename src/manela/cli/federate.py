@@ -33,8 +33,7 @@ def federate(
         bool,
         typer.Option(
             "--lock-step",
-            help="Keep all hosts in the same round; equals `manela embed --negative-source moments`, bit for bit: "
-            "with `--start spectral`, or without it and with `--start random --views rounds`.",
+            help="Keep all hosts in the same round; equals `manela embed --negative-source moments`, bit for bit.",
         ),
     ] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Log what is disclosed to each host.")] = False,
@@ -46,8 +45,8 @@ def federate(
         str | None,
         typer.Option(
             metavar="WAY",
-            help="First vectors: spectral, which is joined with what rounds learn; neighbours, means over them; or "
-            "random. The default is neighbours, and random in lock-step.",
+            help="First vectors: spectral, which is also joined with what rounds learn; neighbours, means over them; "
+            "or random. The default is spectral, and random with --paper.",
         ),
     ] = None,
     paper: o.Paper = False,  # noqa: ARG001

@@ -348,13 +348,13 @@ def choose_scale(energy: float) -> float:
     return 2.0 ** -math.floor(0.5 * math.log2(energy)) if energy > 0.0 else 1.0
 
 
-def has_settled(number: int, before: float, energy: float) -> bool:
+def has_settled(number: int, before: float, energy: float, fewest: int = FEWEST_SWEEPS) -> bool:
     """Return whether sweep `number` was the last, given the mean square of its rows, and of those before it.
 
     A sweep gathers the directions that the network multiplies most. On a sparse network, where many are multiplied
     about as much, it takes more of them.
     """
-    return number >= FEWEST_SWEEPS and (number >= MOST_SWEEPS or energy <= before * (1.0 + SETTLED))
+    return number >= fewest and (number >= MOST_SWEEPS or energy <= before * (1.0 + SETTLED))
 
 
 def join(table: Floats, views: Sequence[tuple[Floats, float]], arcs: Arcs) -> Floats:

@@ -68,18 +68,21 @@ def test_what_is_wrong_is_said_in_a_line(change, words, tmp_path):
 def test_a_host_by_messages_draws_from_moments_and_one_by_walks_has_the_settings_of_the_paper():
     by_messages = Config("a", "a:1", {}).terms(1).settings
     assert (by_messages.exchange, by_messages.negative_source, by_messages.smooth) == ("messages", "moments", True)
-    assert (by_messages.start, by_messages.views) == ("random", "rounds")
+    assert (by_messages.start, by_messages.views) == ("spectral", "both")
     by_walks = Config("a", "a:1", {"exchange": "walks"}).terms(1).settings
     assert (by_walks.frequency, by_walks.start, by_walks.smooth) == (1.0, "random", False)
 
 
-def test_hosts_begin_with_means_unless_told_otherwise_and_never_in_lock_step(tmp_path):
-    begins = [
-        Config("a", "a:1", {}, start=start, seed=seed).terms(1).begins_with_means
-        for start, seed in ((None, None), ("random", None), ("neighbours", None), (None, 3))
-    ]
-    assert begins == [True, False, True, False]
-    assert '# start = "neighbours"' in Config("a", "a:1", {}).write()
+@pytest.mark.parametrize("seed", [None, 3])
+def test_hosts_learn_two_views_unless_another_start_is_chosen(seed, tmp_path):
+    terms = {start: Config("a", "a:1", {}, start=start, seed=seed).terms(1) for start in (None, "spectral", "random")}
+    assert [(terms[start].settings.start, terms[start].settings.views) for start in terms] == [
+        ("spectral", "both"), ("spectral", "both"), ("random", "rounds")
+    ]  # fmt: skip
+    assert not any(terms[start].begins_with_means for start in terms)
+    assert Config("a", "a:1", {}, start="neighbours").terms(1).begins_with_means
+    assert '# start = "spectral"' in Config("a", "a:1", {}).write()
+    assert '# start = "random"' in Config("a", "a:1", {"exchange": "walks"}).write()
     for start, more, words in (
         ("two", "", "spectral or random or neighbours"),
         ("neighbours", "[lock_step]\n", "spectral or random"),
@@ -88,12 +91,6 @@ def test_hosts_begin_with_means_unless_told_otherwise_and_never_in_lock_step(tmp
         (tmp_path / "agent.toml").write_text(f'name = "a"\nlisten = "a:1"\n[learning]\nstart = "{start}"\n{more}')
         with pytest.raises(AgentError, match=f"learning.start must be {words}.*, got '{start}'"):
             read_config(tmp_path / "agent.toml")
-
-
-@pytest.mark.parametrize("seed", [None, 3])
-def test_a_spectral_start_comes_with_the_join(seed):
-    settings = Config("a", "a:1", {}, start="spectral", seed=seed).terms(1).settings
-    assert (settings.start, settings.views, settings.negative_source) == ("spectral", "both", "moments")
 
 
 def test_a_file_that_is_not_there_says_so(tmp_path):

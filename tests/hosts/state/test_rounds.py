@@ -293,6 +293,7 @@ def test_rows_that_a_start_begins_with_are_small_whatever_a_peer_claims(phase):
     request = host.requests()["h1"]
     rows = np.full((len(host.peers.links["h1"].neighbours), 1, 1, 32), 50.0, np.float32)
     reply = Shown(Step(phase, 0), 5, np.arange(len(rows)), rows, np.full(len(rows), 9.0))
+    reply = replace(reply, frame=host.frames.now)
     host.receive("h1", request, reply)
     seen = host._phase.sweeps.shown.view(np.float16).astype(np.float32)
     own, others = (np.linalg.norm(part, axis=1) for part in (seen[: host.own], seen[host.own :]))

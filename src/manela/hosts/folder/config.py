@@ -24,13 +24,13 @@ PARAMETERS_OF_HOSTS = (
 )  # fmt: skip
 """Parameters of learning that a host may set."""
 OF_MESSAGES: dict[str, Any] = {"negative_source": "moments", "start": "random", "views": "rounds"}
-"""Settings of a host that learns by messages: it sees no vectors of strangers, and learns one view."""
+"""Settings of a host that learns one view by messages; it sees no vectors of other hosts' nodes but neighbours."""
 TWO_VIEWS: dict[str, Any] = {"start": "spectral", "views": "both"}
 """Settings of a host that begins with the spectral view, and joins it with what rounds learn."""
 _RENAMED, _GONE = {"patience": "away"}, ("largest_norm",)
 """Options of peers that were renamed since 0.1, and those that are no longer used."""
 _EXAMPLES = {"pairs": 1_000_000, "rounds": 100}
-_START = "First vectors: random, neighbours (means over them), or spectral, a view that is joined in the end, too."
+_START = "First vectors: spectral, a view that is also joined in the end; neighbours, means over them; or random."
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 
 
@@ -58,19 +58,20 @@ class Config:
         by_walks = self.parameters.get("exchange") == "walks"
         # hosts exchange vectors of direct neighbours only, so negatives are drawn from moments
         defaults: dict[str, Any] = PAPER if by_walks else OF_MESSAGES
-        if self.start == "spectral":
+        start = self.start or self._usual_start
+        if start == "spectral":
             defaults = {**defaults, **TWO_VIEWS}
         seed = secret if self.seed is None else self.seed
         settings = check_all({**defaults, **self.parameters, "random_state": seed, "n_jobs": 1})
         return Terms(
             settings, lock_step=self.seed is not None, weighted=self.weighted,
-            begins_with_means=(self.start or self._usual_start) == "neighbours", peers=self.peers
+            begins_with_means=start == "neighbours", peers=self.peers
         )  # fmt: skip
 
     @property
     def _usual_start(self) -> str:
-        """How first vectors come about by default; those of lock-step are random, as one process repeats them."""
-        return "neighbours" if self.seed is None else "random"
+        """How first vectors come about by default."""
+        return "random" if self.parameters.get("exchange") == "walks" else "spectral"
 
     def write(self) -> str:
         """Return the configuration as TOML."""

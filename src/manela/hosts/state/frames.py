@@ -1,19 +1,27 @@
-"""Frames: which start the vectors of a host come from, and when it must start anew to be comparable with its peers.
+"""Frames: which start the vectors of a host come from, and when it must start again to be comparable with its peers.
 
 Only angles between vectors mean something, so each start may turn them at will. Hosts that start together share a
-frame. Where hosts of different frames meet, they start anew together, in the next generation, and all their peers with
-them; a host that meets others past their start takes on theirs. A host starts anew when it is done with what it learns,
-and its daemon leaves longer and longer pauses between such starts, so that a peer that lies does not keep it busy.
+frame. Where hosts of different frames meet, they start again together, in the next generation, and all their peers with
+them; a host that meets others past their start takes on theirs. A host starts again when it is done with what it
+learns, and its daemon leaves longer and longer pauses between such starts, so that a peer that lies does not keep it
+busy.
+
+A start that follows an older one continues its line: hosts begin with their old vectors, so that the new ones point
+where the old ones did. Where several lines meet, that of the most nodes continues, as few vectors as possible turn.
 """
 
 from __future__ import annotations
 
-from manela.hosts.state.messages import Frame
+from manela.hosts.state.messages import BY_SWEEPS, Frame
 from manela.hosts.state.peers import Peer
 from manela.kernels.randomness import derive
 
 _LONGEST_LEAP = 2**40
 """Generations that a peer may be ahead; more let a liar use them up."""
+_LINE_BITS, _START_BITS = 32, 24
+"""Bits of an id for the line and for the start; fewer give two lines or starts the same number more often."""
+_NEW = 63
+"""Rank of a new line. A line of 2^k nodes has the rank 62 - k, and the least id is that of all hosts."""
 
 
 class Frames:
@@ -27,13 +35,27 @@ class Frames:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the host must start anew."""
+        """Whether the host must start again."""
         return self.wanted > self.now.generation
 
-    def begin(self) -> None:
-        """Begin a start, and propose an id for its frame."""
-        generation = max(1, self.wanted, self.now.generation)
-        self.now = Frame(generation, 1 + (int(derive(self._key, generation)) >> 2))
+    @property
+    def line(self) -> int:
+        """The line of starts that the frame belongs to, of which each continues the one before."""
+        return find_line(self.now)
+
+    @property
+    def is_continued(self) -> bool:
+        """Whether the frame continues an older one."""
+        return self.now.id >> (_LINE_BITS + _START_BITS) < _NEW
+
+    def begin(self, by_sweeps: bool, line: int | None = None, nodes: int = 1) -> None:
+        """Begin a start, and propose an id for its frame: a new one, or one that continues a line of so many nodes."""
+        generation = max(BY_SWEEPS + 1 if by_sweeps else 1, self.wanted, self.now.generation)
+        random = int(derive(self._key, generation))
+        rank = _NEW if line is None else max(0, _NEW - max(1, nodes).bit_length())
+        line = random >> _LINE_BITS if line is None else line
+        start = random & (1 << _START_BITS) - 1
+        self.now = Frame(generation, ((rank << _LINE_BITS) + line << _START_BITS) + start)
         self.past = {}
 
     def hear(self, generation: int) -> None:
@@ -60,13 +82,21 @@ class Frames:
             self.now = min(self.now, theirs)
         return True
 
-    def note_in_rounds(self, peer: Peer, theirs: Frame) -> bool:
-        """Note the frame of a peer after the start; return whether it is this host's own, so that vectors compare."""
+    def note_in_rounds(self, peer: Peer, theirs: Frame, is_past: bool = True) -> bool:
+        """Note the frame of a peer after the start; return whether it is this host's own, so that vectors compare.
+
+        `is_past` is whether the peer has ended its start; before, it may still be placed in the frame of this host.
+        """
         peer.frame = theirs
         if theirs == self.now:
-            return True
+            return is_past
         if theirs.generation == self.now.generation:
-            self.hear(theirs.generation + 1)
+            self.hear(theirs.generation + is_past)
         else:
             self.hear(theirs.generation)
         return False
+
+
+def find_line(frame: Frame) -> int:
+    """Return the line of starts that a frame belongs to."""
+    return (frame.id >> _START_BITS) & (1 << _LINE_BITS) - 1

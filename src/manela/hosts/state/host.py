@@ -133,7 +133,8 @@ class Host:
             context=terms.settings.context, lock_step=terms.lock_step, half=terms.peers.half,
             nodes=self.own, run=terms.run,
             numbers=self.numbers if terms.lock_step else np.zeros(0, np.int64),
-            totals=self._total() if terms.lock_step else Totals(), program=__version__, views=terms.settings.views
+            totals=self._total() if terms.lock_step else Totals(), program=__version__, views=terms.settings.views,
+            frame=self.frame
         )  # fmt: skip
 
     def greet(self, peer: str, hello: Hello) -> Hello:

@@ -31,6 +31,10 @@ def no_integers() -> Integers:
     return np.zeros(0, np.int64)
 
 
+BY_SWEEPS = 2**20
+"""The generation before the first start by sweeps; those of starts by means are less, so that sweeps follow means."""
+
+
 class Frame(NamedTuple):
     """The start that a host's vectors come from: vectors of different frames may be turned against each other.
 
@@ -46,7 +50,12 @@ class Frame(NamedTuple):
     id: int = 0
 
     def __str__(self) -> str:
-        return f"{self.id:016x}.{self.generation}" if self.generation else "none"
+        return f"{self.id:016x}.{self.number}" if self.generation else "none"
+
+    @property
+    def number(self) -> int:
+        """The number of starts of its kind so far, as its hosts know it."""
+        return self.generation % BY_SWEEPS
 
 
 NO_FRAME = Frame()
@@ -70,8 +79,8 @@ class Totals:
 class Hello:
     """The greeting of a host: its name and its terms; `run`, `numbers` and `totals` are for lock-step only.
 
-    `views` are those that it learns, "rounds" or "both". `program` is the version of the program, to be shown to
-    operators.
+    `views` are those that it learns, "rounds" or "both", `frame` is that of its vectors, and `program` the version of
+    the program, to be shown to operators.
     """
 
     host: str
@@ -88,6 +97,7 @@ class Hello:
     protocol: int = PROTOCOL
     program: str = ""
     views: str = "rounds"
+    frame: Frame = NO_FRAME
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from manela.hosts.state.messages import (
     Sums,
 )
 from manela.hosts.state.neighbourhood import Admitted, Neighbourhood, find_distinct
+from manela.hosts.state.turning import Apart
 from manela.kernels.moments import Moments
 from manela.kernels.randomness import derive
 
@@ -68,6 +69,7 @@ class Peer:
     sum: Sum | None = None
     products: Products | None = None
     frame: Frame = NO_FRAME  # its frame, as it said last
+    apart: Apart | None = None  # its last vectors, if its frame is another one
 
     def renew(self) -> Peer:
         """Return what remains true of the peer after a change of this host's edges."""
@@ -163,7 +165,7 @@ class Sessions:
             ours, theirs = getattr(mine, name), getattr(hello, name)
             if ours != theirs:
                 raise TermsError(f"{_IN_WORDS.get(name, name)} must be {ours} as at {mine.host}, got {theirs}")
-        self.peers[peer].greeting = hello
+        self.peers[peer].greeting, self.peers[peer].frame = hello, hello.frame
 
     def introduce(self, peer: str) -> Introduction:
         """Return the introduction of our edges with a peer's nodes."""

@@ -13,7 +13,7 @@ from manela.engines.rounds.smoothing import find_sizes, resize, scale_sizes
 from manela.hosts.state.arcs import read_rows, write_rows
 from manela.hosts.state.filtering import Filtering
 from manela.hosts.state.instructions import Ask, Instruction
-from manela.hosts.state.messages import JOIN, SMOOTH, START, Integers, Shown, Step
+from manela.hosts.state.messages import BY_SWEEPS, JOIN, SMOOTH, START, Integers, Shown, Step
 from manela.hosts.state.publishing import Published
 from manela.hosts.state.spectral import join
 from manela.kernels.cpu import messages, rows
@@ -99,22 +99,27 @@ class Sweeps:
 
 
 class StartPhase:
-    """The sweeps of one start, and what peers have shown of theirs."""
+    """The sweeps of one start by means, and what peers have shown of theirs.
 
-    def __init__(self, host: MessageHost) -> None:
-        self._host = host
+    `heeds_others` is whether it matters that peers are in a newer start.
+    """
+
+    def __init__(self, host: MessageHost, heeds_others: bool = True) -> None:
+        self._host, self._heeds_others = host, heeds_others
         self.sweeps = Sweeps(host.tables[0], host.arcs.neighbours, host.terms.settings.dimensions)
 
     def script(self) -> Iterator[Instruction]:
         """Yield the instructions of the start."""
         host, sweeps, settings = self._host, self.sweeps, self._host.terms.settings
+        self._begin()
         for number in range(_SWEEPS):
             sweeps.show(slice(0, host.own))
             host.publisher.trace_own(
                 Step(START, number), read_rows(sweeps.shown, np.arange(host.own), settings.dimensions)
             )
             edge_rows = read_rows(sweeps.shown, host.edge_rows, settings.dimensions)
-            host.publisher.publish_step(Step(START, number), edge_rows, self._find_noise() if number else 0.0)
+            noise = 0.0 if number == 0 and host.old is None else self._find_noise()
+            host.publisher.publish_step(Step(START, number), edge_rows, noise)
             yield Ask(host.step, patient=True)
             host.update_neighbours()
             sweeps.neighbours = host.arcs.neighbours
@@ -129,10 +134,31 @@ class StartPhase:
             sweeps.center(total, max(1, pooled.count))
         sweeps.finish(choose_size(host.find_degree()))
         host.arcs.forget(slice(host.own, None))  # peers have sent sweeps so far, but no vectors
-        alone = np.flatnonzero(~host.arcs.neighbours.joined[: host.own])
-        random = np.empty((len(alone), settings.dimensions), dtype=np.float32)
-        draw_vectors(settings.seed, host.numbers[alone], random, VECTORS)
-        host.tables[0][alone, : settings.dimensions] = random
+        empty = ~host.arcs.neighbours.joined[: host.own] | ~host.tables[0][: host.own].any(axis=1)
+        random = np.empty((np.count_nonzero(empty), settings.dimensions), dtype=np.float32)
+        draw_vectors(settings.seed, host.numbers[empty], random, VECTORS)
+        host.tables[0][: host.own][empty, : settings.dimensions] = random
+        if self._heeds_others:
+            self._heed_others()
+
+    def _begin(self) -> None:
+        """Begin with the vectors that the start continues, if it does, in place of random ones."""
+        host, m = self._host, self._host.terms.settings.dimensions
+        if host.frames.is_continued:
+            rows, old = host.find_old()
+            host.tables[0][: host.own] = 0.0
+            host.tables[0][rows, :m] = old * np.float32(1.0 / np.sqrt(12 * m))
+
+    def _heed_others(self) -> None:
+        """Take on the frame of those whose vectors this start has begun from, or want a newer start with them."""
+        frames = self._host.frames
+        majority = self._host.find_majority(frames.past)
+        if majority is not None and majority.generation < BY_SWEEPS:
+            frames.now = majority
+            return
+        for frame in frames.past.values():
+            # a federation with a view is joined in its generation; others had better start once more, together
+            frames.hear(frame.generation + (frame.generation < BY_SWEEPS))
 
     def store(self, peer: str, asked: Step, reply: Shown, rows: Integers, vectors: npt.NDArray[np.float32]) -> None:
         """Store what a peer shows of a sweep: rows at level 0, and the sums over its rows at level 1."""

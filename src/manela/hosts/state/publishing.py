@@ -30,7 +30,7 @@ from manela.hosts.state.messages import (
     Sum,
     Sums,
 )
-from manela.hosts.state.trust import Norms, measure_norms
+from manela.hosts.state.trust import FEWEST_NODES, Norms, measure_norms
 from manela.kernels.cpu.half import to_half
 from manela.kernels.moments import Moments
 
@@ -167,7 +167,8 @@ class Publisher:
             return Shown(step, 0, positions[:0], np.zeros((0, 1, 1, dimensions), np.float32), np.zeros(0))
         shown = read_rows(host.view, host.edge_rows, dimensions)
         rows = to_half(host.trust.blur(shown[:, None, None], step, 0, _PLACED_NOISE)[positions])
-        products = host.trust.describe_stretch(host.own, host.stretch) if host.trust.show_products(host.own) else None
+        # the products of a host with few nodes were not pooled, so what was pooled says nothing of them
+        products = host.trust.describe_stretch(max(host.own, FEWEST_NODES), host.stretch)
         strengths = host.find_strengths()[positions]
         return Shown(step, host.version, np.arange(len(positions)), rows, strengths, products=products)
 

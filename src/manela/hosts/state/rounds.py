@@ -6,9 +6,10 @@ computations. `answer` only reads what was published before, so answering never 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +20,12 @@ from manela.engines.rounds.spread import find_spread, sum_rows
 from manela.engines.state import State
 from manela.errors import BadVectorError, DivergenceError, MalformedError, RefusedError
 from manela.hosts.state.arcs import UsedArcs, read_rows, write_rows
-from manela.hosts.state.frames import Frames
+from manela.hosts.state.frames import Frames, find_line
 from manela.hosts.state.host import FRAMES, NOISE, SAMPLES, Host, Saved
 from manela.hosts.state.instructions import Ask, Commit, Instruction, NotReadyError
 from manela.hosts.state.messages import (
     AFFINITY,
+    BY_SWEEPS,
     JOIN,
     NO_FRAME,
     PLACE,
@@ -39,12 +41,14 @@ from manela.hosts.state.messages import (
 )
 from manela.hosts.state.names import number_of
 from manela.hosts.state.neighbourhood import Neighbourhood
-from manela.hosts.state.peers import Peer
+from manela.hosts.state.peers import Link, Peer
 from manela.hosts.state.phases import SmoothingPhase, StartPhase
 from manela.hosts.state.publishing import Publisher
 from manela.hosts.state.spectral import SpectralPhase
 from manela.hosts.state.trust import Bounded, Judge, Trust, pool_moments
+from manela.hosts.state.turning import Apart, OldVectors, find_turn
 from manela.kernels.layout import Shown as ShownRows
+from manela.kernels.layout import normalise_rows
 from manela.kernels.randomness import VECTORS, derive, derive_key, draw_vectors
 from manela.settings.budget import Sizes, resolve
 from manela.settings.schedule import GROWN, Schedule, plan, weigh
@@ -55,6 +59,8 @@ _MOST_ATTEMPTS = 4
 """Starts after each other; if larger, a peer that lies keeps others from learning for longer."""
 _MOST_TOUCHED = 0.5
 """Share of nodes near a change from which all nodes learn on; larger saves more, and moves the others less."""
+_LARGEST = 1e4
+"""Largest coordinate that is taken of a vector in another frame, of which only the direction matters."""
 _NEVER = 2**62
 """A version that vectors never reach: nothing has changed since it."""
 
@@ -85,14 +91,16 @@ class MessageHost(Host):
         self._shown_strengths: npt.NDArray[np.float64] | None = None
         self.publisher = Publisher(self, self._rounds)
         self.frames = Frames(int(derive(derive_key(settings.seed, FRAMES), number_of(self.name))))
+        self.old: OldVectors | None = None  # what a new start begins with
         self._phase: StartPhase | SpectralPhase | SmoothingPhase | None = None
         self.view: ShownRows | None = None  # (own, padded m): the spectral view of own nodes
         self.stretch: npt.NDArray[np.float64] | None = None  # (m, m): H, as all hosts found it with the view
         self._sweeps = settings.starts_by_sweeps or settings.has_view
         self._starting = self._sweeps or (terms.begins_with_means and not settings.context)
+        # whether hosts say which start their vectors come from: where they are free to be late for it
+        self._has_frames = self._starting and not terms.lock_step
         self.can_be_saved = not self._starting
-        first = AFFINITY if self._sweeps else START
-        self.step = Step(first if self._starting else ROUND, 0)  # the step that the host is at
+        self.step = Step(START if self._starting and not self._sweeps else AFFINITY if self._sweeps else ROUND, 0)
 
     # the script
 
@@ -116,38 +124,114 @@ class MessageHost(Host):
         attempts = 0
         while self._starting:
             attempts += 1
-            if self._has_frames and self.view is None:
-                self.frames.begin()
-            self._phase = SpectralPhase(self, attempts < _MOST_ATTEMPTS) if self._sweeps else StartPhase(self)
+            self._phase = self._choose_start(heeds_others=attempts < _MOST_ATTEMPTS)
             yield from self._phase.script()
             self.arcs.forget(slice(self.own, None))  # peers have sent sweeps so far, but no vectors
             self._phase = None
             if self.frames.is_outdated and attempts < _MOST_ATTEMPTS:
-                self._begin_anew()
+                self._begin_again()
             else:
                 self._starting, self.can_be_saved = False, True
 
-    def _begin_anew(self) -> None:
-        """Forget what was learned, but for the vectors to export, so that this host and its peers start together."""
+    def _choose_start(self, heeds_others: bool) -> StartPhase | SpectralPhase:
+        """Begin a start: by sweeps, if this host or a peer has nodes enough to show products; otherwise by means.
+
+        Where only peers' peers have, a host finds itself in a federation with a view, and is placed in it.
+        """
+        sees_products = self.terms.lock_step or self._sees_products()
+        by_sweeps = self._sweeps and (sees_products or self.view is not None or self.frames.wanted > BY_SWEEPS)
+        if self._has_frames and self.view is None:
+            nodes = self.own + sum(
+                self._believe_nodes(peer)
+                for peer in self.peers.values()
+                if peer.link is not None and self.old is not None and find_line(peer.frame) == find_line(self.old.frame)
+            )
+            self.frames.begin(by_sweeps, None if self.old is None else find_line(self.old.frame), nodes)
+        self.step = Step(AFFINITY if by_sweeps else START, 0)
+        if by_sweeps:
+            return SpectralPhase(self, heeds_others, sweeps=sees_products)
+        return StartPhase(self, heeds_others)
+
+    def _sees_products(self) -> bool:
+        """Return whether this host or a peer shows products."""
+        peers = [peer for peer in self.peers.values() if peer.link is not None and peer.greeting is not None]
+        return self.trust.show_products(max([self.own, *(peer.greeting.nodes for peer in peers if peer.greeting)]))
+
+    def _believe_nodes(self, peer: Peer) -> int:
+        """Return how many nodes a peer has, as far as it is believed."""
+        most = _MOST_LARGER * self.own if peer.size is None else peer.size
+        return 0 if peer.greeting is None else min(peer.greeting.nodes, most)
+
+    def _begin_again(self, keeps: bool = True) -> None:
+        """Start again with all peers: forget what was learned, but for the vectors to export.
+
+        If it `keeps` the old vectors, it begins with them, so that the new ones point where these do.
+        """
         settings = self.terms.settings
+        if not keeps:
+            self.old = None
+        elif self.old is None and self.frames.now != NO_FRAME:
+            own = np.arange(self.own)
+            rows = self.vectors[:, 0] if self.view is None else read_rows(self.view, own, settings.dimensions)
+            self.old = OldVectors(
+                self.neighbourhood.nodes, rows, self.frames.now, self._learned, self.smoothed, self.whole
+            )
+            self._turn()
         draw_vectors(settings.seed, self.numbers, self.tables[0][: self.own, : settings.dimensions], VECTORS)
         self.view = self.stretch = None
         self.round, self._falls_at, self._extra_rounds, self._schedule = 0, None, None, None
         self._active = None
         self.version += 1
         for peer in self.peers.values():
-            peer.moments, peer.taught, peer.heard = [], 0, None if peer.heard is None else 0
+            peer.moments, peer.taught, peer.heard, peer.apart = [], 0, None if peer.heard is None else 0, None
             if peer.link is not None:
                 peer.link.seen = 0
         self.arcs.forget(slice(self.own, None))
         self.publisher.forget()
-        self._starting, self.can_be_saved, self.step = True, False, Step(AFFINITY, 0)
+        self._starting, self.can_be_saved = True, False
+        self.step = Step(AFFINITY if self._sweeps else START, 0)
         self._smoothed_at = -1
 
-    @property
-    def _has_frames(self) -> bool:
-        """Whether hosts say which start their vectors come from: where they have two views, and are free to be late."""
-        return self._sweeps and not self.terms.lock_step
+    def find_old(self) -> tuple[Integers, npt.NDArray[np.float32]]:
+        """Return the own nodes that have rows of the line that the start continues, and these, of norm 1."""
+        if self.old is None or find_line(self.old.frame) != self.frames.line:
+            return np.zeros(0, np.int64), np.zeros((0, self.terms.settings.dimensions), np.float32)
+        rows, positions = self.old.find_rows(self.neighbourhood.rows)
+        return rows, normalise_rows(self.old.rows[positions])
+
+    def _turn(self) -> None:
+        """Turn the old vectors into the frame of peers, if these have more nodes, so that exports compare at once."""
+        nodes: Counter[Frame] = Counter({self.frames.now: self.own})
+        for peer in self.peers.values():
+            if peer.link is not None and not peer.distrust:
+                nodes[peer.frame] += self._believe_nodes(peer)
+        frame = max(nodes, key=lambda frame: (nodes[frame], frame))
+        apart = [peer.apart for peer in self.peers.values() if peer.apart is not None and peer.apart.frame == frame]
+        if frame == self.frames.now or not apart or self.old is None:
+            return
+        near, m = self.neighbourhood, self.terms.settings.dimensions
+        vectors = np.zeros((self.known, m), np.float32)
+        for found in apart:
+            vectors[found.rows] = found.vectors
+        arcs = np.flatnonzero(vectors[near.indices].any(axis=1))
+        here = self.tables[0][near.sources[arcs], :m]
+        matrix = find_turn(
+            here, vectors[near.indices[arcs]], self._judge.measure_own(lambda rows: self.tables[0][rows, :m])
+        )
+        if matrix is not None:
+            self.old = self.old.turn(matrix, frame)
+            self.smoothed, self.smoothed_frame = self.old.smoothed, frame
+
+    def find_majority(self, frames: Mapping[str, Frame]) -> Frame | None:
+        """Return the frame of those of these peers with which this host has half of its edges to others, or None."""
+        links = self.peers.links
+        arcs: Counter[Frame] = Counter()
+        for name, frame in frames.items():
+            if name in links:
+                arcs[frame] += len(links[name].arcs)
+        all_arcs = sum(len(link.arcs) for link in links.values())
+        most = max(arcs, key=lambda frame: (arcs[frame], frame), default=None)
+        return most if most is not None and 0 < all_arcs <= 2 * arcs[most] else None
 
     def _round(self) -> Iterator[Instruction]:
         """Yield the instructions of one round; in lock-step each hop is exchanged separately, otherwise all at once."""
@@ -203,6 +287,10 @@ class MessageHost(Host):
             return
         self.smoothed, self.whole, self._smoothed_at = phase.vectors, phase.whole, self.round
         self.smoothed_frame = self.frames.now
+        if self.old is not None and find_line(self.old.frame) == self.frames.line:
+            near = self.neighbourhood
+            self.old.steady(self.smoothed, self.whole, near.rows, near.signatures)
+        self.old = None
 
     # asking and answering
 
@@ -223,7 +311,15 @@ class MessageHost(Host):
         if self.terms.lock_step:
             return {}
         step = Step(ROUND, self.round)
-        return {peer: Pull(link.session, step, _NEVER, self.frames.now) for peer, link in self.peers.links.items()}
+        return {
+            name: Pull(link.session, step, 0 if self._is_new_apart(self.peers[name]) else _NEVER, self.frames.now)
+            for name, link in self.peers.links.items()
+        }
+
+    def _is_new_apart(self, peer: Peer) -> bool:
+        """Return whether a peer has another frame, whose vectors this host has not seen."""
+        apart = self._has_frames and peer.frame not in (NO_FRAME, self.frames.now)
+        return apart and (peer.apart is None or peer.apart.frame != peer.frame)
 
     def count_rows(self, request: Pull) -> tuple[int, int, int]:
         """Return the number of tables, of levels, and of dimensions in what is shown at the step of a request."""
@@ -244,6 +340,7 @@ class MessageHost(Host):
             raise MalformedError(f"neighbours must be numbered 0 to {len(link.neighbours) - 1}, in order, each once")
         if not self._note_frame(self.peers[peer], request.step, reply):
             self.peers[peer].heard = self.round
+            self._note_apart(self.peers[peer], link, request, reply)
             return []
         refusals: list[RefusedError] = []
         finite = np.isfinite(reply.rows).all(axis=(1, 2, 3))
@@ -280,9 +377,21 @@ class MessageHost(Host):
         if asked.phase == PLACE:
             joins = self._phase.joins if isinstance(self._phase, SpectralPhase) else None
             return reply.frame == (joins or frames.now)
+        is_past = reply.step.phase >= ROUND
         if self._starting:
-            return frames.note_in_start(peer, reply.frame, reply.step.phase >= ROUND, agrees=asked.phase <= SWEEP)
-        return frames.note_in_rounds(peer, reply.frame) and reply.step.phase >= ROUND
+            is_same = frames.note_in_start(peer, reply.frame, is_past, agrees=asked.phase <= SWEEP)
+            # a start by means takes the vectors of those that are past it
+            return is_same or (is_past and asked.phase == START and reply.frame.generation >= frames.now.generation)
+        return frames.note_in_rounds(peer, reply.frame, is_past)
+
+    def _note_apart(self, peer: Peer, link: Link, request: Pull, reply: Shown) -> None:
+        """Keep the vectors of a peer in another frame, by which this host may turn its own."""
+        in_rounds = not self._starting and request.step.phase == ROUND and reply.step.phase >= ROUND
+        if not in_rounds or not len(reply.rows) or reply.frame in (NO_FRAME, self.frames.now):
+            return
+        rows, vectors = link.neighbours[reply.changed], np.nan_to_num(reply.rows[:, 0, 0].astype(np.float32))
+        self._trace_shown(peer.name, request.step, reply, rows, reply.rows.astype(np.float32))
+        peer.apart = Apart(reply.frame, rows, normalise_rows(np.clip(vectors, -_LARGEST, _LARGEST)))
 
     def hear_frame(self, request: Pull) -> None:
         """Note the frame of a peer that asks; one that is in a newer start must wait until this host is there, too."""
@@ -293,13 +402,14 @@ class MessageHost(Host):
 
     @property
     def is_outdated(self) -> bool:
-        """Whether peers are in a newer start, so that this host must start anew."""
-        return self.frames.is_outdated
+        """Whether this host must start again: peers are in a newer start, or what began by means can have a view."""
+        began_by_means = self._sweeps and not self._starting and 0 < self.frames.now.generation < BY_SWEEPS
+        return self.frames.is_outdated or (began_by_means and self._sees_products())
 
     @property
     def should_go_on(self) -> bool:
         """Whether there are edges or peers that were not learned from, or a newer start."""
-        return self.frames.is_outdated or super().should_go_on
+        return self.is_outdated or super().should_go_on
 
     def _store_reply(
         self,
@@ -312,12 +422,7 @@ class MessageHost(Host):
     ) -> None:
         if asked != self.step and (asked.phase != ROUND or self.step.phase != ROUND or self.terms.lock_step):
             return  # too late: this host is at another step now
-        if self.on_disclosure and len(rows):
-            names = [self.neighbourhood.remotes[row - self.own][0] for row in rows.tolist()]
-            self.on_disclosure(
-                kind="shown", peer=peer, phase=reply.step.phase, number=reply.step.number, level=asked.level,
-                nodes=names, rows=vectors
-            )  # fmt: skip
+        self._trace_shown(peer, asked, reply, rows, vectors)
         if asked.phase == ROUND:
             if reply.sums is not None:
                 self.peers[peer].sums = reply.sums
@@ -333,6 +438,14 @@ class MessageHost(Host):
             arcs.see(rows, bounded)
         elif self._phase is not None:
             self._phase.store(peer, asked, reply, rows, vectors)
+
+    def _trace_shown(self, peer: str, asked: Step, reply: Shown, rows: Integers, vectors: npt.NDArray[Any]) -> None:
+        if self.on_disclosure and len(rows):
+            names = [self.neighbourhood.remotes[row - self.own][0] for row in rows.tolist()]
+            self.on_disclosure(
+                kind="shown", peer=peer, phase=reply.step.phase, number=reply.step.number, level=asked.level,
+                nodes=names, rows=vectors
+            )  # fmt: skip
 
     def read_vectors(self, rows: Integers, columns: int) -> npt.NDArray[np.float32]:
         """Return the first columns of the vectors that the given nodes show, also nodes of peers."""
@@ -363,8 +476,8 @@ class MessageHost(Host):
         By default as many rounds are added as the learning rate takes to fall in a first run, whatever was requested
         in between.
         """
-        if self.frames.is_outdated:
-            self._begin_anew()
+        if self.is_outdated:
+            self._begin_again()
             return
         first = self._plan()
         self._active = None if rounds else self._find_changed()
@@ -393,11 +506,11 @@ class MessageHost(Host):
         return touched if touched.mean() <= _MOST_TOUCHED else None
 
     def start_anew(self) -> None:
-        """Forget what was learned, and start anew with all peers, in a newer frame."""
+        """Forget what was learned, and start again with all peers, in a newer frame."""
         if not self._has_frames:
             super().start_anew()
         self.frames.wanted = self.frames.now.generation + 1
-        self._begin_anew()
+        self._begin_again(keeps=False)
 
     def abandon(self) -> None:
         """Stop the running computation as soon as possible."""
@@ -424,8 +537,7 @@ class MessageHost(Host):
         """Return about how many nodes all hosts have that this one knows of, as far as they are believed."""
         if self.terms.lock_step:
             return self.find_sizes().nodes
-        greetings = [hello.nodes for name, hello in self.peers.greetings.items() if name in self.peers.links]
-        return self.own + sum(min(nodes, _MOST_LARGER * self.own) for nodes in greetings)
+        return self.own + sum(self._believe_nodes(peer) for peer in self.peers.values() if peer.link is not None)
 
     @property
     def is_starting(self) -> bool:
@@ -518,7 +630,7 @@ class MessageHost(Host):
     @property
     def is_provisional(self) -> bool:
         """Whether vectors will be others soon: no edge is accepted yet, or hosts start anew together."""
-        return super().is_provisional or self.frames.is_outdated or (self._starting and self.frame.generation > 1)
+        return super().is_provisional or self.is_outdated or (self._starting and self.smoothed is not None)
 
     def find_likeness(self, peer: str) -> tuple[bool, float] | None:
         """Return whether vectors here and at a peer can be compared, and how alike neighbours there and here are."""
@@ -576,7 +688,7 @@ class MessageHost(Host):
 
         A state without the view that the settings want is of no use.
         """
-        if self.terms.settings.has_view and saved.view is None:
+        if self.terms.settings.has_view and saved.view is None and not 0 < saved.frame.generation < BY_SWEEPS:
             self.frames.now = saved.frame
             self.version = saved.version + 1
             self._take_smoothed(saved)
@@ -587,11 +699,10 @@ class MessageHost(Host):
             self._learned = np.zeros(self.own, np.uint64)
             self._learned[rows] = saved.signatures[positions]
         self._falls_at, self._schedule, self._starting = saved.falls_at, None, False
-        self.can_be_saved = True
+        self.can_be_saved, self.frames.now = True, saved.frame
         self.step = Step(ROUND, self.round)
         if saved.view is not None and self.terms.settings.has_view:
             self.stretch, rows, positions = saved.stretch, *self._match(saved.names)
-            self.frames.now = saved.frame
             self.view = allocate_shown(self.own, self.terms.settings.dimensions)
             write_shown(self.view[:, : saved.view.shape[1]], rows, saved.view[positions])
             joined = np.diff(self.neighbourhood.indptr) > 0
@@ -611,4 +722,6 @@ class MessageHost(Host):
         """Return the same host with other edges, which goes on with the start that it is in or has heard of."""
         new = super().renew(neighbourhood)
         new.frames.wanted = self.frames.wanted
+        if self._starting:  # what was saved is of a start that is not over
+            new.old, new.frames.now = self.old, self.frames.now
         return new

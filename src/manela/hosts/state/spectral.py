@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -50,6 +49,10 @@ _LEAST_STRETCH = 0.1
 """Eigenvalues far below this share of the largest count as nothing in placing; smaller lets noise in."""
 _OF_SHARES, _SQUARES = 1, 2
 """Levels of the affinities: what nodes tell of their neighbours' strengths, and the sum of squares."""
+_NEW_ROWS = 0.1
+"""Size of random rows in a start that continues an older one, over that of old rows; larger turns the old ones more."""
+_FEWEST_AGAIN = 2
+"""Sweeps of such a start that does not change much; more replace more of the old rows by new noise."""
 _SWEEP_NOISE = 1.0
 """Factor on the configured noise in sweeps; larger ones disclose less and learn worse."""
 _VIEW_NOISE = 0.1
@@ -59,11 +62,14 @@ _VIEW_NOISE = 0.1
 class SpectralPhase:
     """The sweeps of one start, and what peers have shown of theirs.
 
+    `heeds_others` is whether it matters that peers are in a newer start, or past theirs. Without `sweeps`, the host
+    waits to be placed.
+
     The definition is `kernels.reference.find_view`; `engines.rounds.spectral.Sweeps` is the same on one machine.
     """
 
-    def __init__(self, host: MessageHost, heeds_others: bool) -> None:
-        self._host, self._m = host, host.terms.settings.dimensions
+    def __init__(self, host: MessageHost, heeds_others: bool, sweeps: bool = True) -> None:
+        self._host, self._m, self._sweeps = host, host.terms.settings.dimensions, sweeps
         self._table = allocate(host.known, self._m)
         self._shown = allocate_shown(host.known, self._m)
         self._neighbours, self._used = host.arcs.neighbours, host.arcs.used
@@ -78,7 +84,7 @@ class SpectralPhase:
         self._seen = np.zeros(host.known, bool)  # nodes whose rows have arrived at the current step
         self._at_view: dict[str, Frame] = {}  # peers that are past the sweeps, but not past the start
         self.joins: Frame | None = None  # the frame in whose view nodes are placed
-        self._heeds_others = heeds_others  # whether it matters that peers are in a newer start, or past theirs
+        self._heeds_others = heeds_others
         self._filtering: Filtering | None = None
 
     def script(self) -> Iterator[Instruction]:
@@ -87,7 +93,10 @@ class SpectralPhase:
         if host.view is not None:  # some nodes have come since
             yield from self._place()
             return
-        yield from self._find_affinities()
+        if self._sweeps:
+            yield from self._find_affinities()
+        else:
+            yield from self._await_view()
         if not self._is_over():
             yield from self._sweep()
         if self.joins is not None and not host.frames.is_outdated:
@@ -103,34 +112,46 @@ class SpectralPhase:
         if not self._heeds_others:
             return False
         if self.joins is None:
-            self.joins = self._find_majority(frames.past)
+            self.joins = self._host.find_majority(frames.past)
             for frame in frames.past.values() if self.joins is None else ():
                 # few neighbours are in a frame that is there already, so all had better start once more, together
                 frames.hear(frame.generation + 1)
         return frames.is_outdated or self.joins is not None
 
-    def _find_majority(self, peers: Mapping[str, Frame]) -> Frame | None:
-        """Return the frame of those of these peers with which this host has half of its edges to others, or None."""
-        links = self._host.peers.links
-        arcs: Counter[Frame] = Counter()
-        for name, frame in peers.items():
-            if name in links:
-                arcs[frame] += len(links[name].arcs)
-        all_arcs = sum(len(link.arcs) for link in links.values())
-        most = max(arcs, key=lambda frame: (arcs[frame], frame), default=None)
-        return most if most is not None and 0 < all_arcs <= 2 * arcs[most] else None
+    def _await_view(self) -> Iterator[Instruction]:
+        """Wait until peers have a view to be placed in."""
+        self._host.step = Step(VIEW, STEPS)
+        for _ in range(_PATIENCE):
+            yield Ask(self._host.step, patient=True)
+            if self._is_over():
+                return
+        yield from self._find_affinities()
+
+    @property
+    def _is_continued(self) -> bool:
+        return self._host.frames.is_continued and not self._host.terms.lock_step
+
+    def _begin(self) -> None:
+        """Begin with random rows, or with those that the start continues; a few random numbers fill the gaps."""
+        host, table, own, m = self._host, self._table, self._host.own, self._m
+        draw_vectors(host.terms.settings.seed, host.numbers, table[:own, :m], VECTORS)
+        table *= np.float32(math.sqrt(12.0) * m)
+        if self._is_continued:
+            table *= np.float32(_NEW_ROWS)
+            rows, old = host.find_old()
+            table[rows, :m] += np.float32(math.sqrt(m)) * old
 
     def _sweep(self) -> Iterator[Instruction]:
         """Yield the instructions of the sweeps and of the view."""
         host, table, own = self._host, self._table, self._host.own
         energy, number, ended = self._energy, 0, False
-        draw_vectors(host.terms.settings.seed, host.numbers, table[:own, : self._m], VECTORS)
-        table *= np.float32(math.sqrt(12.0) * self._m)
+        fewest = _FEWEST_AGAIN if self._is_continued else FEWEST_SWEEPS
+        self._begin()
         while True:
             table[:own][~self._neighbours.joined[:own]] = 0.0
             yield from self._exchange(Step(VIEW, 0) if ended else Step(SWEEP, number))
-            overtaken = self._find_majority(self._at_view) if self._heeds_others and not ended else None
-            if overtaken is not None and number >= FEWEST_SWEEPS:
+            overtaken = self._host.find_majority(self._at_view) if self._heeds_others and not ended else None
+            if overtaken is not None and number >= fewest:
                 ended = True
                 yield from self._exchange(Step(VIEW, 0))
             elif overtaken is not None:
@@ -148,16 +169,17 @@ class SpectralPhase:
                 break
             second = yield from pool(host, Step(SWEEP, number, 1), self._sum_products())
             before, energy = energy, float(np.trace(second)) / self._m / scale**2
-            spectral.multiply(table[:own], [], spectral.orthogonalise(second), self._neighbours)
+            spectral.multiply(table[:own], [], host.trust.orthogonalise(second), self._neighbours)
             number += 1
-            ended = has_settled(number, before, energy)
+            ended = has_settled(number, before, energy, fewest)
         second = yield from pool(host, Step(VIEW, 0, 1), self._sum_products(apart=True))
         if self._is_over():
             return
-        host.stretch = second[: self._m, : self._m] if second.any() else None
+        is_pooled = host.trust.show_products(self._size) or bool(_find_parts(host, self._m))
+        host.stretch = second[: self._m, : self._m] if is_pooled and second.any() else None
         kept = count_directions(self._size, self._m)
         spectral.widen(self._shown[:own], table[:own], self._neighbours)
-        spectral.multiply(table[:own], [], spectral.find_root(second, kept), self._neighbours)
+        spectral.multiply(table[:own], [], host.trust.find_root(second, kept, number), self._neighbours)
         ones = self._neighbours.joined.astype(np.float64)
         resize(table, self._neighbours, ones)
         if host.terms.settings.smooth:
@@ -281,7 +303,8 @@ class SpectralPhase:
         host, own = self._host, slice(0, self._host.own)
         self._neighbours.show(self._table, self._shown, own)
         host.publisher.trace_own(step, read_rows(self._shown, np.arange(host.own), self._m))
-        noise = 0.0 if step == (SWEEP, 0, 0) else _SWEEP_NOISE  # random rows hold nothing of the node's neighbours
+        # random rows hold nothing of the node's neighbours
+        noise = 0.0 if step == (SWEEP, 0, 0) and host.old is None else _SWEEP_NOISE
         host.publisher.publish_step(step, read_rows(self._shown, host.edge_rows, self._m), noise)
         self._seen[host.own :] = False
         yield Ask(step, patient=True)
@@ -322,7 +345,10 @@ class SpectralPhase:
         elif asked.level == 1:
             record.products = reply.products
         else:
-            bounded = host.trust.bound_rows(vectors[:, 0, 0], read_rows(self._shown, np.arange(host.own), self._m))
+            own = read_rows(self._shown, np.arange(host.own), self._m)
+            if asked.number == 0 and asked.phase == SWEEP:  # some hosts have old rows, some have not
+                own = np.ones((1, self._m), np.float32)
+            bounded = host.trust.bound_rows(vectors[:, 0, 0], own)
             write_rows(self._shown, rows, bounded)
             self._seen[rows] = True
 
@@ -356,8 +382,13 @@ def pool(host: MessageHost, step: Step, own: Products) -> Generator[Instruction,
     parts = _find_parts(host, len(used))
     if not parts or host.trust.show_products(trimmed.size):
         parts[host.name] = trimmed
+    pooled = host.trust.pool_products(parts, trimmed)
+    if step.phase == JOIN and host.name not in parts:  # peers may have no others that show products
+        size = sum(part.size for part in parts.values())
+        relayed = host.trust.describe_stretch(size, pooled)
+        host.publisher.publish(Published(step, host.version, host.find_strengths(), products=relayed))
     second = np.zeros(own.sums.shape)
-    second[np.ix_(used, used)] = host.trust.pool_products(parts, trimmed)
+    second[np.ix_(used, used)] = pooled
     return second
 
 

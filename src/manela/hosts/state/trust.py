@@ -25,7 +25,7 @@ from manela.kernels.cpu import rows as kernels
 from manela.kernels.layout import Table
 from manela.kernels.moments import UNIT, Moments, add, center, estimate, measure
 from manela.kernels.randomness import derive
-from manela.kernels.reference import choose_scale
+from manela.kernels.reference import LEAST_DIRECTION, choose_scale
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -152,8 +152,16 @@ class Trust:
         sums = np.sum([one.sums, *(other.sums for other in others)], axis=0)
         return spectral.find_second(sums, one.unit, max(1, sum(part.size for part in parts.values())))
 
+    def orthogonalise(self, second: Doubles) -> Doubles:
+        """Return the matrix that makes rows with this second moment orthogonal."""
+        return spectral.orthogonalise(second)
+
+    def find_root(self, second: Doubles, kept: int, sweeps: int) -> Doubles:
+        """Return |H|^½ of the products of the view, of which so many eigenvectors are kept, after so many sweeps."""
+        return spectral.find_root(second, kept)
+
     def describe_stretch(self, size: int, stretch: Doubles) -> Products:
-        """Return what hosts pooled of the view, for one that comes later, as products of this many rows."""
+        """Return what hosts pooled, for one that comes later or has no such peers, as products of this many rows."""
         return _round_products(size, stretch * size)
 
     def check_products(self, products: Products, is_moment: bool) -> None:
@@ -352,6 +360,24 @@ class Bounded(Trust):
         """Return 1: sums are no whole numbers here, and a factor on which hosts disagree would harm."""
         return 1.0
 
+    def orthogonalise(self, second: Doubles) -> Doubles:
+        """Return the symmetric matrix that does it, which turns rows least."""
+        values, vectors = np.linalg.eigh(second)
+        least = LEAST_DIRECTION * max(float(np.trace(second)) / len(second), 1e-300)
+        turned: Doubles = (vectors / np.sqrt(np.maximum(values, least))) @ vectors.T
+        return turned
+
+    def find_root(self, second: Doubles, kept: int, sweeps: int) -> Doubles:
+        """Return it with the signs that an odd number of sweeps has given to directions with negative eigenvalues.
+
+        So a start that continues an older one ends with the directions that it began with.
+        """
+        values, vectors = np.linalg.eigh(second)
+        order = np.argsort(-np.abs(values), kind="stable")[:kept]
+        values, vectors = values[order], vectors[:, order]
+        root: Doubles = (vectors * (np.sqrt(np.abs(values)) * np.sign(values) ** (sweeps % 2))) @ vectors.T
+        return root
+
     def bound_rows(self, rows: Floats, own: Floats) -> Floats:
         """Return the rows, clipped to `clip` times the longest of the own ones."""
         lengths = np.sqrt(np.square(rows, dtype=np.float64).sum(axis=1, keepdims=True))
@@ -502,7 +528,7 @@ class Judge:
 
     def judge(self, peers: Peers, seen: npt.NDArray[np.bool_], read: Read, round: int) -> tuple[bool, list[str]]:
         """Judge all peers in a round; return whether trust in any has changed, and the peers to report."""
-        self.own = own = self._measure_likeness(self.samples[""], read).mean
+        self.own = own = self.measure_own(read)
         changed, alarms = False, []
         for peer in peers.values():
             sample = self.samples.get(peer.name)
@@ -521,6 +547,10 @@ class Judge:
             if peer.distrust == _CERTAIN:
                 alarms.append(peer.name)
         return changed, alarms
+
+    def measure_own(self, read: Read) -> float:
+        """Return the mean cosine between neighbours here."""
+        return self._measure_likeness(self.samples[""], read).mean
 
     def _measure_likeness(self, arcs: Integers, read: Read) -> Likeness:
         """Return the likeness of the two ends of the arcs, after subtracting the mean of each side.

@@ -69,7 +69,7 @@ def _encode_hello(message: Hello) -> Any:
         protocol=message.protocol, host=message.host, exchange=message.exchange, dimensions=message.dimensions,
         hops=message.hops, context=message.context, lock_step=message.lock_step, half=message.half,
         nodes=message.nodes, run=message.run, numbers=_pack(message.numbers, "<u4"), program=message.program,
-        views=message.views,
+        views=message.views, frame=_pack_frame(message.frame),
         totals=None if totals == Totals() else wire.Totals(
             joined=totals.joined, arcs=totals.arcs, strengths=totals.strengths, frequencies=totals.frequencies,
             sizes=totals.sizes
@@ -161,6 +161,7 @@ def decode_hello(content: bytes, lock_step: bool = True) -> Hello:
         host=parsed.host, exchange=parsed.exchange, dimensions=parsed.dimensions, hops=parsed.hops,
         context=parsed.context, lock_step=parsed.lock_step, half=parsed.half, nodes=parsed.nodes, run=parsed.run,
         numbers=numbers, protocol=parsed.protocol, program=_read_program(parsed.program), views=parsed.views,
+        frame=_unpack_frame(parsed.frame),
         totals=Totals(
             min(totals.joined, _LAST), min(totals.arcs, _LAST), _unpack_sum(totals.strengths),
             _unpack_sum(totals.frequencies), _unpack_sum(totals.sizes)

@@ -19,7 +19,7 @@ class Frame(_message.Message):
     def __init__(self, call: _Optional[int] = ..., number: _Optional[int] = ..., last: _Optional[bool] = ..., content: _Optional[bytes] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("protocol", "host", "exchange", "dimensions", "hops", "context", "lock_step", "half", "nodes", "run", "numbers", "totals", "program", "views")
+    __slots__ = ("protocol", "host", "exchange", "dimensions", "hops", "context", "lock_step", "half", "nodes", "run", "numbers", "totals", "program", "views", "frame")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     EXCHANGE_FIELD_NUMBER: _ClassVar[int]
@@ -34,6 +34,7 @@ class Hello(_message.Message):
     TOTALS_FIELD_NUMBER: _ClassVar[int]
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
     VIEWS_FIELD_NUMBER: _ClassVar[int]
+    FRAME_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     host: str
     exchange: str
@@ -48,7 +49,8 @@ class Hello(_message.Message):
     totals: Totals
     program: str
     views: str
-    def __init__(self, protocol: _Optional[int] = ..., host: _Optional[str] = ..., exchange: _Optional[str] = ..., dimensions: _Optional[int] = ..., hops: _Optional[int] = ..., context: _Optional[bool] = ..., lock_step: _Optional[bool] = ..., half: _Optional[bool] = ..., nodes: _Optional[int] = ..., run: _Optional[str] = ..., numbers: _Optional[bytes] = ..., totals: _Optional[_Union[Totals, _Mapping]] = ..., program: _Optional[str] = ..., views: _Optional[str] = ...) -> None: ...
+    frame: VectorFrame
+    def __init__(self, protocol: _Optional[int] = ..., host: _Optional[str] = ..., exchange: _Optional[str] = ..., dimensions: _Optional[int] = ..., hops: _Optional[int] = ..., context: _Optional[bool] = ..., lock_step: _Optional[bool] = ..., half: _Optional[bool] = ..., nodes: _Optional[int] = ..., run: _Optional[str] = ..., numbers: _Optional[bytes] = ..., totals: _Optional[_Union[Totals, _Mapping]] = ..., program: _Optional[str] = ..., views: _Optional[str] = ..., frame: _Optional[_Union[VectorFrame, _Mapping]] = ...) -> None: ...
 
 class Totals(_message.Message):
     __slots__ = ("joined", "arcs", "strengths", "frequencies", "sizes")

@@ -1,0 +1,93 @@
+"""Turning: what a new start keeps of the old one, and how a host turns its vectors into the frame of others at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from manela.hosts.state.messages import Frame, Integers
+from manela.kernels.layout import normalise_rows
+
+_MOST_EDGES = 20_000
+"""Edges from which a turn is found; more take longer, and find hardly a better one."""
+_LEAST_LIKENESS = 0.5
+"""Least likeness over edges that a turn was not found from, over that of neighbours here; less takes worse turns."""
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class OldVectors:
+    """What a host had learned when it started again."""
+
+    names: list[str]
+    rows: Floats  # shape (names, m): the rows of the view, or vectors where there was none
+    frame: Frame  # the frame that they belong to
+    signatures: npt.NDArray[np.uint64]  # shape (names,): the edges of each node then
+    # shape (names, m), and shape (names,): the vectors to export, and which were smoothed with all their neighbours
+    smoothed: Floats | None
+    whole: npt.NDArray[np.bool_] | None
+
+    def turn(self, matrix: Floats, frame: Frame) -> OldVectors:
+        """Return the same vectors, turned into another frame."""
+        smoothed = None if self.smoothed is None else self.smoothed @ matrix
+        return replace(self, rows=self.rows @ matrix, smoothed=smoothed, frame=frame)
+
+    def find_rows(self, names: Mapping[str, int]) -> tuple[Integers, Integers]:
+        """Return the rows of the old nodes that there still are, by their rows now, and their positions here."""
+        pairs = [(names[name], position) for position, name in enumerate(self.names) if name in names]
+        rows, positions = np.array(pairs, np.int64).reshape(-1, 2).T
+        return rows, positions
+
+    def steady(
+        self,
+        new: Floats,
+        whole: npt.NDArray[np.bool_],
+        names: Mapping[str, int],
+        signatures: npt.NDArray[np.uint64],
+    ) -> None:
+        """Let new vectors to export keep half of their old direction, if the node's edges are the same as then.
+
+        The old and the new ones differ by noise, which this halves.
+        """
+        if self.smoothed is None or self.whole is None:
+            return
+        rows, positions = self.find_rows(names)
+        same = whole[rows] & self.whole[positions] & (signatures[rows] == self.signatures[positions])
+        rows, positions = rows[same], positions[same]
+        both = normalise_rows(new[rows]) + normalise_rows(self.smoothed[positions])
+        new[rows] = normalise_rows(both) * np.linalg.norm(new[rows], axis=1, keepdims=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Apart:
+    """The last vectors of a peer's nodes in another frame."""
+
+    frame: Frame
+    rows: Integers  # the rows of these nodes here
+    vectors: Floats  # shape (rows, m)
+
+
+def find_turn(here: Floats, there: Floats, likeness: float) -> Floats | None:
+    """Return the orthogonal matrix that brings vectors here nearest to those there, or None if there is no good one.
+
+    `here` and `there`, (edges, m), are the two ends of edges, and `likeness` is the mean cosine of neighbours here.
+    A turn is good if edges that it was not found from have ends nearly as alike.
+    """
+    chosen = np.random.default_rng(0).permutation(len(here))[:_MOST_EDGES]
+    here, there = (normalise_rows(ends[chosen] - ends[chosen].mean(axis=0)) for ends in (here, there))
+    half = len(chosen) // 2
+    if half == 0 or likeness <= 0.0:
+        return None
+    turned = here[half:] @ _find_nearest(here[:half], there[:half])
+    if float((turned * there[half:]).sum(axis=1).mean()) < _LEAST_LIKENESS * likeness:
+        return None
+    return _find_nearest(here, there)
+
+
+def _find_nearest(here: Floats, there: Floats) -> Floats:
+    left, _, right = np.linalg.svd((here.T @ there).astype(np.float64))
+    return np.asarray(left @ right, np.float32)
