@@ -28,6 +28,7 @@ NAMES = (
     "links",
     "complexity",
     "hosts",
+    "frames",
     "soak",
     "privacy",
     "gpu",

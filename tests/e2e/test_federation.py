@@ -18,7 +18,6 @@ from manela.analysis.classification import measure_separation
 from manela.formats.datasets import stochastic_block_model
 from manela.formats.embeddings import read_embedding
 from manela.hosts.federation import Federation, assign
-from manela.hosts.folder.config import OF_MESSAGES
 from manela.hosts.folder.home import is_running, read_status
 from manela.hosts.folder.trace import read_disclosures
 from manela.hosts.folder.vectors import VectorsFile
@@ -63,7 +62,11 @@ def test_daemons_in_lock_step_give_the_bits_of_one_process(blocks, tmp_path, wal
     graph, _ = blocks
     budget = {"pairs": 60_000, "rounds": 10, "context": True} if walks else {"patience": 0.2}
     parameters = {"dimensions": 16, "ratios": (0.4, 0.3, 0.3), **budget}
-    whole = Manela.paper(**parameters, random_state=7) if walks else Manela(**parameters, **OF_MESSAGES, random_state=7)
+    whole = (
+        Manela.paper(**parameters, random_state=7)
+        if walks
+        else Manela(**parameters, negative_source="moments", random_state=7)
+    )
     whole.fit(graph)
     exchange = {"exchange": "walks"} if walks else {}
     federation = federate(graph, tmp_path, 3, parameters={**parameters, **exchange}, lock_step=True, seed=7)

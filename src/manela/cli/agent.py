@@ -260,7 +260,9 @@ def learn(
     rounds: Annotated[
         int | None, typer.Option(metavar="N", min=1, max=10**6, help="Number of additional rounds.")
     ] = None,
-    anew: Annotated[bool, typer.Option("--anew", help="Start anew together with all peers, in a new frame.")] = False,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Start again together with all peers, from random vectors.")
+    ] = False,
     home: Home = HOME,
 ) -> None:
     """Request more rounds, or a new start.
@@ -273,8 +275,8 @@ def learn(
 
     if (rounds is None) != anew:
         raise ParameterError.of("rounds", "must be given, or --anew in its place", rounds)
-    if anew and read_config(home / FILE).start != "spectral":
-        raise AgentError(f'{home / FILE}: only hosts with start = "spectral" can start anew')
+    if anew and not read_config(home / FILE).has_frames:
+        raise AgentError(f"{home / FILE}: a new start needs a start by spectral or neighbours, and no context vectors")
     with Store(home) as store:
         if rounds is None:
             request_start(store)

@@ -138,10 +138,17 @@ class Federation:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     @contextmanager
+    def stopping(self) -> Iterator[None]:
+        """Stop all daemons after this block, in which they may be started and killed."""
+        try:
+            yield
+        finally:
+            self.stop()
+
+    @contextmanager
     def running(self) -> Iterator[None]:
         """Run all daemons within this block, and stop them after it."""
-        with ExitStack() as stack:
-            stack.callback(self.stop)
+        with self.stopping():
             for member in self.members:
                 self.start(member)
             yield

@@ -67,6 +67,7 @@ def test_prometheus_reads_the_metrics():
     assert found["manela_updated_seconds",] == 1790000009.25
     assert found["manela_trouble",] == 0
     assert found["manela_noise",] == 1.0
+    assert found["manela_frame_info", ("frame", "none")] == 1
     assert found["manela_certificate_end_seconds", ("peer", "")] == 1800000000.0
     assert found["manela_certificate_end_seconds", ("peer", "beta")] == 1800000001.0
     assert ("manela_certificate_end_seconds", ("peer", "gamma")) not in found

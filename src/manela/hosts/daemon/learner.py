@@ -17,6 +17,8 @@ from manela.hosts.state.instructions import Ask, Commit, Compute, Instruction
 
 _POLL = 0.1
 """Seconds between two checks of peers that are away; larger values waste more time once a peer is back."""
+_LATE = 0.25
+"""Seconds for which a step waits for peers that were late at an earlier one; larger lets them hold up all others."""
 _REFILL = 0.05
 """Seconds of patience that a peer regains per second in which it answers; larger values let it slow others down."""
 _REFRESH = 2.0
@@ -166,9 +168,16 @@ class Learner:
         asking = {asyncio.create_task(ask(peer)): peer for peer in self.host.requests()}
         stopping = asyncio.create_task(self.stop.wait())
         waiting: set[asyncio.Task[Any]] = set(asking)
-        while waiting and not stopping.done() and _now() < until:
+        late, late_until = (
+            {task for task in asking if self._contact(asking[task]).late},
+            _now() + min(_LATE, self.finish),
+        )
+        while waiting and not stopping.done():
+            ends = late_until if waiting <= late else until
+            if _now() >= ends:
+                break
             done, _ = await asyncio.wait(
-                {*waiting, stopping}, timeout=until - _now(), return_when=asyncio.FIRST_COMPLETED
+                {*waiting, stopping}, timeout=ends - _now(), return_when=asyncio.FIRST_COMPLETED
             )
             waiting -= done
         for task in waiting:

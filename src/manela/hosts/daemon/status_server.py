@@ -61,6 +61,8 @@ def _metrics(status: Status) -> Iterator[str]:
     yield from _family("trouble", "gauge", "1 while the state cannot be saved.", {(): int(bool(status["trouble"]))})
     yield from _family("provisional", "gauge", "1 while vectors will be others soon.",
                        {(): int(bool(status.get("provisional")))})  # fmt: skip
+    yield from _family("frame_info", "gauge", "1 for the frame of the vectors; those of one frame can be compared.",
+                       {(("frame", status.get("frame", "none")),): 1})  # fmt: skip
     yield from _family("round", "gauge", "Rounds done.", {(): status["round"]})
     yield from _family("rounds", "gauge", "Expected total number of rounds.", {(): status["rounds"]})
     yield from _family("pairs_total", "counter", "Update pairs made.", {(): status["pairs"]})

@@ -69,6 +69,12 @@ class Config:
         )  # fmt: skip
 
     @property
+    def has_frames(self) -> bool:
+        """Whether the host can start again, together with its peers."""
+        start = self.start or self._usual_start
+        return start != "random" and self.seed is None and not self.parameters.get("context", False)
+
+    @property
     def _usual_start(self) -> str:
         """How first vectors come about by default."""
         return "random" if self.parameters.get("exchange") == "walks" else "spectral"

@@ -255,7 +255,7 @@ class Host:
 
     def start_anew(self) -> None:
         """Forget what was learned, and start anew with all peers."""
-        raise AgentError('only hosts with start = "spectral" can start anew; start in a new home instead')
+        raise AgentError("a new start needs a start by spectral or neighbours, and no context vectors")
 
     @property
     def stranded(self) -> bool:

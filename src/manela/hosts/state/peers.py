@@ -61,6 +61,8 @@ class Peer:
     taught: int = 0  # the number of edges with it that have been learned from
     alarms: Counter[str] = field(default_factory=Counter)  # how often its vectors were suspicious, by kind
     distrust: int = 0  # the number of times that its vectors were not believed since they last were; 0 while they are
+    started: bool = False  # whether the start used its rows
+    doubts: int = 0  # the number of times that its vectors were not believed since the start
     clipped: float = 0.0  # the share of its vectors that were too long in its last reply
     # the moments of its vectors, one for each table; empty if it has shown none
     moments: list[Moments] = field(default_factory=list)
@@ -80,6 +82,8 @@ class Peer:
             taught=self.taught,
             alarms=self.alarms,
             distrust=self.distrust,
+            started=self.started,
+            doubts=self.doubts,
             frame=self.frame,
         )
 

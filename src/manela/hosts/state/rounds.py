@@ -59,6 +59,8 @@ _MOST_ATTEMPTS = 4
 """Starts after each other; if larger, a peer that lies keeps others from learning for longer."""
 _MOST_TOUCHED = 0.5
 """Share of nodes near a change from which all nodes learn on; larger saves more, and moves the others less."""
+_SPOILT = 2
+"""Exchanges in which a peer is not believed after which the start is done again without it; more miss some liars."""
 _LARGEST = 1e4
 """Largest coordinate that is taken of a vector in another frame, of which only the direction matters."""
 _NEVER = 2**62
@@ -110,6 +112,13 @@ class MessageHost(Host):
         while not self.done:
             yield from self._round()
             yield Commit(self.round)
+            liars = self._find_spoilers() if self.done else []
+            if liars:
+                for peer in liars:
+                    peer.distrust = max(1, peer.distrust)
+                self.frames.hear(self.frames.now.generation + 1)
+                self._begin_again(keeps=False)
+                yield from self._start()
         if not self.terms.lock_step:
             yield self.will_compute(Step(ROUND, self.round), "show", self.publisher.show)
         if self.terms.settings.smooths or self.view is not None:
@@ -132,6 +141,13 @@ class MessageHost(Host):
                 self._begin_again()
             else:
                 self._starting, self.can_be_saved = False, True
+
+    def _find_spoilers(self) -> list[Peer]:
+        """Return the peers whose rows the start used, and that were not believed since.
+
+        All hosts that find any start again without them. Once each of them is distrusted, there are none.
+        """
+        return [peer for peer in self.peers.values() if peer.started and peer.doubts >= _SPOILT]
 
     def _choose_start(self, heeds_others: bool) -> StartPhase | SpectralPhase:
         """Begin a start: by sweeps, if this host or a peer has nodes enough to show products; otherwise by means.
@@ -184,6 +200,7 @@ class MessageHost(Host):
         self.version += 1
         for peer in self.peers.values():
             peer.moments, peer.taught, peer.heard, peer.apart = [], 0, None if peer.heard is None else 0, None
+            peer.started, peer.doubts = False, 0
             if peer.link is not None:
                 peer.link.seen = 0
         self.arcs.forget(slice(self.own, None))
@@ -299,11 +316,16 @@ class MessageHost(Host):
         return self.publisher.answer(peer, request)
 
     def requests(self) -> dict[str, Pull]:
-        """Return a request for each peer: for what it shows at the step that this host is at."""
-        since = self.step.phase == ROUND and not self.terms.lock_step
+        """Return a request for each peer: for what it shows at the step that this host is at.
+
+        Peers that are not believed are asked in rounds only, to find out if they are to be believed again.
+        """
+        in_rounds = self.step.phase == ROUND
+        since = in_rounds and not self.terms.lock_step
         return {
-            peer: Pull(link.session, self.step, link.seen if since else 0, self.frames.now)
-            for peer, link in self.peers.links.items()
+            name: Pull(link.session, self.step, link.seen if since else 0, self.frames.now)
+            for name, link in self.peers.links.items()
+            if in_rounds or not self.peers[name].distrust
         }
 
     def refresh(self) -> dict[str, Pull]:

@@ -332,6 +332,7 @@ class SpectralPhase:
             write_rows(self._shown, rows, normalise_rows(vectors[:, 0, 0]))
             self._seen[rows] = True
             return
+        record.started |= len(rows) > 0 and not record.distrust
         if asked.phase == AFFINITY:
             record.sum = reply.sum
             if asked.level == 0:

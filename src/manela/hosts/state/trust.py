@@ -234,7 +234,7 @@ class Bounded(Trust):
         """
         at_most = theirs.mean + _ERRORS * theirs.error
         alike = at_most > own * _UNLIKE if trusted else theirs.mean > own * _LIKE_AGAIN
-        if round < _FIRST_ROUNDS:
+        if round < _FIRST_ROUNDS and trusted:
             return alike or clipped <= 0.5
         return alike or own < _LEAST_LIKENESS
 
@@ -379,9 +379,9 @@ class Bounded(Trust):
         return root
 
     def bound_rows(self, rows: Floats, own: Floats) -> Floats:
-        """Return the rows, clipped to `clip` times the longest of the own ones."""
+        """Return the rows, clipped to `clip` times the median norm of the own ones."""
         lengths = np.sqrt(np.square(rows, dtype=np.float64).sum(axis=1, keepdims=True))
-        longest = self._clip * float(np.sqrt(np.square(own, dtype=np.float64).sum(axis=1)).max(initial=0.0))
+        longest = self._clip * float(np.median(np.sqrt(np.square(own, dtype=np.float64).sum(axis=1))))
         bounded: Floats = (rows * np.minimum(1.0, longest / np.maximum(lengths, 1e-30))).astype(np.float32)
         return bounded
 
@@ -544,6 +544,7 @@ class Judge:
             believed = believed and not _are_constant(read(rows[seen[rows]][: self._most]))
             changed |= believed != trusted
             peer.distrust = 0 if believed else peer.distrust + 1
+            peer.doubts += not believed
             if peer.distrust == _CERTAIN:
                 alarms.append(peer.name)
         return changed, alarms
