@@ -38,7 +38,7 @@ class Run:
     def __init__(self, folder: Path, seed: int, nodes: int = 400, groups: int = 8, by: str = "random") -> None:
         self.graph, self.groups = planted_partition(nodes, groups, inside=8, outside=2, seed=seed)
         self.federation = Federation(
-            self.graph, assign(self.graph, 4, by, seed), folder, {}, start=0.5, wait=0.5, finish=20.0
+            self.graph, assign(self.graph, 4, by, seed), folder, {}, start=0.5, wait=0.5, finish=10.0
         )
         self.members = self.federation.members
 

@@ -133,7 +133,7 @@ def _spy(hosts: dict[str, Any], numbers: Any, owners: Any, seen: Any, certain: A
     receive = spy.receive
 
     def take(peer: str, request: Any, reply: Any) -> Any:
-        link = spy.sessions.links[peer]
+        link = spy.peers.links[peer]
         known = {vector.tobytes() for vector in reply.neighbours[:, 0]}
         for place, target in enumerate(reply.index.tolist()):
             if target >= 0:

@@ -163,7 +163,7 @@ class Federation:
 
     def kill(self, member: Member) -> None:
         """Kill a member's daemon as a power cut would."""
-        process = self._processes[member.name]
+        process = self._processes.pop(member.name)
         process.kill()
         process.wait()
         if process.stdin:

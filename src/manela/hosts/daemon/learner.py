@@ -168,10 +168,8 @@ class Learner:
         asking = {asyncio.create_task(ask(peer)): peer for peer in self.host.requests()}
         stopping = asyncio.create_task(self.stop.wait())
         waiting: set[asyncio.Task[Any]] = set(asking)
-        late, late_until = (
-            {task for task in asking if self._contact(asking[task]).late},
-            _now() + min(_LATE, self.finish),
-        )
+        late = {task for task in asking if self._is_late(asking[task])}
+        late_until = _now() + min(_LATE, self.finish)
         while waiting and not stopping.done():
             ends = late_until if waiting <= late else until
             if _now() >= ends:
@@ -185,6 +183,11 @@ class Learner:
         for task in (*waiting, stopping):
             task.cancel()
         await asyncio.gather(*asking, stopping, return_exceptions=True)
+
+    def _is_late(self, peer: str) -> bool:
+        """Return whether a peer was waited for in vain before: at an earlier step, or since it is away."""
+        contact = self._contact(peer)
+        return contact.late or (bool(contact.trouble) and _now() - contact.answered > self.finish)
 
     async def _ask_freely(self) -> None:
         """Ask the peers that have no open call, wait for `grace` seconds, and store the replies that have come.

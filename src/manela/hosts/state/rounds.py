@@ -112,7 +112,7 @@ class MessageHost(Host):
         while not self.done:
             yield from self._round()
             yield Commit(self.round)
-            liars = self._find_spoilers() if self.done else []
+            liars: list[Peer] = self._find_spoilers() if self.done else []
             if liars:
                 for peer in liars:
                     peer.distrust = max(1, peer.distrust)
