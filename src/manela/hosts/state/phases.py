@@ -16,6 +16,7 @@ from manela.hosts.state.instructions import Ask, Instruction
 from manela.hosts.state.messages import BY_SWEEPS, JOIN, SMOOTH, START, Integers, Shown, Step
 from manela.hosts.state.publishing import Published
 from manela.hosts.state.spectral import join
+from manela.hosts.state.trust import find_start_noise
 from manela.kernels.cpu import messages, rows
 from manela.kernels.layout import Table
 from manela.kernels.moments import UNIT
@@ -32,8 +33,8 @@ _FULL_DEGREE = 64.0
 """Mean degree from which vectors start with norm 1, as a mean over so many is reliable; larger starts smaller."""
 _LEAST_SIZE = 0.03
 """Norm of the first vectors on the sparsest networks; larger keeps the noise in them."""
-_START_NOISE, _MOST_START_NOISE = 1.0, 4.0
-"""Factors on the configured noise in the start; larger ones disclose less and learn worse."""
+_START_NOISE = 1.0
+"""Factor on the configured noise in the start; a larger one discloses less and learns worse."""
 _SMOOTHING_NOISE = 0.1
 """Factor on the configured noise in smoothing; a larger one discloses less.
 
@@ -118,7 +119,7 @@ class StartPhase:
                 Step(START, number), read_rows(sweeps.shown, np.arange(host.own), settings.dimensions)
             )
             edge_rows = read_rows(sweeps.shown, host.edge_rows, settings.dimensions)
-            noise = 0.0 if number == 0 and host.old is None else self._find_noise()
+            noise = 0.0 if number == 0 and host.old is None else find_start_noise(_START_NOISE, host.find_degree())
             host.publisher.publish_step(Step(START, number), edge_rows, noise)
             yield Ask(host.step, patient=True)
             host.update_neighbours()
@@ -174,14 +175,6 @@ class StartPhase:
         sweep *= np.float32(1.0 if asked.number > 0 else 1.0 / np.sqrt(12 * sweep.shape[1]))
         write_rows(self.sweeps.shown, rows, sweep)
         host.arcs.see(rows)
-
-    def _find_noise(self) -> float:
-        """Return the factor on the noise of sweeps.
-
-        Sweeps start from random rows, so they disclose most about single neighbours, above all on sparse networks.
-        There the start also matters least, as its vectors are small.
-        """
-        return min(_MOST_START_NOISE, _START_NOISE / choose_size(self._host.find_degree()))
 
 
 class SmoothingPhase:

@@ -112,10 +112,10 @@ class MessageHost(Host):
         while not self.done:
             yield from self._round()
             yield Commit(self.round)
-            liars: list[Peer] = self._find_spoilers() if self.done else []
-            if liars:
-                for peer in liars:
-                    peer.distrust = max(1, peer.distrust)
+            spoiler = self._find_spoiler() if self.done else None
+            if spoiler is not None:
+                for peer in self.peers.values():  # what others showed may have been spoilt, too
+                    peer.distrust = max(1, peer.distrust) if peer is spoiler or not peer.started else 0
                 self.frames.hear(self.frames.now.generation + 1)
                 self._begin_again(keeps=False)
                 yield from self._start()
@@ -142,12 +142,13 @@ class MessageHost(Host):
             else:
                 self._starting, self.can_be_saved = False, True
 
-    def _find_spoilers(self) -> list[Peer]:
-        """Return the peers whose rows the start used, and that were not believed since.
+    def _find_spoiler(self) -> Peer | None:
+        """Return the peer whose rows the start used, and that was believed least since; None if all were believed.
 
-        All hosts that find any start again without them. Once each of them is distrusted, there are none.
+        All hosts that find one start again without it.
         """
-        return [peer for peer in self.peers.values() if peer.started and peer.doubts >= _SPOILT]
+        doubted = [peer for peer in self.peers.values() if peer.started and peer.doubts >= _SPOILT]
+        return max(doubted, key=lambda peer: peer.doubts, default=None)
 
     def _choose_start(self, heeds_others: bool) -> StartPhase | SpectralPhase:
         """Begin a start: by sweeps, if this host or a peer has nodes enough to show products; otherwise by means.

@@ -19,6 +19,7 @@ from manela.hosts.state.host import exact_sum
 from manela.hosts.state.instructions import Ask, Instruction
 from manela.hosts.state.messages import AFFINITY, JOIN, PLACE, SWEEP, VIEW, Frame, Integers, Products, Shown, Step, Sum
 from manela.hosts.state.publishing import Published
+from manela.hosts.state.trust import find_start_noise
 from manela.kernels.cpu import spectral as kernels
 from manela.kernels.layout import Shown as ShownRows
 from manela.kernels.layout import Table, allocate, normalise_rows
@@ -31,7 +32,6 @@ from manela.kernels.reference import (
     SWEEP_UNIT,
     VIEW_MIDDLE,
     VIEW_SIZE,
-    VIEW_WEIGHT,
     count_directions,
     find_common,
     has_settled,
@@ -53,8 +53,11 @@ _NEW_ROWS = 0.1
 """Size of random rows in a start that continues an older one, over that of old rows; larger turns the old ones more."""
 _FEWEST_AGAIN = 2
 """Sweeps of such a start that does not change much; more replace more of the old rows by new noise."""
-_SWEEP_NOISE = 1.0
-"""Factor on the configured noise in sweeps; larger ones disclose less and learn worse."""
+_FIRST_SWEEPS, _FIRST_NOISE, _LATER_NOISE = 7, 3.0, 1.5
+"""Factors on the configured noise in the first sweeps and in later ones; larger ones disclose less and learn worse.
+
+The first sweeps disclose most of single neighbours, and the later ones replace their noise.
+"""
 _VIEW_NOISE = 0.1
 """Factor on the configured noise in the steps of the view's filter, as in smoothing."""
 
@@ -303,8 +306,10 @@ class SpectralPhase:
         host, own = self._host, slice(0, self._host.own)
         self._neighbours.show(self._table, self._shown, own)
         host.publisher.trace_own(step, read_rows(self._shown, np.arange(host.own), self._m))
-        # random rows hold nothing of the node's neighbours
-        noise = 0.0 if step == (SWEEP, 0, 0) and host.old is None else _SWEEP_NOISE
+        is_first = step.phase == SWEEP and step.number < _FIRST_SWEEPS
+        noise = find_start_noise(_FIRST_NOISE if is_first else _LATER_NOISE, host.find_degree())
+        if step == (SWEEP, 0, 0) and host.old is None:
+            noise = 0.0  # random rows hold nothing of the node's neighbours
         host.publisher.publish_step(step, read_rows(self._shown, host.edge_rows, self._m), noise)
         self._seen[host.own :] = False
         yield Ask(step, patient=True)
@@ -402,7 +407,7 @@ def join(host: MessageHost, table: Table, view: ShownRows, neighbours: Neighbour
     table[~joined] = 0.0
     ones = joined.astype(np.float64)
     resize(table, neighbours, ones)
-    views = [(view, VIEW_WEIGHT)]
+    views = [(view, host.trust.view_weight)]
     own = host.trust.sum_products(table, views, int(np.count_nonzero(joined)), UNIT, LARGEST, neighbours)
     second = yield from pool(host, Step(JOIN, 0), own)
     matrix, common = spectral.find_joint(second, 1 + len(views), settings.dimensions)

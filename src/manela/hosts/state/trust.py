@@ -25,7 +25,7 @@ from manela.kernels.cpu import rows as kernels
 from manela.kernels.layout import Table
 from manela.kernels.moments import UNIT, Moments, add, center, estimate, measure
 from manela.kernels.randomness import derive
-from manela.kernels.reference import LEAST_DIRECTION, choose_scale
+from manela.kernels.reference import LEAST_DIRECTION, VIEW_WEIGHT, choose_scale
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -78,6 +78,9 @@ class Likeness(NamedTuple):
 
 class Trust:
     """How a host limits the influence of what peers send, and what its own messages disclose: here not at all."""
+
+    view_weight = VIEW_WEIGHT
+    """Weight of the spectral view in the join, beside 1 for rounds; all hosts must have the same."""
 
     def blur(self, rows: Floats, step: Step, version: int, share: float) -> Floats:
         """Return own rows, (rows, tables, levels, m), that are computed from neighbours' rows, as peers see them.
@@ -190,6 +193,8 @@ class Bounded(Trust):
     `noise` is the size of the noise on values that summarise several nodes, over the size of these values, and `key`
     its seed; `clip` is the largest norm of a peer's row, over the median norm of the host's own rows.
     """
+
+    view_weight = 0.5  # less than on one machine, as the view has more noise
 
     def __init__(self, noise: float, clip: float, key: int) -> None:
         self._noise, self._clip, self._key = noise, clip, key
@@ -464,6 +469,25 @@ _JUMP, _LEAST_JUMP = 4.0, 1.0
 
 If larger, fewer alarms are raised.
 """
+
+
+_MANY_NEIGHBOURS, _MOST_START_NOISE = 64.0, 3.0
+"""Mean degree from which a start needs no more noise than usual, and the largest factor on noise; larger ones disclose
+less and learn worse."""
+
+
+def find_start_noise(usual: float, mean_degree: float) -> float:
+    """Return the factor on the noise of a start, given the usual one.
+
+    A start begins from random rows, so it discloses most about single neighbours, above all on sparse networks, where
+    a row is a sum over few.
+
+    Examples
+    --------
+    >>> find_start_noise(1.5, 100), find_start_noise(1.5, 32), find_start_noise(1, 48)
+    (1.5, 3.0, 1.7777777777777777)
+    """
+    return min(_MOST_START_NOISE, usual * max(1.0, (_MANY_NEIGHBOURS / max(mean_degree, 1e-9)) ** 2))
 
 
 def _shrink(value: float, limit: float) -> float:

@@ -13,6 +13,8 @@ from manela.kernels.layout import normalise_rows
 
 _MOST_EDGES = 20_000
 """Edges from which a turn is found; more take longer, and find hardly a better one."""
+_KEPT = np.float32(1.5)
+"""Weight of an old direction beside the new one; larger lets exports jump less, and learn less from far changes."""
 _LEAST_LIKENESS = 0.5
 """Least likeness over edges that a turn was not found from, over that of neighbours here; less takes worse turns."""
 
@@ -49,16 +51,16 @@ class OldVectors:
         names: Mapping[str, int],
         signatures: npt.NDArray[np.uint64],
     ) -> None:
-        """Let new vectors to export keep half of their old direction, if the node's edges are the same as then.
+        """Let new vectors to export keep most of their old direction, if the node's edges are the same as then.
 
-        The old and the new ones differ by noise, which this halves.
+        The old and the new ones differ by noise, which a mean of both has less of.
         """
         if self.smoothed is None or self.whole is None:
             return
         rows, positions = self.find_rows(names)
         same = whole[rows] & self.whole[positions] & (signatures[rows] == self.signatures[positions])
         rows, positions = rows[same], positions[same]
-        both = normalise_rows(new[rows]) + normalise_rows(self.smoothed[positions])
+        both = normalise_rows(new[rows]) + _KEPT * normalise_rows(self.smoothed[positions])
         new[rows] = normalise_rows(both) * np.linalg.norm(new[rows], axis=1, keepdims=True)
 
 
