@@ -16,8 +16,7 @@ from manela.hosts.folder.store import Store
 def federation(tmp_path):
     graph, communities = planted_partition(400, 8, inside=8, outside=2, seed=3)
     found = Federation(
-        graph, assign(graph, 4, "random", 1), tmp_path, {"dimensions": 16}, first_vectors="spectral",
-        start=0.2, wait=0.2, finish=20.0
+        graph, assign(graph, 4, "random", 1), tmp_path, {"dimensions": 16}, start=0.2, wait=0.2, finish=20.0
     )  # fmt: skip
     found.communities = communities
     return found

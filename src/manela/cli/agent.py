@@ -121,7 +121,7 @@ def status(
     if report.get("frame", "none") != "none":
         facts["frame"] = report["frame"]
     if report.get("provisional"):
-        facts["vectors"] = "provisional: no peer has accepted an edge yet, or hosts start anew together"
+        facts["vectors"] = "provisional: no peer has accepted an edge yet, or hosts start again together"
     if report["running"] and report.get("watch"):
         facts["page"] = report["watch"]
     if report["trouble"]:

@@ -240,7 +240,7 @@ class Host:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether peers are in a newer start, so that this host must start anew."""
+        """Whether peers are in a newer start, so that this host must start again."""
         return False
 
     def note_teachers(self) -> None:
@@ -254,7 +254,7 @@ class Host:
         raise NotImplementedError
 
     def start_anew(self) -> None:
-        """Forget what was learned, and start anew with all peers."""
+        """Forget what was learned, and start again with all peers."""
         raise AgentError("a new start needs a start by spectral or neighbours, and no context vectors")
 
     @property

@@ -652,7 +652,7 @@ class MessageHost(Host):
 
     @property
     def is_provisional(self) -> bool:
-        """Whether vectors will be others soon: no edge is accepted yet, or hosts start anew together."""
+        """Whether vectors will be others soon: no edge is accepted yet, or hosts start again together."""
         return super().is_provisional or self.is_outdated or (self._starting and self.smoothed is not None)
 
     def find_likeness(self, peer: str) -> tuple[bool, float] | None:
