@@ -12,8 +12,11 @@ where the old ones did. Where several lines meet, that of the most nodes continu
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+
 from manela.hosts.state.messages import BY_SWEEPS, Frame
-from manela.hosts.state.peers import Peer
+from manela.hosts.state.peers import Link, Peer
 from manela.kernels.randomness import derive
 
 _LONGEST_LEAP = 2**40
@@ -95,6 +98,17 @@ class Frames:
         else:
             self.hear(theirs.generation)
         return False
+
+
+def find_majority(frames: Mapping[str, Frame], links: Mapping[str, Link]) -> Frame | None:
+    """Return the frame of those of these peers to which half of a host's edges with others lead, or None."""
+    arcs: Counter[Frame] = Counter()
+    for name, frame in frames.items():
+        if name in links:
+            arcs[frame] += len(links[name].arcs)
+    all_arcs = sum(len(link.arcs) for link in links.values())
+    most = max(arcs, key=lambda frame: (arcs[frame], frame), default=None)
+    return most if most is not None and 0 < all_arcs <= 2 * arcs[most] else None
 
 
 def find_line(frame: Frame) -> int:

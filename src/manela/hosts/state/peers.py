@@ -26,6 +26,9 @@ from manela.hosts.state.turning import Apart
 from manela.kernels.moments import Moments
 from manela.kernels.randomness import derive
 
+_SPOILT = 2
+"""Exchanges in which a peer is not believed after which the start is done again without it; more miss some liars."""
+
 
 @dataclass(frozen=True, eq=False)
 class Session:
@@ -99,6 +102,14 @@ class Peers(dict[str, Peer]):
     >>> peers["beta"].distrust
     0
     """
+
+    def find_spoiler(self) -> Peer | None:
+        """Return the peer whose rows the start used, and that was believed least since; None if all were believed.
+
+        All hosts that find one start again without it.
+        """
+        doubted = [peer for peer in self.values() if peer.started and peer.doubts >= _SPOILT]
+        return max(doubted, key=lambda peer: peer.doubts, default=None)
 
     def __missing__(self, name: str) -> Peer:
         self[name] = Peer(name)

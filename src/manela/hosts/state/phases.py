@@ -12,6 +12,7 @@ from manela.engines.rounds.neighbours import Neighbours, allocate_shown
 from manela.engines.rounds.smoothing import find_sizes, resize, scale_sizes
 from manela.hosts.state.arcs import read_rows, write_rows
 from manela.hosts.state.filtering import Filtering
+from manela.hosts.state.frames import find_majority
 from manela.hosts.state.instructions import Ask, Instruction
 from manela.hosts.state.messages import BY_SWEEPS, JOIN, SMOOTH, START, Integers, Shown, Step
 from manela.hosts.state.publishing import Published
@@ -153,7 +154,7 @@ class StartPhase:
     def _heed_others(self) -> None:
         """Take on the frame of those whose vectors this start has begun from, or want a newer start with them."""
         frames = self._host.frames
-        majority = self._host.find_majority(frames.past)
+        majority = find_majority(frames.past, self._host.peers.links)
         if majority is not None and majority.generation < BY_SWEEPS:
             frames.now = majority
             return

@@ -6,8 +6,7 @@ computations. `answer` only reads what was published before, so answering never 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
 
@@ -41,12 +40,12 @@ from manela.hosts.state.messages import (
 )
 from manela.hosts.state.names import number_of
 from manela.hosts.state.neighbourhood import Neighbourhood
-from manela.hosts.state.peers import Link, Peer
+from manela.hosts.state.peers import Peer
 from manela.hosts.state.phases import SmoothingPhase, StartPhase
 from manela.hosts.state.publishing import Publisher
 from manela.hosts.state.spectral import SpectralPhase
 from manela.hosts.state.trust import Bounded, Judge, Trust, pool_moments
-from manela.hosts.state.turning import Apart, OldVectors, find_turn
+from manela.hosts.state.turning import Apart, OldVectors, is_new_apart, turn_to_larger
 from manela.kernels.layout import Shown as ShownRows
 from manela.kernels.layout import normalise_rows
 from manela.kernels.randomness import VECTORS, derive, derive_key, draw_vectors
@@ -59,10 +58,6 @@ _MOST_ATTEMPTS = 4
 """Starts after each other; if larger, a peer that lies keeps others from learning for longer."""
 _MOST_TOUCHED = 0.5
 """Share of nodes near a change from which all nodes learn on; larger saves more, and moves the others less."""
-_SPOILT = 2
-"""Exchanges in which a peer is not believed after which the start is done again without it; more miss some liars."""
-_LARGEST = 1e4
-"""Largest coordinate that is taken of a vector in another frame, of which only the direction matters."""
 _NEVER = 2**62
 """A version that vectors never reach: nothing has changed since it."""
 
@@ -82,7 +77,7 @@ class MessageHost(Host):
         self.whole: npt.NDArray[np.bool_] | None = None  # (n,): which nodes were smoothed with all their neighbours
         self._smoothed_at, self.smoothed_frame = -1, NO_FRAME
         self._falls_at: int | None = None
-        self._judge = Judge(near, self.trust, derive_key(settings.seed, SAMPLES))
+        self.judge = Judge(near, self.trust, derive_key(settings.seed, SAMPLES))
         self.arcs = UsedArcs(near, self.own, self.known, terms.weighted)  # the edges that are used now
         self._state = State(self.tables, settings.dimensions)
         self._rounds = MessageRounds(
@@ -112,7 +107,7 @@ class MessageHost(Host):
         while not self.done:
             yield from self._round()
             yield Commit(self.round)
-            spoiler = self._find_spoiler() if self.done else None
+            spoiler = self.peers.find_spoiler() if self.done else None
             if spoiler is not None:
                 for peer in self.peers.values():  # what others showed may have been spoilt, too
                     peer.distrust = max(1, peer.distrust) if peer is spoiler or not peer.started else 0
@@ -142,14 +137,6 @@ class MessageHost(Host):
             else:
                 self._starting, self.can_be_saved = False, True
 
-    def _find_spoiler(self) -> Peer | None:
-        """Return the peer whose rows the start used, and that was believed least since; None if all were believed.
-
-        All hosts that find one start again without it.
-        """
-        doubted = [peer for peer in self.peers.values() if peer.started and peer.doubts >= _SPOILT]
-        return max(doubted, key=lambda peer: peer.doubts, default=None)
-
     def _choose_start(self, heeds_others: bool) -> StartPhase | SpectralPhase:
         """Begin a start: by sweeps, if this host or a peer has nodes enough to show products; otherwise by means.
 
@@ -159,7 +146,7 @@ class MessageHost(Host):
         by_sweeps = self._sweeps and (sees_products or self.view is not None or self.frames.wanted > BY_SWEEPS)
         if self._has_frames and self.view is None:
             nodes = self.own + sum(
-                self._believe_nodes(peer)
+                self.believe_nodes(peer)
                 for peer in self.peers.values()
                 if peer.link is not None and self.old is not None and find_line(peer.frame) == find_line(self.old.frame)
             )
@@ -174,7 +161,7 @@ class MessageHost(Host):
         peers = [peer for peer in self.peers.values() if peer.link is not None and peer.greeting is not None]
         return self.trust.show_products(max([self.own, *(peer.greeting.nodes for peer in peers if peer.greeting)]))
 
-    def _believe_nodes(self, peer: Peer) -> int:
+    def believe_nodes(self, peer: Peer) -> int:
         """Return how many nodes a peer has, as far as it is believed."""
         most = _MOST_LARGER * self.own if peer.size is None else peer.size
         return 0 if peer.greeting is None else min(peer.greeting.nodes, most)
@@ -193,7 +180,7 @@ class MessageHost(Host):
             self.old = OldVectors(
                 self.neighbourhood.nodes, rows, self.frames.now, self._learned, self.smoothed, self.whole
             )
-            self._turn()
+            turn_to_larger(self)
         draw_vectors(settings.seed, self.numbers, self.tables[0][: self.own, : settings.dimensions], VECTORS)
         self.view = self.stretch = None
         self.round, self._falls_at, self._extra_rounds, self._schedule = 0, None, None, None
@@ -216,40 +203,6 @@ class MessageHost(Host):
             return np.zeros(0, np.int64), np.zeros((0, self.terms.settings.dimensions), np.float32)
         rows, positions = self.old.find_rows(self.neighbourhood.rows)
         return rows, normalise_rows(self.old.rows[positions])
-
-    def _turn(self) -> None:
-        """Turn the old vectors into the frame of peers, if these have more nodes, so that exports compare at once."""
-        nodes: Counter[Frame] = Counter({self.frames.now: self.own})
-        for peer in self.peers.values():
-            if peer.link is not None and not peer.distrust:
-                nodes[peer.frame] += self._believe_nodes(peer)
-        frame = max(nodes, key=lambda frame: (nodes[frame], frame))
-        apart = [peer.apart for peer in self.peers.values() if peer.apart is not None and peer.apart.frame == frame]
-        if frame == self.frames.now or not apart or self.old is None:
-            return
-        near, m = self.neighbourhood, self.terms.settings.dimensions
-        vectors = np.zeros((self.known, m), np.float32)
-        for found in apart:
-            vectors[found.rows] = found.vectors
-        arcs = np.flatnonzero(vectors[near.indices].any(axis=1))
-        here = self.tables[0][near.sources[arcs], :m]
-        matrix = find_turn(
-            here, vectors[near.indices[arcs]], self._judge.measure_own(lambda rows: self.tables[0][rows, :m])
-        )
-        if matrix is not None:
-            self.old = self.old.turn(matrix, frame)
-            self.smoothed, self.smoothed_frame = self.old.smoothed, frame
-
-    def find_majority(self, frames: Mapping[str, Frame]) -> Frame | None:
-        """Return the frame of those of these peers with which this host has half of its edges to others, or None."""
-        links = self.peers.links
-        arcs: Counter[Frame] = Counter()
-        for name, frame in frames.items():
-            if name in links:
-                arcs[frame] += len(links[name].arcs)
-        all_arcs = sum(len(link.arcs) for link in links.values())
-        most = max(arcs, key=lambda frame: (arcs[frame], frame), default=None)
-        return most if most is not None and 0 < all_arcs <= 2 * arcs[most] else None
 
     def _round(self) -> Iterator[Instruction]:
         """Yield the instructions of one round; in lock-step each hop is exchanged separately, otherwise all at once."""
@@ -333,16 +286,12 @@ class MessageHost(Host):
         """Return requests that check, after the last round, whether peers still answer; they ask for no vectors."""
         if self.terms.lock_step:
             return {}
-        step = Step(ROUND, self.round)
+        step, frame = Step(ROUND, self.round), self.frames.now
+        others = {name for name, peer in self.peers.items() if self._has_frames and is_new_apart(peer, frame)}
         return {
-            name: Pull(link.session, step, 0 if self._is_new_apart(self.peers[name]) else _NEVER, self.frames.now)
+            name: Pull(link.session, step, 0 if name in others else _NEVER, frame)
             for name, link in self.peers.links.items()
         }
-
-    def _is_new_apart(self, peer: Peer) -> bool:
-        """Return whether a peer has another frame, whose vectors this host has not seen."""
-        apart = self._has_frames and peer.frame not in (NO_FRAME, self.frames.now)
-        return apart and (peer.apart is None or peer.apart.frame != peer.frame)
 
     def count_rows(self, request: Pull) -> tuple[int, int, int]:
         """Return the number of tables, of levels, and of dimensions in what is shown at the step of a request."""
@@ -363,7 +312,7 @@ class MessageHost(Host):
             raise MalformedError(f"neighbours must be numbered 0 to {len(link.neighbours) - 1}, in order, each once")
         if not self._note_frame(self.peers[peer], request.step, reply):
             self.peers[peer].heard = self.round
-            self._note_apart(self.peers[peer], link, request, reply)
+            self._note_apart(self.peers[peer], link.neighbours[reply.changed], request.step, reply)
             return []
         refusals: list[RefusedError] = []
         finite = np.isfinite(reply.rows).all(axis=(1, 2, 3))
@@ -407,14 +356,13 @@ class MessageHost(Host):
             return is_same or (is_past and asked.phase == START and reply.frame.generation >= frames.now.generation)
         return frames.note_in_rounds(peer, reply.frame, is_past)
 
-    def _note_apart(self, peer: Peer, link: Link, request: Pull, reply: Shown) -> None:
+    def _note_apart(self, peer: Peer, rows: Integers, asked: Step, reply: Shown) -> None:
         """Keep the vectors of a peer in another frame, by which this host may turn its own."""
-        in_rounds = not self._starting and request.step.phase == ROUND and reply.step.phase >= ROUND
-        if not in_rounds or not len(reply.rows) or reply.frame in (NO_FRAME, self.frames.now):
-            return
-        rows, vectors = link.neighbours[reply.changed], np.nan_to_num(reply.rows[:, 0, 0].astype(np.float32))
-        self._trace_shown(peer.name, request.step, reply, rows, reply.rows.astype(np.float32))
-        peer.apart = Apart(reply.frame, rows, normalise_rows(np.clip(vectors, -_LARGEST, _LARGEST)))
+        in_rounds = not self._starting and asked.phase == ROUND and reply.step.phase >= ROUND
+        if in_rounds and len(rows) and reply.frame not in (NO_FRAME, self.frames.now):
+            shown = reply.rows.astype(np.float32)
+            self._trace_shown(peer.name, asked, reply, rows, shown)
+            peer.apart = Apart.of(reply.frame, rows, shown[:, 0, 0])
 
     def hear_frame(self, request: Pull) -> None:
         """Note the frame of a peer that asks; one that is in a newer start must wait until this host is there, too."""
@@ -560,7 +508,7 @@ class MessageHost(Host):
         """Return about how many nodes all hosts have that this one knows of, as far as they are believed."""
         if self.terms.lock_step:
             return self.find_sizes().nodes
-        return self.own + sum(self._believe_nodes(peer) for peer in self.peers.values() if peer.link is not None)
+        return self.own + sum(self.believe_nodes(peer) for peer in self.peers.values() if peer.link is not None)
 
     @property
     def is_starting(self) -> bool:
@@ -657,7 +605,7 @@ class MessageHost(Host):
 
     def find_likeness(self, peer: str) -> tuple[bool, float] | None:
         """Return whether vectors here and at a peer can be compared, and how alike neighbours there and here are."""
-        found, own = self._judge.found.get(peer), self._judge.own
+        found, own = self.judge.found.get(peer), self.judge.own
         if found is None or peer not in self.peers.links:
             return None
         return found.is_certain, found.mean / own if own > 0 else 0.0
@@ -665,7 +613,7 @@ class MessageHost(Host):
     def _judge_peers(self) -> None:
         """Distrust peers whose nodes are too unlike their neighbours here to be honest."""
         dimensions = self.terms.settings.dimensions
-        changed, alarms = self._judge.judge(
+        changed, alarms = self.judge.judge(
             self.peers, self.arcs.seen, lambda rows: self.read_vectors(rows, dimensions), self.round
         )
         if changed:

@@ -15,6 +15,7 @@ from manela.engines.rounds.neighbours import Neighbours, allocate_shown
 from manela.engines.rounds.smoothing import STEPS, resize
 from manela.hosts.state.arcs import read_rows, write_rows
 from manela.hosts.state.filtering import Filtering
+from manela.hosts.state.frames import find_majority
 from manela.hosts.state.host import exact_sum
 from manela.hosts.state.instructions import Ask, Instruction
 from manela.hosts.state.messages import AFFINITY, JOIN, PLACE, SWEEP, VIEW, Frame, Integers, Products, Shown, Step, Sum
@@ -115,7 +116,7 @@ class SpectralPhase:
         if not self._heeds_others:
             return False
         if self.joins is None:
-            self.joins = self._host.find_majority(frames.past)
+            self.joins = find_majority(frames.past, self._host.peers.links)
             for frame in frames.past.values() if self.joins is None else ():
                 # few neighbours are in a frame that is there already, so all had better start once more, together
                 frames.hear(frame.generation + 1)
@@ -153,7 +154,7 @@ class SpectralPhase:
         while True:
             table[:own][~self._neighbours.joined[:own]] = 0.0
             yield from self._exchange(Step(VIEW, 0) if ended else Step(SWEEP, number))
-            overtaken = self._host.find_majority(self._at_view) if self._heeds_others and not ended else None
+            overtaken = find_majority(self._at_view, host.peers.links) if self._heeds_others and not ended else None
             if overtaken is not None and number >= fewest:
                 ended = True
                 yield from self._exchange(Step(VIEW, 0))

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from manela.hosts.state.messages import Frame, Integers
+from manela.hosts.state.messages import NO_FRAME, Frame, Integers
 from manela.kernels.layout import normalise_rows
 
+if TYPE_CHECKING:
+    from manela.hosts.state.peers import Peer
+    from manela.hosts.state.rounds import MessageHost
+
+_LARGEST = 1e4
+"""Largest coordinate of a vector in another frame; larger ones could overflow."""
 _MOST_EDGES = 20_000
 """Edges from which a turn is found; more take longer, and find hardly a better one."""
 _KEPT = np.float32(1.5)
@@ -70,7 +78,41 @@ class Apart:
 
     frame: Frame
     rows: Integers  # the rows of these nodes here
-    vectors: Floats  # shape (rows, m)
+    vectors: Floats  # shape (rows, m), of norm 1
+
+    @classmethod
+    def of(cls, frame: Frame, rows: Integers, vectors: Floats) -> Apart:
+        """Return these vectors, of which only the directions matter; those with numbers too large have none."""
+        bounded = np.where((np.abs(vectors) <= _LARGEST).all(axis=1, keepdims=True), vectors, np.float32(0.0))
+        return cls(frame, rows, normalise_rows(bounded))
+
+
+def is_new_apart(peer: Peer, frame: Frame) -> bool:
+    """Return whether a peer has another frame than this host, whose vectors have not been seen."""
+    return peer.frame not in (NO_FRAME, frame) and (peer.apart is None or peer.apart.frame != peer.frame)
+
+
+def turn_to_larger(host: MessageHost) -> None:
+    """Turn a host's old vectors into the frame of peers, if that has more nodes, so that exports compare at once."""
+    trusted = [peer for peer in host.peers.values() if peer.link is not None and not peer.distrust]
+    nodes: Counter[Frame] = Counter({host.frames.now: host.own})
+    for peer in trusted:
+        nodes[peer.frame] += host.believe_nodes(peer)
+    frame = max(nodes, key=lambda frame: (nodes[frame], frame))
+    apart = [peer.apart for peer in trusted if peer.apart is not None and peer.apart.frame == frame]
+    if frame == host.frames.now or not apart or host.old is None:
+        return
+    near, m = host.neighbourhood, host.terms.settings.dimensions
+    vectors = np.zeros((host.known, m), np.float32)
+    for found in apart:
+        vectors[found.rows] = found.vectors
+    arcs = np.flatnonzero(vectors[near.indices].any(axis=1))
+    likeness = host.judge.measure_own(lambda rows: host.tables[0][rows, :m])
+    matrix = find_turn(host.tables[0][near.sources[arcs], :m], vectors[near.indices[arcs]], likeness)
+    if matrix is not None:
+        host.old = host.old.turn(matrix, frame)
+        if host.old.smoothed is not None:
+            host.smoothed, host.smoothed_frame = host.old.smoothed, frame
 
 
 def find_turn(here: Floats, there: Floats, likeness: float) -> Floats | None:
