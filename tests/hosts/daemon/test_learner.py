@@ -204,3 +204,21 @@ def test_a_host_whose_neighbours_are_all_away_keeps_its_rounds_for_later(walks):
     run_by_turns(run())
     assert a.round == 5
     assert a.pairs > 0
+
+
+def test_a_start_waits_once_for_a_peer_that_does_not_move_and_so_does_smoothing():
+    """It answers that it is not ready, at each of some thirty steps."""
+    graph, _ = stochastic_block_model(nodes=150, inside=0.3, between=0.01, seed=3)
+    hosts, _ = split_over(graph, 3, make_terms(rounds=2, pairs=None, start="spectral", noise=0.0))
+    services = connect(hosts, deadline=0.5)
+
+    async def run():
+        learners = learners_of(services, grace=0.2, finish=60.0)
+        await asyncio.gather(*(learner.meet_all(5.0) for learner in learners))
+        began = asyncio.get_running_loop().time()
+        await asyncio.gather(*(learner.run() for learner in learners[:-1]))  # the third does nothing
+        return asyncio.get_running_loop().time() - began
+
+    seconds = run_by_turns(run())
+    assert all(hosts[name].done for name in ("h0", "h1"))
+    assert 120.0 < seconds < 140.0

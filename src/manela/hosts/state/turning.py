@@ -121,11 +121,11 @@ def find_turn(here: Floats, there: Floats, likeness: float) -> Floats | None:
     `here` and `there`, (edges, m), are the two ends of edges, and `likeness` is the mean cosine of neighbours here.
     A turn is good if edges that it was not found from have ends nearly as alike.
     """
-    chosen = np.random.default_rng(0).permutation(len(here))[:_MOST_EDGES]
-    here, there = (normalise_rows(ends[chosen] - ends[chosen].mean(axis=0)) for ends in (here, there))
-    half = len(chosen) // 2
+    half = min(len(here), _MOST_EDGES) // 2
     if half == 0 or likeness <= 0.0:
         return None
+    chosen = np.random.default_rng(0).permutation(len(here))[:_MOST_EDGES]
+    here, there = (normalise_rows(ends[chosen] - ends[chosen].mean(axis=0)) for ends in (here, there))
     turned = here[half:] @ _find_nearest(here[:half], there[:half])
     if float((turned * there[half:]).sum(axis=1).mean()) < _LEAST_LIKENESS * likeness:
         return None
