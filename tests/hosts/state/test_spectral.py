@@ -299,6 +299,43 @@ def test_products_of_impossible_size_do_not_count(network, unit, nodes):
         assert host.save().view.any()
 
 
+@pytest.mark.parametrize("lie", ["far", "none", "honest"])
+def test_products_of_few_nodes_never_leave_their_host(network, lie):
+    """Whatever the only peer that shows products shows: h1 has 20 nodes, and shows h0 what it pooled, or nothing."""
+    graph, _ = planted_partition(100, 4, inside=6, outside=2, seed=1)
+    hosts, _ = split_over(graph, ["h1" if row % 5 == 0 else "h0" for row in range(100)], make_terms(**TERMS))
+    own, shown = [], []
+    sum_products = hosts["h1"].trust.sum_products
+
+    def note(*arguments, **options):
+        own.append(sum_products(*arguments, **options))
+        return own[-1]
+
+    hosts["h1"].trust.sum_products = note
+
+    def change(name, request, reply):
+        if name == "h1" and reply.products is not None:
+            shown.append(reply.products)
+        if name == "h0" and reply.products is not None and lie != "honest":
+            false = replace(reply.products, unit=reply.products.unit * 1e6)
+            reply = replace(reply, products=false if lie == "far" else None)
+        return reply
+
+    driver = drive_with(hosts, change)
+    late = make_host(hosts["h0"].terms, hosts["h0"].neighbourhood)  # to be placed by what h1 has
+    driver.restart(late)
+    driver.run()
+    assert all(host.done for host in driver.hosts.values())
+    assert lie != "honest" or shown
+    assert len(own) > 8
+    for products in shown:
+        second = products.sums * (products.unit / products.size)
+        for mine in own:
+            used = np.flatnonzero(np.arange(len(mine.sums)) % 16 < TERMS["dimensions"])
+            true = mine.sums[np.ix_(used, used)] * (mine.unit / mine.size)
+            assert true.shape != second.shape or not np.allclose(second, true, rtol=1e-3)
+
+
 def test_a_host_whose_neighbours_were_all_away_finds_its_view_later():
     edges = {"a": [Edge(f"n{i}", (f"m{i}", "b")) for i in range(4)]}
     edges["b"] = [Edge(f"m{i}", (f"n{i}", "a")) for i in range(4)] + [

@@ -18,7 +18,7 @@ from manela.hosts.state.instructions import Ask, Commit, Compute, Instruction
 _POLL = 0.1
 """Seconds between two checks of peers that are away; larger values waste more time once a peer is back."""
 _LATE = 0.25
-"""Seconds for which a step waits for peers that were late at an earlier one; larger lets them hold up all others."""
+"""Seconds for which a step waits for peers that it has waited for in vain; larger lets them hold up all others."""
 _REFILL = 0.05
 """Seconds of patience that a peer regains per second in which it answers; larger values let it slow others down."""
 _REFRESH = 2.0
@@ -185,9 +185,10 @@ class Learner:
         await asyncio.gather(*asking, stopping, return_exceptions=True)
 
     def _is_late(self, peer: str) -> bool:
-        """Return whether a peer was waited for in vain before: at an earlier step, or since it is away."""
+        """Return whether a peer was waited for in vain before: it is in an older start, or has been away for long."""
         contact = self._contact(peer)
-        return contact.late or (bool(contact.trouble) and _now() - contact.answered > self.finish)
+        is_gone = bool(contact.trouble) and _now() - contact.answered > self.finish
+        return is_gone or (contact.late and self.host.is_behind(peer))
 
     async def _ask_freely(self) -> None:
         """Ask the peers that have no open call, wait for `grace` seconds, and store the replies that have come.

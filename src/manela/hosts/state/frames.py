@@ -93,6 +93,8 @@ class Frames:
         peer.frame = theirs
         if theirs == self.now:
             return is_past
+        if peer.distrust:  # whoever is not believed starts again without others
+            return False
         if theirs.generation == self.now.generation:
             self.hear(theirs.generation + is_past)
         else:

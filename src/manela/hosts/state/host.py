@@ -202,6 +202,10 @@ class Host:
         """
         return None
 
+    def is_behind(self, peer: str) -> bool:  # noqa: ARG002
+        """Return whether a peer was in an older start than this host when it answered last."""
+        return False
+
     def expire(self) -> None:
         """Stop using the vectors of peers that have been away for too many rounds."""
         for peer in self.peers.values():

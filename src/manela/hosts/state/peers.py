@@ -26,8 +26,11 @@ from manela.hosts.state.turning import Apart
 from manela.kernels.moments import Moments
 from manela.kernels.randomness import derive
 
-_SPOILT = 2
-"""Exchanges in which a peer is not believed after which the start is done again without it; more miss some liars."""
+_SPOILT, _SHARE = 2, 0.25
+"""Exchanges, and their share, in which a peer is not believed after which the start is done again without it.
+
+If larger, some liars are missed; if smaller, chance accuses honest peers.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +68,8 @@ class Peer:
     alarms: Counter[str] = field(default_factory=Counter)  # how often its vectors were suspicious, by kind
     distrust: int = 0  # the number of times that its vectors were not believed since they last were; 0 while they are
     started: bool = False  # whether the start used its rows
-    doubts: int = 0  # the number of times that its vectors were not believed since the start
+    judged: int = 0  # the number of times that its vectors were judged since the start
+    doubts: int = 0  # how often they were not believed
     clipped: float = 0.0  # the share of its vectors that were too long in its last reply
     # the moments of its vectors, one for each table; empty if it has shown none
     moments: list[Moments] = field(default_factory=list)
@@ -86,6 +90,7 @@ class Peer:
             alarms=self.alarms,
             distrust=self.distrust,
             started=self.started,
+            judged=self.judged,
             doubts=self.doubts,
             frame=self.frame,
         )
@@ -108,7 +113,7 @@ class Peers(dict[str, Peer]):
 
         All hosts that find one start again without it.
         """
-        doubted = [peer for peer in self.values() if peer.started and peer.doubts >= _SPOILT]
+        doubted = [peer for peer in self.values() if peer.started and peer.doubts >= max(_SPOILT, _SHARE * peer.judged)]
         return max(doubted, key=lambda peer: peer.doubts, default=None)
 
     def __missing__(self, name: str) -> Peer:

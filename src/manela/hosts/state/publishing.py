@@ -123,7 +123,7 @@ class Publisher:
     def answer(self, peer: str, request: Pull) -> Shown:
         """Answer a peer with the published rows of the nodes here that are neighbours of its nodes."""
         self._host.sessions.find(peer, request.session)
-        self._host.hear_frame(request)
+        self._host.hear_frame(peer, request)
         return replace(self._answer(peer, request), frame=self._host.frames.now)
 
     def _answer(self, peer: str, request: Pull) -> Shown:
@@ -167,7 +167,7 @@ class Publisher:
             return Shown(step, 0, positions[:0], np.zeros((0, 1, 1, dimensions), np.float32), np.zeros(0))
         shown = read_rows(host.view, host.edge_rows, dimensions)
         rows = to_half(host.trust.blur(shown[:, None, None], step, 0, _PLACED_NOISE)[positions])
-        # the products of a host with few nodes were not pooled, so what was pooled says nothing of them
+        # it is kept only if it may be shown, so it says nothing of the nodes of a host with few
         products = host.trust.describe_stretch(max(host.own, FEWEST_NODES), host.stretch)
         strengths = host.find_strengths()[positions]
         return Shown(step, host.version, np.arange(len(positions)), rows, strengths, products=products)

@@ -56,6 +56,8 @@ _MOST_LARGER = 100
 """How many times as many nodes as this host a peer may say to have; if larger, a liar changes more."""
 _MOST_ATTEMPTS = 4
 """Starts after each other; if larger, a peer that lies keeps others from learning for longer."""
+_MOST_RETRIES = 2
+"""Starts that are done again without a peer that spoilt them; if larger, hosts that suspect each other go on longer."""
 _MOST_TOUCHED = 0.5
 """Share of nodes near a change from which all nodes learn on; larger saves more, and moves the others less."""
 _NEVER = 2**62
@@ -89,6 +91,7 @@ class MessageHost(Host):
         self.publisher = Publisher(self, self._rounds)
         self.frames = Frames(int(derive(derive_key(settings.seed, FRAMES), number_of(self.name))))
         self.old: OldVectors | None = None  # what a new start begins with
+        self._retries = 0  # starts that were done again without a peer
         self._phase: StartPhase | SpectralPhase | SmoothingPhase | None = None
         self.view: ShownRows | None = None  # (own, padded m): the spectral view of own nodes
         self.stretch: npt.NDArray[np.float64] | None = None  # (m, m): H, as all hosts found it with the view
@@ -107,10 +110,14 @@ class MessageHost(Host):
         while not self.done:
             yield from self._round()
             yield Commit(self.round)
-            spoiler = self.peers.find_spoiler() if self.done else None
+            spoiler = self.peers.find_spoiler() if self.done and self._retries < _MOST_RETRIES else None
             if spoiler is not None:
+                self._retries += 1
                 for peer in self.peers.values():  # what others showed may have been spoilt, too
-                    peer.distrust = max(1, peer.distrust) if peer is spoiler or not peer.started else 0
+                    if peer is spoiler:
+                        peer.distrust = max(1, peer.distrust)
+                    elif peer.started:
+                        peer.distrust = 0
                 self.frames.hear(self.frames.now.generation + 1)
                 self._begin_again(keeps=False)
                 yield from self._start()
@@ -188,7 +195,7 @@ class MessageHost(Host):
         self.version += 1
         for peer in self.peers.values():
             peer.moments, peer.taught, peer.heard, peer.apart = [], 0, None if peer.heard is None else 0, None
-            peer.started, peer.doubts = False, 0
+            peer.started, peer.judged, peer.doubts = False, 0, 0
             if peer.link is not None:
                 peer.link.seen = 0
         self.arcs.forget(slice(self.own, None))
@@ -364,12 +371,17 @@ class MessageHost(Host):
             self._trace_shown(peer.name, asked, reply, rows, shown)
             peer.apart = Apart.of(reply.frame, rows, shown[:, 0, 0])
 
-    def hear_frame(self, request: Pull) -> None:
+    def hear_frame(self, peer: str, request: Pull) -> None:
         """Note the frame of a peer that asks; one that is in a newer start must wait until this host is there, too."""
         ahead = request.frame.generation > self.frames.now.generation
         if self._has_frames and ahead and request.step.phase < PLACE:
-            self.frames.hear(request.frame.generation)
+            if not self.peers[peer].distrust:
+                self.frames.hear(request.frame.generation)
             raise NotReadyError
+
+    def is_behind(self, peer: str) -> bool:
+        """Return whether a peer was in an older start than this host when it answered last."""
+        return self.peers[peer].frame.generation < self.frames.now.generation
 
     @property
     def is_outdated(self) -> bool:

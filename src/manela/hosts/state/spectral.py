@@ -171,16 +171,15 @@ class SpectralPhase:
             yield host.will_compute(host.step, "add up", add_up)
             if ended:
                 break
-            second = yield from pool(host, Step(SWEEP, number, 1), self._sum_products())
+            second, _ = yield from pool(host, Step(SWEEP, number, 1), self._sum_products())
             before, energy = energy, float(np.trace(second)) / self._m / scale**2
             spectral.multiply(table[:own], [], host.trust.orthogonalise(second), self._neighbours)
             number += 1
             ended = has_settled(number, before, energy, fewest)
-        second = yield from pool(host, Step(VIEW, 0, 1), self._sum_products(apart=True))
+        second, may_be_shown = yield from pool(host, Step(VIEW, 0, 1), self._sum_products(apart=True))
         if self._is_over():
             return
-        is_pooled = host.trust.show_products(self._size) or bool(_find_parts(host, self._m))
-        host.stretch = second[: self._m, : self._m] if is_pooled and second.any() else None
+        host.stretch = second[: self._m, : self._m] if may_be_shown and second.any() else None
         kept = count_directions(self._size, self._m)
         spectral.widen(self._shown[:own], table[:own], self._neighbours)
         spectral.multiply(table[:own], [], host.trust.find_root(second, kept, number), self._neighbours)
@@ -378,25 +377,31 @@ def _find_parts(host: MessageHost, columns: int) -> dict[str, Products]:
     return {name: part for name, part in shown.items() if part is not None and len(part.sums) == columns}
 
 
-def pool(host: MessageHost, step: Step, own: Products) -> Generator[Instruction, None, npt.NDArray[np.float64]]:
-    """Show the products of own rows, whose columns are padded, and return the second moment of all rows."""
+def pool(
+    host: MessageHost, step: Step, own: Products
+) -> Generator[Instruction, None, tuple[npt.NDArray[np.float64], bool]]:
+    """Show the products of own rows, whose columns are padded, and return the second moment of all rows.
+
+    Return also whether it may be shown to peers: that of own rows alone may not, if these are few.
+    """
     m, width = host.terms.settings.dimensions, host.tables[0].shape[1]
     used = np.flatnonzero(np.arange(len(own.sums)) % width < m)
     trimmed = _trim(host, own)
     host.peers.clear_sums()
     host.publisher.publish(Published(step, host.version, host.find_strengths(), products=trimmed))
     yield Ask(step, patient=True)
-    parts = _find_parts(host, len(used))
-    if not parts or host.trust.show_products(trimmed.size):
+    parts, shows_own = _find_parts(host, len(used)), host.trust.show_products(trimmed.size)
+    parts = host.trust.choose_products(parts, trimmed)
+    if not parts or shows_own:
         parts[host.name] = trimmed
-    pooled = host.trust.pool_products(parts, trimmed)
-    if step.phase == JOIN and host.name not in parts:  # peers may have no others that show products
+    pooled, may_be_shown = host.trust.pool_products(parts), shows_own or host.name not in parts
+    if step.phase == JOIN and may_be_shown and not shows_own:  # peers may have no others that show products
         size = sum(part.size for part in parts.values())
         relayed = host.trust.describe_stretch(size, pooled)
         host.publisher.publish(Published(step, host.version, host.find_strengths(), products=relayed))
     second = np.zeros(own.sums.shape)
     second[np.ix_(used, used)] = pooled
-    return second
+    return second, may_be_shown
 
 
 def join(host: MessageHost, table: Table, view: ShownRows, neighbours: Neighbours) -> Iterator[Instruction]:
@@ -410,7 +415,7 @@ def join(host: MessageHost, table: Table, view: ShownRows, neighbours: Neighbour
     resize(table, neighbours, ones)
     views = [(view, host.trust.view_weight)]
     own = host.trust.sum_products(table, views, int(np.count_nonzero(joined)), UNIT, LARGEST, neighbours)
-    second = yield from pool(host, Step(JOIN, 0), own)
+    second, _ = yield from pool(host, Step(JOIN, 0), own)
     matrix, common = spectral.find_joint(second, 1 + len(views), settings.dimensions)
     spectral.multiply(table, views, matrix, neighbours)
     resize(table, neighbours, ones)

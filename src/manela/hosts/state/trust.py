@@ -149,8 +149,12 @@ class Trust:
         sums = spectral.sum_products(left, views, unit, largest, neighbours, apart)
         return Products(joined, sums, unit**2 * (0.5 if apart else 1.0))
 
-    def pool_products(self, parts: Mapping[str, Products], own: Products | None = None) -> Doubles:
-        """Return the second moment of the rows of all hosts from products by host; `own`, if given, are this host's."""
+    def choose_products(self, parts: Mapping[str, Products], own: Products) -> dict[str, Products]:
+        """Return those of the peers' products that can be pooled, given this host's own."""
+        return dict(parts)
+
+    def pool_products(self, parts: Mapping[str, Products]) -> Doubles:
+        """Return the second moment of the rows of all hosts from products by host."""
         one, *others = parts.values()
         sums = np.sum([one.sums, *(other.sums for other in others)], axis=0)
         return spectral.find_second(sums, one.unit, max(1, sum(part.size for part in parts.values())))
@@ -328,21 +332,23 @@ class Bounded(Trust):
         beside = left if rows is None else np.concatenate((left, rows), axis=1)
         return _round_products(joined, (beside.T @ beside).astype(np.float64))
 
-    def pool_products(self, parts: Mapping[str, Products], own: Products | None = None) -> Doubles:
+    def choose_products(self, parts: Mapping[str, Products], own: Products) -> dict[str, Products]:
+        """Leave out products that are far larger or smaller than own ones."""
+        size = _measure(_find_second(own))
+        sizes = {name: _measure(_find_second(part)) for name, part in parts.items()}
+        return {name: part for name, part in parts.items() if size == 0.0 or size / _FAR <= sizes[name] <= size * _FAR}
+
+    def pool_products(self, parts: Mapping[str, Products]) -> Doubles:
         """Return the second moment; all hosts that hear the same parts get the same.
 
         So that all come to the same basis, nobody's own part counts more here than elsewhere. A host counts for at most
-        a few times as many nodes as the usual one, and with products of at most a few times the usual size. Products
-        that are far from those of own nodes are left out.
+        a few times as many nodes as the usual one, and with products of at most a few times the usual size.
         """
         found = {name: _find_second(part) for name, part in sorted(parts.items())}
-        if own is not None and (size := _measure(_find_second(own))) > 0.0:
-            found = {name: one for name, one in found.items() if size / _FAR <= _measure(one) <= size * _FAR}
-            found = found or {"": _find_second(own)}
         names, seconds = list(found), list(found.values())
         sizes = np.array([_measure(second) for second in seconds])
         usual = float(np.sort(sizes)[(len(sizes) - 1) // 2])
-        counts = _bound_sizes(np.array([parts[name].size if name else 1 for name in names]), _MOST_UNLIKE)
+        counts = _bound_sizes(np.array([parts[name].size for name in names]), _MOST_UNLIKE)
         shrunk = np.minimum(1.0, _MOST_UNLIKE * usual / np.maximum(sizes, 1e-300))
         pooled = np.zeros_like(seconds[0])
         for second, weight in zip(seconds, counts * shrunk, strict=True):
@@ -520,6 +526,8 @@ def measure_norms(rows: Floats, before: Floats | None) -> Norms:
 
 _FEWEST_ARCS = 8
 """Fewest arcs to judge a peer by; if larger, peers with few edges are never judged; if smaller, chance decides."""
+_FEWEST_ENDS = 4
+"""Fewest nodes on each side of these arcs; of fewer, little is left when their mean is subtracted."""
 _SAMPLE = 2000
 """Most arcs and vectors by which a peer is judged; more take longer, and are hardly more certain."""
 _SAME = 0.9
@@ -559,7 +567,8 @@ class Judge:
             if sample is None or peer.link is None:
                 continue
             sample = sample[seen[self._near.indices[sample]]]
-            if len(sample) < _FEWEST_ARCS:
+            ends = self._near.sources[sample], self._near.indices[sample]
+            if len(sample) < _FEWEST_ARCS or min(len(np.unique(nodes)) for nodes in ends) < _FEWEST_ENDS:
                 continue
             trusted = not peer.distrust
             self.found[peer.name] = theirs = self._measure_likeness(sample, read)
@@ -569,6 +578,7 @@ class Judge:
             changed |= believed != trusted
             peer.distrust = 0 if believed else peer.distrust + 1
             peer.doubts += not believed
+            peer.judged += 1
             if peer.distrust == _CERTAIN:
                 alarms.append(peer.name)
         return changed, alarms
