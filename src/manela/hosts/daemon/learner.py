@@ -168,14 +168,13 @@ class Learner:
         asking = {asyncio.create_task(ask(peer)): peer for peer in self.host.requests()}
         stopping = asyncio.create_task(self.stop.wait())
         waiting: set[asyncio.Task[Any]] = set(asking)
-        late = {task for task in asking if self._is_late(asking[task])}
         late_until = _now() + min(_LATE, self.finish)
         while waiting and not stopping.done():
-            ends = late_until if waiting <= late else until
+            ends = late_until if all(self._is_late(asking[task]) for task in waiting) else until
             if _now() >= ends:
                 break
-            done, _ = await asyncio.wait(
-                {*waiting, stopping}, timeout=ends - _now(), return_when=asyncio.FIRST_COMPLETED
+            done, _ = await asyncio.wait(  # meanwhile a peer may say that it is in a newer start
+                {*waiting, stopping}, timeout=min(ends - _now(), _LATE), return_when=asyncio.FIRST_COMPLETED
             )
             waiting -= done
         for task in waiting:
@@ -185,10 +184,10 @@ class Learner:
         await asyncio.gather(*asking, stopping, return_exceptions=True)
 
     def _is_late(self, peer: str) -> bool:
-        """Return whether a peer was waited for in vain before: it is in an older start, or has been away for long."""
+        """Return whether to wait for a peer no longer: it has been away for long, or the host does not need it."""
         contact = self._contact(peer)
         is_gone = bool(contact.trouble) and _now() - contact.answered > self.finish
-        return is_gone or (contact.late and self.host.is_behind(peer))
+        return is_gone or not self.host.waits_for(peer, contact.late)
 
     async def _ask_freely(self) -> None:
         """Ask the peers that have no open call, wait for `grace` seconds, and store the replies that have come.

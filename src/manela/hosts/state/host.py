@@ -202,9 +202,9 @@ class Host:
         """
         return None
 
-    def is_behind(self, peer: str) -> bool:  # noqa: ARG002
-        """Return whether a peer was in an older start than this host when it answered last."""
-        return False
+    def waits_for(self, peer: str, was_late: bool) -> bool:  # noqa: ARG002
+        """Return whether a step is to wait for a peer, which may have been late at an earlier one."""
+        return True
 
     def expire(self) -> None:
         """Stop using the vectors of peers that have been away for too many rounds."""

@@ -277,16 +277,11 @@ class MessageHost(Host):
         return self.publisher.answer(peer, request)
 
     def requests(self) -> dict[str, Pull]:
-        """Return a request for each peer: for what it shows at the step that this host is at.
-
-        Peers that are not believed are asked in rounds only, to find out if they are to be believed again.
-        """
-        in_rounds = self.step.phase == ROUND
-        since = in_rounds and not self.terms.lock_step
+        """Return a request for each peer: for what it shows at the step that this host is at."""
+        since = self.step.phase == ROUND and not self.terms.lock_step
         return {
             name: Pull(link.session, self.step, link.seen if since else 0, self.frames.now)
             for name, link in self.peers.links.items()
-            if in_rounds or not self.peers[name].distrust
         }
 
     def refresh(self) -> dict[str, Pull]:
@@ -375,13 +370,17 @@ class MessageHost(Host):
         """Note the frame of a peer that asks; one that is in a newer start must wait until this host is there, too."""
         ahead = request.frame.generation > self.frames.now.generation
         if self._has_frames and ahead and request.step.phase < PLACE:
+            self.peers[peer].frame = request.frame
             if not self.peers[peer].distrust:
                 self.frames.hear(request.frame.generation)
             raise NotReadyError
 
-    def is_behind(self, peer: str) -> bool:
-        """Return whether a peer was in an older start than this host when it answered last."""
-        return self.peers[peer].frame.generation < self.frames.now.generation
+    def waits_for(self, peer: str, was_late: bool) -> bool:
+        """Return whether a step is to wait for a peer: if it is believed, in this start, and not late for smoothing."""
+        if self.peers[peer].distrust:
+            return False
+        ahead = self.peers[peer].frame.generation - self.frames.now.generation if self._has_frames else 0
+        return ahead <= 0 if not was_late else ahead == 0 and self.step.phase < ROUND
 
     @property
     def is_outdated(self) -> bool:
