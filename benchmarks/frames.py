@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.table import table
 from manela import ManelaWarning
 from manela.formats.datasets import planted_partition
-from manela.hosts.daemon.reopening import request_rounds, request_start
+from manela.hosts.daemon.reopening import request_rounds
 from manela.hosts.federation import Federation, Member, assign
 from manela.hosts.folder.home import read_status
 from manela.hosts.folder.store import Store
@@ -33,13 +33,16 @@ LARGE = 10_000
 
 
 class Run:
-    """Four daemons with a part each of a network of communities."""
+    """Four daemons with a part each of a network of communities, and a fifth if there is a newcomer."""
 
-    def __init__(self, folder: Path, seed: int, nodes: int = 400, groups: int = 8, by: str = "random") -> None:
+    def __init__(
+        self, folder: Path, seed: int, nodes: int = 400, groups: int = 8, by: str = "random", newcomer: int = 0
+    ) -> None:
         self.graph, self.groups = planted_partition(nodes, groups, inside=8, outside=2, seed=seed)
-        self.federation = Federation(
-            self.graph, assign(self.graph, 4, by, seed), folder, {}, start=0.5, wait=0.5, finish=10.0
-        )
+        hosts = assign(self.graph, 4, by, seed)
+        for row in np.random.default_rng(seed).permutation(nodes)[:newcomer]:
+            hosts[row] = "host5"
+        self.federation = Federation(self.graph, hosts, folder, {}, start=0.5, wait=0.5, finish=10.0)
         self.members = self.federation.members
 
     def begin(self, *members: Member) -> None:
@@ -157,16 +160,17 @@ def alone_for(rounds: int) -> Callable[[Run], list[float]]:
     return work
 
 
-def again(run: Run) -> list[float]:
-    """All start again: one host hears of a newer start from the other three, as when a peer is new."""
-    run.begin()
+def newcomer(run: Run) -> list[float]:
+    """A host of few nodes that learned alone meets four that are done, so that all start again in the background."""
+    *four, fifth = run.members
+    run.begin(fifth)
+    run.kill(fifth)
+    run.begin(*four)
     before = run.vectors
-    with Store(run.members[0].home) as store:
-        request_start(store)
+    run.begin(fifth)
     run.settle()
-    time.sleep(QUIET)
-    run.settle()
-    return [run.across, float((before * run.vectors).sum(axis=1).mean())]
+    rows = [row for (_, home), row in run.federation.numbers.items() if home != fifth.name]
+    return [run.across, float((before * run.vectors)[rows].sum(axis=1).mean())]
 
 
 def main() -> None:
@@ -178,7 +182,10 @@ def main() -> None:
         ("one after the other, peers known before", one_after_the_other, {}),
         *((f"one alone for {rounds} rounds; then back", alone_for(rounds), {}) for rounds in (24, 120, 600)),
         ("hosts of 25 nodes, 4 communities: each alone; together; later", apart, {"nodes": 100, "groups": 4}),
-        ("a new start in the background: across; mean cosine with the vectors before", again, {}),
+        (
+            "4 hosts of 490 nodes, met by one of 40 that learned alone: across; cosine of the four with before",
+            newcomer, {"nodes": 2000, "groups": 20, "newcomer": 40},
+        ),
     )  # fmt: skip
     with table("4 daemons, 400 nodes, 8 communities, default settings: across", "median of three", "frames") as shown:
         for name, work, options in rows:
