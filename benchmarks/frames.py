@@ -161,7 +161,7 @@ def alone_for(rounds: int) -> Callable[[Run], list[float]]:
 
 
 def newcomer(run: Run) -> list[float]:
-    """A host of few nodes that learned alone meets four that are done, so that all start again in the background."""
+    """A host of few nodes that learned alone meets four that are done, whose vectors should stay where they were."""
     *four, fifth = run.members
     run.begin(fifth)
     run.kill(fifth)
