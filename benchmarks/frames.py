@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.organisations import Organisations
 from benchmarks.table import table
 from manela import ManelaWarning
 from manela.formats.datasets import planted_partition
@@ -173,6 +174,32 @@ def newcomer(run: Run) -> list[float]:
     return [run.across, float((before * run.vectors)[rows].sum(axis=1).mean())]
 
 
+def joint_start(run: Run) -> list[float]:
+    """Three hosts that are done meet a fourth that learned alone, and all start again together in the background."""
+    *three, fourth = run.members
+    run.begin(fourth)
+    run.kill(fourth)
+    run.begin(*three)
+    before, frame = run.vectors, read_status(three[0].home)["frame"]
+    run.begin(fourth)
+    run.settle()
+    if read_status(three[0].home)["frame"] == frame:
+        raise RuntimeError("no new start, whose cosine could be measured")
+    rows = [row for (_, home), row in run.federation.numbers.items() if home != fourth.name]
+    cosines = (before * run.vectors)[rows].sum(axis=1)
+    return [run.across, float(cosines.mean()), float(np.quantile(cosines, 0.05))]
+
+
+def organisations(seed: int) -> list[float]:
+    """Three organisations with mail, CSV and a Postfix log."""
+    with tempfile.TemporaryDirectory() as folder:
+        three = Organisations(Path(folder), seed)
+        try:
+            return list(three.learn_and_meet())
+        finally:
+            three.stop()
+
+
 def main() -> None:
     warnings.simplefilter("ignore", ManelaWarning)
     rows = (
@@ -186,6 +213,14 @@ def main() -> None:
             "4 hosts of 490 nodes, met by one of 40 that learned alone: across; cosine of the four with before",
             newcomer, {"nodes": 2000, "groups": 20, "newcomer": 40},
         ),
+        (
+            "three of 400 nodes and one that learned alone: across; cosine of the three with before; of the lowest 5 %",
+            joint_start, {},
+        ),
+        (
+            "the same with 2,000 nodes, 20 communities",
+            joint_start, {"nodes": 2000, "groups": 20},
+        ),
     )  # fmt: skip
     with table("4 daemons, 400 nodes, 8 communities, default settings: across", "median of three", "frames") as shown:
         for name, work, options in rows:
@@ -197,6 +232,11 @@ def main() -> None:
                         found.append(work(run))
                         frames.append(run.frames)
             shown.row(name, "; ".join(f"{value:.3f}" for value in np.median(found, axis=0)), max(frames))
+        found = [organisations(seed) for seed in SEEDS]
+        shown.row(
+            "3 organisations of 100 people: mail, CSV, a Postfix log: alone; invited and imported again",
+            "; ".join(f"{value:.3f}" for value in np.median(found, axis=0)), "",
+        )  # fmt: skip
     print()
     communities()
     print()

@@ -155,6 +155,18 @@ def test_a_new_start_leaves_vectors_where_they_were(nodes, start, dimensions):
 
 
 @pytest.mark.parametrize("dimensions", [16, 128])
+def test_vectors_of_many_stay_where_they_were_when_few_join_them(network, dimensions):
+    """A quarter of all nodes is new to the three hosts, whose own nodes had no whole neighbourhood before."""
+    world = World(network, [["h0", "h1", "h2"], ["h3"]], dimensions=dimensions)
+    before = world.vectors
+    world.meet()
+    assert world.frames[0].number == 2
+    cosines = world.find_cosines(before)
+    assert min(cosines[name] for name in ("h0", "h1", "h2")) > 0.9
+    assert world.across > 0.97
+
+
+@pytest.mark.parametrize("dimensions", [16, 128])
 def test_a_host_that_meets_many_is_turned_into_their_frame_at_once(network, dimensions):
     """Before a new start begins, by its edges with them alone."""
     world = World(network, [["h0", "h1", "h2"], ["h3"]], dimensions=dimensions)

@@ -75,9 +75,16 @@ class UsedArcs:
 
     def have_all(self, used: Mask) -> Mask:
         """Return which own nodes have all their arcs among the used ones."""
-        counts = np.bincount(self._near.sources[used], minlength=self.own)
-        mask: Mask = counts == np.diff(self._near.indptr)
+        mask: Mask = self._count(used) == np.diff(self._near.indptr)
         return mask
+
+    def have_most(self, used: Mask) -> Mask:
+        """Return which own nodes have more than half of their arcs among the used ones."""
+        mask: Mask = 2 * self._count(used) > np.diff(self._near.indptr)
+        return mask
+
+    def _count(self, used: Mask) -> npt.NDArray[np.int64]:
+        return np.bincount(self._near.sources[used], minlength=self.own)
 
     def build(self, used: Mask) -> Neighbours:
         """Return the Neighbours along the used arcs."""

@@ -90,7 +90,8 @@ class MessageHost(Host):
         self._shown_strengths: npt.NDArray[np.float64] | None = None
         self.publisher = Publisher(self, self._rounds)
         self.frames = Frames(int(derive(derive_key(settings.seed, FRAMES), number_of(self.name))))
-        self.old: OldVectors | None = None  # what a new start begins with
+        # what a new start begins with, and what vectors to export stay near to until the next
+        self.old: OldVectors | None = None
         self._retries = 0  # starts that were done again without a peer
         self._phase: StartPhase | SpectralPhase | SmoothingPhase | None = None
         self.view: ShownRows | None = None  # (own, padded m): the spectral view of own nodes
@@ -181,11 +182,14 @@ class MessageHost(Host):
         settings = self.terms.settings
         if not keeps:
             self.old = None
-        elif self.old is None and self.frames.now != NO_FRAME:
+        elif not self._starting and self.frames.now != NO_FRAME:
             own = np.arange(self.own)
             rows = self.vectors[:, 0] if self.view is None else read_rows(self.view, own, settings.dimensions)
+            settled = self.arcs.have_most(self.arcs.used)
+            if self.whole is not None:
+                settled |= self.whole
             self.old = OldVectors(
-                self.neighbourhood.nodes, rows, self.frames.now, self._learned, self.smoothed, self.whole
+                self.neighbourhood.nodes, rows, self.frames.now, self._learned, self.smoothed, settled
             )
             turn_to_larger(self)
         draw_vectors(settings.seed, self.numbers, self.tables[0][: self.own, : settings.dimensions], VECTORS)
@@ -267,8 +271,7 @@ class MessageHost(Host):
         self.smoothed_frame = self.frames.now
         if self.old is not None and find_line(self.old.frame) == self.frames.line:
             near = self.neighbourhood
-            self.old.steady(self.smoothed, self.whole, near.rows, near.signatures)
-        self.old = None
+            self.old.steady(self.smoothed, near.rows, near.signatures)
 
     # asking and answering
 
@@ -703,7 +706,7 @@ class MessageHost(Host):
     def renew(self, neighbourhood: Neighbourhood) -> Self:
         """Return the same host with other edges, which goes on with the start that it is in or has heard of."""
         new = super().renew(neighbourhood)
-        new.frames.wanted = self.frames.wanted
+        new.frames.wanted, new.old = self.frames.wanted, self.old
         if self._starting:  # what was saved is of a start that is not over
-            new.old, new.frames.now = self.old, self.frames.now
+            new.frames.now = self.frames.now
         return new

@@ -37,9 +37,9 @@ class OldVectors:
     rows: Floats  # shape (names, m): the rows of the view, or vectors where there was none
     frame: Frame  # the frame that they belong to
     signatures: npt.NDArray[np.uint64]  # shape (names,): the edges of each node then
-    # shape (names, m), and shape (names,): the vectors to export, and which were smoothed with all their neighbours
+    # shape (names, m), and shape (names,): the vectors to export, and which were learned from most of their neighbours
     smoothed: Floats | None
-    whole: npt.NDArray[np.bool_] | None
+    settled: npt.NDArray[np.bool_]
 
     def turn(self, matrix: Floats, frame: Frame) -> OldVectors:
         """Return the same vectors, turned into another frame."""
@@ -52,21 +52,15 @@ class OldVectors:
         rows, positions = np.array(pairs, np.int64).reshape(-1, 2).T
         return rows, positions
 
-    def steady(
-        self,
-        new: Floats,
-        whole: npt.NDArray[np.bool_],
-        names: Mapping[str, int],
-        signatures: npt.NDArray[np.uint64],
-    ) -> None:
+    def steady(self, new: Floats, names: Mapping[str, int], signatures: npt.NDArray[np.uint64]) -> None:
         """Let new vectors to export keep most of their old direction, if the node's edges are the same as then.
 
         The old and the new ones differ by noise, which a mean of both has less of.
         """
-        if self.smoothed is None or self.whole is None:
+        if self.smoothed is None:
             return
         rows, positions = self.find_rows(names)
-        same = whole[rows] & self.whole[positions] & (signatures[rows] == self.signatures[positions])
+        same = self.settled[positions] & (signatures[rows] == self.signatures[positions])
         rows, positions = rows[same], positions[same]
         both = normalise_rows(new[rows]) + _KEPT * normalise_rows(self.smoothed[positions])
         new[rows] = normalise_rows(both) * np.linalg.norm(new[rows], axis=1, keepdims=True)
