@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001, ARG005 (lies of all kinds have the same arguments)
 """Lies: what one hostile host of four costs the others in each phase, beside its absence; hosts in memory."""
 
 import warnings

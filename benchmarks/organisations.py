@@ -126,8 +126,8 @@ def _write_mail(folder: Path, name: str, edges: list[Edge]) -> list[str]:
     return ["mail", str(folder / "mail.mbox"), "--domain", name]
 
 
-def _write_csv(folder: Path, name: str, edges: list[Edge]) -> list[str]:
-    """Write a file of edges."""
+def _write_csv(folder: Path, _: str, edges: list[Edge]) -> list[str]:
+    """Write the edges of a host as a file."""
     with (folder / "edges.csv").open("w", newline="") as file:
         writer: Any = csv.writer(file)
         for edge in edges:

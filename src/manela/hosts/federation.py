@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import csv
 import io
+import random
 import secrets
 import signal
 import socket
@@ -74,9 +75,8 @@ def assign(graph: Graph, hosts: int, by: str, seed: int) -> list[str]:
         return _read_assignment(graph, Path(by))
     if not 1 <= hosts <= graph.number_of_nodes:
         raise ParameterError(f"hosts must be 1 to {graph.number_of_nodes:,}, the number of nodes, got {hosts}")
-    random = np.random.default_rng(seed)
     if by == "random":
-        parts = random.permutation(np.arange(graph.number_of_nodes) % hosts)
+        parts = np.random.default_rng(seed).permutation(np.arange(graph.number_of_nodes) % hosts)
     else:
         parts = _pack(_find_communities(graph), hosts)
     return [f"host{part + 1}" for part in parts.tolist()]
@@ -249,7 +249,11 @@ def _find_communities(graph: Graph) -> npt.NDArray[np.int64]:
     once = sources < graph.indices
     network = igraph.Graph(n=graph.number_of_nodes, edges=np.stack((sources[once], graph.indices[once]), axis=1))
     weights = None if graph.weights is None else graph.weights[once].tolist()
-    return np.array(network.community_multilevel(weights=weights).membership, dtype=np.int64)
+    igraph.set_random_number_generator(random.Random(0))  # the same communities every time
+    try:
+        return np.array(network.community_multilevel(weights=weights).membership, dtype=np.int64)
+    finally:
+        igraph.set_random_number_generator(random)
 
 
 def _pack(communities: npt.NDArray[np.int64], hosts: int) -> npt.NDArray[np.int64]:

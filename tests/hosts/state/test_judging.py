@@ -21,7 +21,7 @@ class World:
         ring = np.stack((np.cos(angles), np.sin(angles)), axis=1).astype(np.float32)
         self.vectors = np.concatenate((ring, ring[:arcs]))
         self.seen = np.ones(len(self.vectors), bool)
-        self.judge = Judge(self.near, trust or Bounded(1.0, 2.0, 0), key=1, **options)
+        self.judge = Judge(self.near, trust or Bounded(2.0), key=1, **options)
         arcs_to = self.near.arcs_to("b")
         self.peers = Peers()
         self.peers["b"].link = Link(1, arcs_to, np.unique(self.near.indices[arcs_to]))
@@ -100,7 +100,7 @@ def test_in_the_first_rounds_it_matters_how_many_vectors_were_too_long():
 
 def test_a_host_without_edges_of_its_own_believes_everybody():
     near = Neighbourhood.build("a", [Edge(f"n{i}", (f"p{i}", "b")) for i in range(10)])
-    judge = Judge(near, Bounded(1.0, 2.0, 0), key=1)
+    judge = Judge(near, Bounded(2.0), key=1)
     arcs = near.arcs_to("b")
     peers = Peers()
     peers["b"].link = Link(1, arcs, near.indices[arcs])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manela.errors import MalformedError
-from manela.hosts.state.messages import ROUND, START, Step, Sums
+from manela.hosts.state.messages import ROUND, Step, Sums
 from manela.hosts.state.trust import FEWEST_NODES, Bounded, Likeness, Norms, Trust, measure_norms
 from manela.kernels.moments import UNIT, Moments, center, estimate, measure
 
@@ -17,8 +17,8 @@ def draw(rows, m=4, scale=1.0, seed=0, tables=1, levels=1):
     return drawn.astype(np.float32)
 
 
-def bounded(noise=1.0, clip=2.0, key=7):
-    return Bounded(noise, clip, key)
+def bounded(clip=2.0):
+    return Bounded(clip)
 
 
 def lengths_of(rows):
@@ -27,7 +27,6 @@ def lengths_of(rows):
 
 def test_exact_trust_takes_and_gives_everything_as_it_is():
     exact, rows = Trust(), draw(5, scale=100.0)
-    assert exact.blur(rows, STEP, 1, 1.0) is rows
     judgement = exact.judge(rows, rows[:, 0, 0], NORMS)
     assert judgement.rows is rows
     assert (judgement.clipped, judgement.alarms) == (0.0, [])
@@ -50,27 +49,6 @@ def test_exact_sums_do_not_depend_on_who_adds_up_what():
         np.testing.assert_array_equal(pooled.products, whole.products)
     sums = Trust().pool_sums(Sums(1, np.array([5]), 25), {"b": Sums(2, np.array([-3]), 9)}, {})
     assert (sums.count, sums.total.tolist(), sums.squares) == (3, [2], 34)
-
-
-def test_noise_is_of_the_size_that_was_asked_for_and_the_same_for_the_same_version():
-    rows = draw(2000, tables=2, levels=2) * np.array([1.0, 10.0], np.float32)[None, None, :, None]
-    blurred = bounded(noise=0.5).blur(rows, STEP, 3, 0.5)
-    noise = np.sqrt(np.square(blurred - rows).mean(axis=(0, 3)))
-    np.testing.assert_allclose(noise, 0.25 * np.sqrt(np.square(rows).mean(axis=(0, 3))), rtol=0.05)
-    np.testing.assert_array_equal(bounded(noise=0.5).blur(rows, STEP, 3, 0.5), blurred)
-    for other in (
-        bounded(noise=0.5).blur(rows, STEP, 4, 0.5),
-        bounded(noise=0.5).blur(rows, Step(START, 5), 3, 0.5),
-        bounded(noise=0.5, key=8).blur(rows, STEP, 3, 0.5),
-    ):
-        assert not np.array_equal(other, blurred)
-
-
-def test_without_noise_or_rows_nothing_is_added():
-    rows = draw(3)
-    assert bounded(noise=0.0).blur(rows, STEP, 1, 1.0) is rows
-    assert bounded().blur(rows, STEP, 1, 0.0) is rows
-    assert bounded().blur(rows[:0], STEP, 1, 1.0).shape == (0, 1, 1, 4)
 
 
 def test_rows_are_cut_to_the_length_that_they_may_have_and_keep_their_direction():

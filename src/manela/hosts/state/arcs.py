@@ -86,6 +86,15 @@ class UsedArcs:
     def _count(self, used: Mask) -> npt.NDArray[np.int64]:
         return np.bincount(self._near.sources[used], minlength=self.own)
 
+    def find_largest_shares(self) -> Doubles:
+        """Return for each own node the largest share that one neighbour has in a mean over those that are used."""
+        near, positions = self._near, np.flatnonzero(self.used)
+        weights = near.weights[positions] if self._weighted else np.ones(len(positions))
+        largest, sums = np.zeros(self.own), np.zeros(self.own)
+        np.maximum.at(largest, near.sources[positions], weights)
+        np.add.at(sums, near.sources[positions], weights)
+        return np.divide(largest, sums, out=largest, where=sums > 0)
+
     def build(self, used: Mask) -> Neighbours:
         """Return the Neighbours along the used arcs."""
         near = self._near

@@ -15,11 +15,11 @@ from manela.hosts.state.filtering import Filtering
 from manela.hosts.state.frames import find_majority
 from manela.hosts.state.instructions import Ask, Instruction
 from manela.hosts.state.messages import BY_SWEEPS, JOIN, SMOOTH, START, Integers, Shown, Step
+from manela.hosts.state.noise import Kind
 from manela.hosts.state.publishing import Published
 from manela.hosts.state.spectral import join
-from manela.hosts.state.trust import find_start_noise
 from manela.kernels.cpu import messages, rows
-from manela.kernels.layout import Table
+from manela.kernels.layout import Table, normalise_rows
 from manela.kernels.moments import UNIT
 from manela.kernels.randomness import VECTORS, draw_vectors
 from manela.kernels.reference import MIDDLE
@@ -32,15 +32,10 @@ _SWEEPS = 4
 """Sweeps of a start, of which the last two are added; more reach further and blur what is near."""
 _FULL_DEGREE = 64.0
 """Mean degree from which vectors start with norm 1, as a mean over so many is reliable; larger starts smaller."""
+_REACH = 0.8
+"""How far a row of norm 1 more moves a mean, over its share; opposite rows, which are rare, move it by up to 2."""
 _LEAST_SIZE = 0.03
 """Norm of the first vectors on the sparsest networks; larger keeps the noise in them."""
-_START_NOISE = 1.0
-"""Factor on the configured noise in the start; a larger one discloses less and learns worse."""
-_SMOOTHING_NOISE = 0.1
-"""Factor on the configured noise in smoothing; a larger one discloses less.
-
-It is smaller than elsewhere: the few, similar steps of smoothing disclose less, and noise harms them more.
-"""
 
 
 def choose_size(mean_degree: float) -> float:
@@ -58,12 +53,14 @@ class Sweeps:
     """Turns random vectors into first vectors by sweeps in which each node takes the mean of its neighbours.
 
     A sweep is `show`, `average` and `center`; `finish` comes after the last one. `neighbours` may be changed between
-    two steps; `shown`, (n, padded m), is what nodes show to each other in a sweep.
+    two steps; `shown`, (n, padded m), is what nodes show to each other in a sweep, and `lengths`, (n,), are those of
+    the last means.
     """
 
     def __init__(self, table: Table, neighbours: Neighbours, dimensions: int) -> None:
         self.neighbours, self._table = neighbours, table
         self.shown = allocate_shown(len(table), dimensions)
+        self.lengths = np.zeros(len(table), np.float32)
 
     def show(self, own: slice | None = None) -> None:
         """Copy the vectors of `own` nodes, all by default, to `shown`."""
@@ -73,12 +70,13 @@ class Sweeps:
         """Set each vector to the mean of what its neighbours show, with norm 1."""
         neighbours, ones = self.neighbours, self.neighbours.joined.astype(np.float64)
         neighbours.average(self.shown, self._table, neighbours.scales[0])
+        self.lengths = np.linalg.norm(self._table, axis=1)
         self._share(lambda first, last: rows.resize(self._table, ones, first, last))
 
     def center(self, total: npt.NDArray[np.int64], count: int) -> None:
         """Subtract the mean of all vectors, total/count with the total of `sum_rows`, and scale to norm 1."""
         scale, ones = self.neighbours.scales[0], self.neighbours.joined.astype(np.float64)
-        mean = (total / count * UNIT).astype(np.float32)
+        mean = find_mean(total, count)
 
         def center(first: int, last: int) -> None:
             rows.center(self._table, scale, mean, first, last)
@@ -100,6 +98,11 @@ class Sweeps:
         self.neighbours.threads.share(work, self.neighbours.borders)
 
 
+def find_mean(total: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.float32]:
+    """Return the mean of so many vectors with this total."""
+    return (total / count * UNIT).astype(np.float32)
+
+
 class StartPhase:
     """The sweeps of one start by means, and what peers have shown of theirs.
 
@@ -114,19 +117,21 @@ class StartPhase:
         """Yield the instructions of the start."""
         host, sweeps, settings = self._host, self.sweeps, self._host.terms.settings
         self._begin()
+        own = host.tables[0][: host.own, : settings.dimensions]
+        edge: npt.NDArray[np.float32] | None = host.publisher.coarsen(own)
+        cost = 0.0
         for number in range(_SWEEPS):
             sweeps.show(slice(0, host.own))
             host.publisher.trace_own(
                 Step(START, number), read_rows(sweeps.shown, np.arange(host.own), settings.dimensions)
             )
-            edge_rows = read_rows(sweeps.shown, host.edge_rows, settings.dimensions)
-            noise = 0.0 if number == 0 and host.old is None else find_start_noise(_START_NOISE, host.find_degree())
-            host.publisher.publish_step(Step(START, number), edge_rows, noise)
+            host.publisher.publish_step(Step(START, number), edge, cost)
             yield Ask(host.step, patient=True)
             host.update_neighbours()
             sweeps.neighbours = host.arcs.neighbours
             yield host.will_compute(host.step, "average", sweeps.average)
-            sums = host.sum_own_rows()
+            edge, cost = self._blur(Step(START, number))
+            sums = host.noise.blur_sums(host.sum_own_rows(), (host.version << 8) + number)
             host.peers.clear_sums()
             host.publisher.publish(Published(Step(START, number, 1), host.version, host.find_strengths(), sums=sums))
             yield Ask(host.step, patient=True)
@@ -134,6 +139,9 @@ class StartPhase:
             total = np.zeros(host.tables[0].shape[1], np.int64)
             total[: settings.dimensions] = pooled.total
             sweeps.center(total, max(1, pooled.count))
+            if edge is not None:
+                mean = find_mean(total, max(1, pooled.count))
+                edge = normalise_rows(edge - mean[: settings.dimensions])
         sweeps.finish(choose_size(host.find_degree()))
         host.arcs.forget(slice(host.own, None))  # peers have sent sweeps so far, but no vectors
         empty = ~host.arcs.neighbours.joined[: host.own] | ~host.tables[0][: host.own].any(axis=1)
@@ -142,6 +150,14 @@ class StartPhase:
         host.tables[0][: host.own][empty, : settings.dimensions] = random
         if self._heeds_others:
             self._heed_others()
+
+    def _blur(self, step: Step) -> tuple[npt.NDArray[np.float32] | None, float]:
+        """Return what peers are shown of the means of this sweep, with norm 1, and its cost."""
+        host, edge = self._host, self._host.edge_rows
+        means = host.tables[0][edge, : host.terms.settings.dimensions] * self.sweeps.lengths[edge, None]
+        reach = _REACH * host.arcs.find_largest_shares()[edge]
+        blurred = host.noise.blur(means, reach, Kind.ROWS, step, host.version, host.find_degree())
+        return (None, 0.0) if blurred is None else (normalise_rows(blurred[0]), blurred[1])
 
     def _begin(self) -> None:
         """Begin with the vectors that the start continues, if it does, in place of random ones."""
@@ -193,10 +209,8 @@ class SmoothingPhase:
         host, settings = self._host, self._host.terms.settings
         table, neighbours = host.tables[0].copy(), host.arcs.neighbours
         if settings.smooths:
-            known = None if host.terms.lock_step else host.read_vectors(np.arange(host.known), table.shape[1])
-            self._filtering = filtering = Filtering(
-                host, table, MIDDLE, SMOOTH, 0, _SMOOTHING_NOISE, host.arcs.used, known
-            )
+            known = None if host.terms.lock_step else self._read_remote(table.shape[1])
+            self._filtering = filtering = Filtering(host, table, MIDDLE, SMOOTH, 0, host.arcs.used, known)
             yield from filtering.script()
             self.whole, neighbours = filtering.whole, filtering.neighbours
         alone = np.flatnonzero(~neighbours.joined[: host.own])
@@ -206,6 +220,13 @@ class SmoothingPhase:
             table[alone] = host.tables[0][alone]
         self._resize(table)
         self.vectors = table[: host.own, : settings.dimensions].copy()
+
+    def _read_remote(self, columns: int) -> Table:
+        """Return the last vectors that remote nodes have shown, in their rows; zeros where there are none."""
+        host, remote = self._host, np.flatnonzero(self._host.arcs.seen[self._host.own :]) + self._host.own
+        known = np.zeros((host.known, columns), np.float32)
+        known[remote] = host.read_vectors(remote, columns)
+        return known
 
     def store(self, peer: str, asked: Step, reply: Shown, rows: Integers, vectors: npt.NDArray[np.float32]) -> None:
         """Store what a peer shows at the current step."""

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.rounds.messages import MessageRounds
+from manela.engines.rounds.neighbours import allocate_shown
 from manela.errors import TermsError
-from manela.hosts.state.arcs import read_rows
+from manela.hosts.state.arcs import read_rows, write_rows
 from manela.hosts.state.instructions import NotReadyError
 from manela.hosts.state.messages import (
     AFFINITY,
@@ -30,6 +31,8 @@ from manela.hosts.state.messages import (
     Sum,
     Sums,
 )
+from manela.hosts.state.neighbourhood import Neighbourhood
+from manela.hosts.state.noise import Kind, clip_lengths, find_longest
 from manela.hosts.state.trust import FEWEST_NODES, Norms, measure_norms
 from manela.kernels.cpu.half import to_half
 from manela.kernels.moments import Moments
@@ -37,10 +40,12 @@ from manela.kernels.moments import Moments
 if TYPE_CHECKING:
     from manela.hosts.state.rounds import MessageHost
 
-_PLACED_NOISE = 0.1
-"""Factor on the configured noise of such rows; a larger one discloses less."""
+_MOST_RELEASES = 16
+"""Times that moments are shown in one frame; more let their noise be averaged out."""
 _KEPT_STEPS = 3
 """Steps of a lock-step run kept for slower peers; more take memory, fewer would make these peers wait forever."""
+_LONGEST = 2.0
+"""Length of a vector in means and sums, over the median one, at most; larger needs more noise."""
 _LATE_ROUNDS = 3
 """Rounds for which the steps of the start are kept for slower peers; more take memory for longer."""
 
@@ -61,6 +66,8 @@ class Published:
     sums: Sums | None = None
     sum: Sum | None = None
     products: Products | None = None
+    cost: float = 0.0  # of showing the rows or products
+    means_cost: float = 0.0
 
 
 class Publications:
@@ -105,6 +112,24 @@ class Publications:
         return rounds[-1] if rounds else None
 
 
+@dataclass
+class ShownSums:
+    """The sums that peers see in one frame, and of which nodes they are."""
+
+    cohort: frozenset[str] | None = None
+    releases: int = 0
+    moments: list[Moments] = field(default_factory=list)
+    joined: Products | None = None  # of the last join
+
+    def find_cohort(self, near: Neighbourhood) -> Integers | None:
+        """Return the rows of the nodes that sums are of; None if some of them are gone."""
+        if self.cohort is None:
+            self.cohort = frozenset(near.nodes)
+        if not self.cohort <= near.rows.keys():
+            return None
+        return np.flatnonzero([name in self.cohort for name in near.nodes])
+
+
 class Publisher:
     """Prepares what a host shows its peers, and answers them with it."""
 
@@ -119,6 +144,8 @@ class Publisher:
         self._shown_before: npt.NDArray[np.float32] | None = None
         self._means: npt.NDArray[Any] | None = None
         self._means_version = self._means_due = 0
+        self._means_cost = 0.0
+        self.sums = ShownSums()
 
     def answer(self, peer: str, request: Pull) -> Shown:
         """Answer a peer with the published rows of the nodes here that are neighbours of its nodes."""
@@ -129,7 +156,8 @@ class Publisher:
     def _answer(self, peer: str, request: Pull) -> Shown:
         host = self._host
         positions = self._edge_positions[host.sessions.find(peer, request.session).neighbours]
-        shows_totals = host.trust.show_totals(host.own, host.own - host.sessions.count_neighbours(peer))
+        # nodes that no peer sees: peers may pool what they know
+        shows_totals = host.trust.show_totals(host.own, host.own - len(host.edge_rows))
         if request.step.phase == PLACE:
             return self._place(positions)
         settings = host.terms.settings
@@ -151,6 +179,10 @@ class Publisher:
                 rows = np.concatenate((rows, published.means[positions]), axis=2)
         else:
             rows = published.rows[positions, :1]  # a peer that is behind gets the current vectors
+        if len(positions) or published.products is not None:
+            kind = Kind.ROWS if published.products is None else Kind.SUMS
+            host.noise.ledger.show(peer, kind, (published.version, published.step), published.cost)
+            host.noise.ledger.show(peer, Kind.MEANS, published.means_version, published.means_cost)
         return Shown(
             published.step, published.version, np.arange(len(positions)), rows, published.strengths[positions],
             published.moments if shows_totals else [], published.sums if shows_totals else None,
@@ -165,8 +197,8 @@ class Publisher:
         dimensions = host.terms.settings.dimensions
         if host.view is None or host.stretch is None:
             return Shown(step, 0, positions[:0], np.zeros((0, 1, 1, dimensions), np.float32), np.zeros(0))
-        shown = read_rows(host.view, host.edge_rows, dimensions)
-        rows = to_half(host.trust.blur(shown[:, None, None], step, 0, _PLACED_NOISE)[positions])
+        shown = self.coarsen(read_rows(host.view, np.arange(host.own), dimensions))
+        rows = to_half(shown[positions][:, None, None])
         # it is kept only if it may be shown, so it says nothing of the nodes of a host with few
         products = host.trust.describe_stretch(max(host.own, FEWEST_NODES), host.stretch)
         strengths = host.find_strengths()[positions]
@@ -176,6 +208,7 @@ class Publisher:
         """Show peers nothing of what was shown before."""
         self._published.steps = {}
         self._means = self._shown_before = None
+        self.sums = ShownSums()
 
     def publish(self, published: Published) -> None:
         """Show this to peers from now on, but for sums over too few nodes."""
@@ -187,20 +220,22 @@ class Publisher:
         self._published.publish(published, host.round)
         host.step = published.step
 
-    def publish_step(self, step: Step, rows: npt.NDArray[np.float32], noise: float) -> None:
-        """Publish rows of nodes that have remote neighbours, (nodes, m), at a step of the start or of smoothing.
+    def publish_step(self, step: Step, rows: npt.NDArray[np.float32] | None, cost: float = 0.0) -> None:
+        """Publish rows of nodes that have remote neighbours, (nodes, m), or nothing, at a step of start or smoothing.
 
-        `noise` is a factor on the configured noise.
+        `cost` is that of showing them.
         """
         host = self._host
-        shown = rows[:, None, None]
-        if noise > 0.0:
-            shown = host.trust.blur(shown, step, host.version, noise)
         # rows of sweeps have half precision anyway
         halve = (
             step.phase in (START, SWEEP) or step == (VIEW, 0, 0) or (host.terms.peers.half and not host.terms.lock_step)
         )
-        self.publish(Published(step, host.version, host.find_strengths(), to_half(shown) if halve else shown))
+        shown = None if rows is None else to_half(rows[:, None, None]) if halve else rows[:, None, None]
+        self.publish(Published(step, host.version, host.find_strengths(), shown, cost=cost))
+
+    def coarsen(self, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Return what peers see of own vectors, (n, m): of the nodes that have remote neighbours, (nodes, m)."""
+        return self._host.noise.coarsen(vectors, self._host.edge_rows, self._host.find_degree())
 
     def publish_level(self, level: int) -> None:
         """In lock-step, publish the rows of one hop."""
@@ -229,21 +264,72 @@ class Publisher:
         norms = measure_norms(own, self._shown_before)
         self._shown_before, sizes = own, self.norms.sizes.copy()
         sizes[:, :1] = norms.sizes
-        if host.terms.hops > 1 and (self._means is None or host.round >= self._means_due):
+        if self._means is None or host.round >= self._means_due:
             # the first means are computed before peers' vectors have arrived, so they are replaced after one round
             self._means_due = host.round + (1 if self._means is None else host.terms.peers.means)
-            means = self._read_shown(np.arange(host.own), range(1, host.terms.hops))
-            sizes[:, 1:] = measure_norms(means, None).sizes
-            self._means = to_half(host.trust.blur(means[host.edge_rows], Step(ROUND, 0), host.version, 1.0))
-            self._means_version = host.version
+            if host.terms.hops > 1:
+                sizes[:, 1:] = self._release_means()
+            self._release_moments(own)
         sizes = np.where(np.isfinite(sizes), sizes, sizes[:, :1])
         self.norms = Norms(np.nan_to_num(sizes), norms.moves)
+        tables = [self.coarsen(np.ascontiguousarray(own[:, table, 0])) for table in range(own.shape[1])]
         self.publish(
             Published(
-                Step(ROUND, host.round), host.version, host.find_strengths(), to_half(own[host.edge_rows]),
-                self._means, self._means_version, self.moments
+                Step(ROUND, host.round), host.version, host.find_strengths(),
+                to_half(np.stack(tables, axis=1)[:, :, None]), self._means, self._means_version, self.sums.moments,
+                means_cost=self._means_cost
             )
         )  # fmt: skip
+
+    def _release_means(self) -> npt.NDArray[np.float64]:
+        """Prepare the means that peers see from now on, unless the budget is spent; return the norms of own ones."""
+        host = self._host
+        means = self._read_shown(np.arange(host.own), range(1, host.terms.hops))
+        norms = measure_norms(means, None).sizes
+        released = np.ascontiguousarray(means[host.edge_rows])
+        longest = []
+        for table, shown in enumerate(self._rounds.shown):
+            rows = read_rows(shown, np.arange(host.known), released.shape[3])
+            longest.append(find_longest(rows[: host.own], _LONGEST))
+            clipped = allocate_shown(host.known, released.shape[3])
+            write_rows(clipped, np.arange(host.known), clip_lengths(rows, longest[-1]))
+            target = allocate_shown(host.known, released.shape[3])
+            neighbours = host.arcs.neighbours
+            neighbours.average(clipped, target, neighbours.scales[0], nodes=host.edge_rows)
+            released[:, table, 0] = read_rows(target, host.edge_rows, released.shape[3])
+        reach = 2.0 * host.arcs.find_largest_shares()[host.edge_rows] * max(longest)
+        blurred = host.noise.blur(released, reach, Kind.MEANS, Step(ROUND, 0), host.version, host.find_degree())
+        if blurred is not None:
+            own = self._read_shown(np.arange(host.own), [0])
+            for table in range(own.shape[1]):
+                vectors = np.ascontiguousarray(own[:, table, 0])
+                for level in range(released.shape[2]):
+                    blurred[0][:, table, level] = host.noise.flatten(
+                        blurred[0][:, table, level], vectors, host.find_degree()
+                    )
+            self._means, self._means_cost, self._means_version = to_half(blurred[0]), blurred[1], host.version
+        elif self._means is None:
+            self._means = to_half(np.zeros_like(released))
+        return norms
+
+    def _release_moments(self, own: npt.NDArray[np.float32]) -> None:
+        """Prepare the moments that peers see from now on.
+
+        They are of the same nodes in a whole frame. When one of these is gone, they stay as they are, so that no
+        difference shows its vector.
+        """
+        host, sums = self._host, self.sums
+        rows = sums.find_cohort(host.neighbourhood)
+        if rows is None or sums.releases >= _MOST_RELEASES:
+            return
+        sums.releases += 1
+        moments = []
+        for table in range(own.shape[1]):
+            vectors = np.ascontiguousarray(own[rows, table, 0])
+            longest = find_longest(vectors, _LONGEST)
+            exact = host.trust.measure(clip_lengths(vectors, longest))
+            moments.append(host.noise.blur_moments(exact, longest, (host.version << 1) + table))
+        sums.moments = moments
 
     def trace_own(self, step: Step, rows: npt.NDArray[np.float32]) -> None:
         """Trace the host's own rows, which an attacker at this host would know as well."""

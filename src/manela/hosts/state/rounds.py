@@ -40,11 +40,12 @@ from manela.hosts.state.messages import (
 )
 from manela.hosts.state.names import number_of
 from manela.hosts.state.neighbourhood import Neighbourhood
+from manela.hosts.state.noise import Noise, round_strengths
 from manela.hosts.state.peers import Peer
 from manela.hosts.state.phases import SmoothingPhase, StartPhase
 from manela.hosts.state.publishing import Publisher
 from manela.hosts.state.spectral import SpectralPhase
-from manela.hosts.state.trust import Bounded, Judge, Trust, pool_moments
+from manela.hosts.state.trust import Bounded, Judge, Read, Trust, pool_moments
 from manela.hosts.state.turning import Apart, OldVectors, is_new_apart, turn_to_larger
 from manela.kernels.layout import Shown as ShownRows
 from manela.kernels.layout import normalise_rows
@@ -72,7 +73,9 @@ class MessageHost(Host):
         terms, near, settings = self.terms, self.neighbourhood, self.terms.settings
         self.trust: Trust = Trust()  # how far peers are believed
         if not terms.lock_step:
-            self.trust = Bounded(terms.peers.noise, terms.peers.clip, derive_key(settings.seed, NOISE))
+            self.trust = Bounded(terms.peers.clip)
+        options = replace(terms.peers, noise=0.0, epsilon=0.0) if terms.lock_step else terms.peers
+        self.noise = Noise(options, derive_key(settings.seed, NOISE))  # on what is shown beyond vectors
         self._learned = near.signatures  # of the edges that the last phase of learning began with
         self._active: npt.NDArray[np.bool_] | None = None  # (n,): the nodes that learn in this phase; None for all
         self.smoothed: npt.NDArray[np.float32] | None = None  # (n, m): the vectors after smoothing
@@ -597,6 +600,7 @@ class MessageHost(Host):
         if strengths is None:
             accepted = self.arcs.find(self.peers.links, distrusted=self.peers.distrusted)
             strengths = self.arcs.build(accepted).strengths[self.edge_rows]
+            strengths = strengths if self.terms.lock_step else round_strengths(strengths)
         return strengths
 
     def find_sizes_of_peers(self) -> dict[str, int]:
@@ -628,12 +632,22 @@ class MessageHost(Host):
         """Distrust peers whose nodes are too unlike their neighbours here to be honest."""
         dimensions = self.terms.settings.dimensions
         changed, alarms = self.judge.judge(
-            self.peers, self.arcs.seen, lambda rows: self.read_vectors(rows, dimensions), self.round
+            self.peers,
+            self.arcs.seen,
+            lambda rows: self.read_vectors(rows, dimensions),
+            self.round,
+            self.read_as_peers(),
         )
         if changed:
             self._shown_strengths, self.arcs.is_stale = None, True
         for peer in alarms:
             self.peers[peer].alarms["disagreeing"] += 1
+
+    def read_as_peers(self) -> Read:
+        """Return what reads own vectors as peers would see them."""
+        own = np.arange(self.own)
+        coarse = self.noise.coarsen(self.vectors[:, 0], own, self.find_degree())
+        return lambda rows: coarse[rows]
 
     def update_neighbours(self) -> None:
         """Let nodes use the neighbours that are available now."""
@@ -707,6 +721,7 @@ class MessageHost(Host):
         """Return the same host with other edges, which goes on with the start that it is in or has heard of."""
         new = super().renew(neighbourhood)
         new.frames.wanted, new.old = self.frames.wanted, self.old
+        new.noise.ledger, new.publisher.sums = self.noise.ledger, self.publisher.sums
         if self._starting:  # what was saved is of a start that is not over
             new.frames.now = self.frames.now
         return new

@@ -19,8 +19,9 @@ from manela.hosts.state.frames import find_majority
 from manela.hosts.state.host import exact_sum
 from manela.hosts.state.instructions import Ask, Instruction
 from manela.hosts.state.messages import AFFINITY, JOIN, PLACE, SWEEP, VIEW, Frame, Integers, Products, Shown, Step, Sum
+from manela.hosts.state.noise import Kind, clip_lengths, find_longest
 from manela.hosts.state.publishing import Published
-from manela.hosts.state.trust import find_start_noise
+from manela.hosts.state.trust import round_products
 from manela.kernels.cpu import spectral as kernels
 from manela.kernels.layout import Shown as ShownRows
 from manela.kernels.layout import Table, allocate, normalise_rows
@@ -54,13 +55,10 @@ _NEW_ROWS = 0.1
 """Size of random rows in a start that continues an older one, over that of old rows; larger turns the old ones more."""
 _FEWEST_AGAIN = 2
 """Sweeps of such a start that does not change much; more replace more of the old rows by new noise."""
-_FIRST_SWEEPS, _FIRST_NOISE, _LATER_NOISE = 7, 3.0, 1.5
-"""Factors on the configured noise in the first sweeps and in later ones; larger ones disclose less and learn worse.
-
-The first sweeps disclose most of single neighbours, and the later ones replace their noise.
-"""
-_VIEW_NOISE = 0.1
-"""Factor on the configured noise in the steps of the view's filter, as in smoothing."""
+_MOST_SWEEPS = 8
+"""Sweeps with noise; more disclose more, and find hardly anything that the noise does not hide."""
+_LONGEST = 2.0
+"""Length of own rows in a sweep, over the median one, at most; larger needs more noise to hide an edge."""
 
 
 class SpectralPhase:
@@ -90,6 +88,9 @@ class SpectralPhase:
         self.joins: Frame | None = None  # the frame in whose view nodes are placed
         self._heeds_others = heeds_others
         self._filtering: Filtering | None = None
+        # (edge rows, m): what peers are shown next; None if the budget for it is spent
+        self._edge: npt.NDArray[np.float32] | None = None
+        self._cost, self._reach = 0.0, 0.0  # of showing it; and the largest share of a row that an edge can move
 
     def script(self) -> Iterator[Instruction]:
         """Yield the instructions of the sweeps and of the view that they give, which the host then has."""
@@ -144,6 +145,10 @@ class SpectralPhase:
             table *= np.float32(_NEW_ROWS)
             rows, old = host.find_old()
             table[rows, :m] += np.float32(math.sqrt(m)) * old
+        # random rows hold nothing of the node's neighbours, and those of a view are shown as vectors are
+        start = table[:own, :m]
+        self._edge = host.publisher.coarsen(start) if self._is_continued else start[host.edge_rows]
+        self._cost = 0.0
 
     def _sweep(self) -> Iterator[Instruction]:
         """Yield the instructions of the sweeps and of the view."""
@@ -171,22 +176,30 @@ class SpectralPhase:
             yield host.will_compute(host.step, "add up", add_up)
             if ended:
                 break
-            second, _ = yield from pool(host, Step(SWEEP, number, 1), self._sum_products())
+            self._blur(Step(SWEEP, number))
+            second, _ = yield from self._pool(Step(SWEEP, number, 1))
             before, energy = energy, float(np.trace(second)) / self._m / scale**2
-            spectral.multiply(table[:own], [], host.trust.orthogonalise(second), self._neighbours)
+            matrix = host.trust.orthogonalise(second)
+            spectral.multiply(table[:own], [], matrix, self._neighbours)
+            if self._edge is not None:
+                self._edge = self._edge @ matrix[: self._m, : self._m].astype(np.float32)
             number += 1
-            ended = has_settled(number, before, energy, fewest)
-        second, may_be_shown = yield from pool(host, Step(VIEW, 0, 1), self._sum_products(apart=True))
+            ended = has_settled(number, before, energy, fewest) or (number >= _MOST_SWEEPS and not host.noise.is_off)
+        second, may_be_shown = yield from self._pool(Step(VIEW, 0, 1), apart=True)
         if self._is_over():
             return
         host.stretch = second[: self._m, : self._m] if may_be_shown and second.any() else None
         kept = count_directions(self._size, self._m)
-        spectral.widen(self._shown[:own], table[:own], self._neighbours)
-        spectral.multiply(table[:own], [], host.trust.find_root(second, kept, number), self._neighbours)
+        root = host.trust.find_root(second, kept, number)
+        spectral.widen(self._shown, table, self._neighbours)
+        spectral.multiply(table, [], root, self._neighbours)
+        table[own:][~self._seen[own:]] = 0.0
+        table[own:] = normalise_rows(table[own:])
         ones = self._neighbours.joined.astype(np.float64)
         resize(table, self._neighbours, ones)
         if host.terms.settings.smooth:
-            self._filtering = Filtering(host, table, VIEW_MIDDLE, VIEW, 1, _VIEW_NOISE, self._used)
+            known = None if host.terms.lock_step else table.copy()
+            self._filtering = Filtering(host, table, VIEW_MIDDLE, VIEW, 1, self._used, known)
             yield from self._filtering.script()
             table[:own][~self._neighbours.joined[:own]] = 0.0
             resize(table, self._neighbours, ones)
@@ -258,7 +271,11 @@ class SpectralPhase:
         kernels.add_shares(indptr, indices, self._neighbours.weights, self._strengths, self._shares, 0, own)
         likely = self._shares[:own] ** AFFINITY_POWER
         own_sum = self._sum(likely)
-        self._publish(Step(AFFINITY, 0, _OF_SHARES), host.trust.blur_shares(self._shares[host.edge_rows]), own_sum)
+        if host.terms.lock_step:
+            self._publish(Step(AFFINITY, 0, _OF_SHARES), self._shares[host.edge_rows], own_sum)
+        else:
+            self._publish(Step(AFFINITY, 0, _OF_SHARES), of_nodes=own_sum)
+            self._guess_shares()
         yield Ask(host.step, patient=True)
         self._size, self._total = host.trust.pool_sum(own_sum, host.peers.sums_of_nodes)
         self._measure()
@@ -268,8 +285,18 @@ class SpectralPhase:
         size, squares = host.trust.pool_sum(own_sum, host.peers.sums_of_nodes)
         self._energy = squares / size
 
+    def _guess_shares(self) -> None:
+        """Take remote nodes to have as much of their neighbours' strength, over their own, as own nodes have.
+
+        What they really have would tell of their neighbours.
+        """
+        own = self._host.own
+        usual = float(self._shares[:own].sum()) / max(float(self._strengths[:own].sum()), 1e-300)
+        self._shares[own:] = usual * self._strengths[own:]
+
     def _sum(self, numbers: npt.NDArray[np.float64]) -> Sum:
-        return Sum(int(np.count_nonzero(self._neighbours.joined[: self._host.own])), exact_sum(numbers))
+        own = Sum(int(np.count_nonzero(self._neighbours.joined[: self._host.own])), exact_sum(numbers))
+        return self._host.noise.blur_sum(own, _name_draw(self._host, self._host.step))
 
     def _publish(
         self, step: Step, strengths: npt.NDArray[np.float64] | None = None, of_nodes: Sum | None = None
@@ -278,7 +305,8 @@ class SpectralPhase:
         host.peers.clear_sums()
         self._seen[host.own :] = False
         shown = host.find_strengths() if strengths is None else strengths
-        rows = None if step.level == _SQUARES else np.zeros((len(host.edge_rows), 1, 1, 0), np.float32)
+        has_rows = step.level == 0 or (step.level == _OF_SHARES and host.terms.lock_step)
+        rows = np.zeros((len(host.edge_rows), 1, 1, 0), np.float32) if has_rows else None
         host.publisher.publish(Published(step, host.version, shown, rows, sum=of_nodes))
 
     def _use_neighbours(self) -> None:
@@ -304,24 +332,49 @@ class SpectralPhase:
     def _exchange(self, step: Step) -> Iterator[Instruction]:
         """Show own rows at a step, and take those of peers."""
         host, own = self._host, slice(0, self._host.own)
+        if not host.terms.lock_step:
+            rows = self._table[own]
+            rows[:] = clip_lengths(rows, find_longest(rows, _LONGEST))
         self._neighbours.show(self._table, self._shown, own)
         host.publisher.trace_own(step, read_rows(self._shown, np.arange(host.own), self._m))
-        is_first = step.phase == SWEEP and step.number < _FIRST_SWEEPS
-        noise = find_start_noise(_FIRST_NOISE if is_first else _LATER_NOISE, host.find_degree())
-        if step == (SWEEP, 0, 0) and host.old is None:
-            noise = 0.0  # random rows hold nothing of the node's neighbours
-        host.publisher.publish_step(step, read_rows(self._shown, host.edge_rows, self._m), noise)
+        edge = read_rows(self._shown, host.edge_rows, self._m) if host.terms.lock_step else self._edge
+        host.publisher.publish_step(step, edge, self._cost)
         self._seen[host.own :] = False
         yield Ask(step, patient=True)
         self._use_neighbours()
 
-    def _sum_products(self, apart: bool = False) -> Products:
+    def _blur(self, step: Step) -> None:
+        """Prepare what peers are shown of the sums over neighbours of this sweep."""
+        host, own, m = self._host, self._host.own, self._m
+        if host.terms.lock_step:
+            return
+        indptr = self._neighbours.arcs.indptr[: own + 1]
+        largest = np.zeros(own)
+        joined = np.flatnonzero(np.diff(indptr))
+        if len(joined):
+            largest[joined] = np.maximum.reduceat(np.abs(self._affinities[: indptr[-1]]), indptr[joined])
+        # an edge more also makes the node's other affinities smaller, together by less than one row
+        shown = read_rows(self._shown, np.arange(own), m)
+        reach = (largest + 1.0) * find_longest(shown, max(_LONGEST, host.terms.peers.clip))
+        lengths = np.linalg.norm(self._table[:own, :m], axis=1)
+        longest = find_longest(self._table[:own, :m], _LONGEST)
+        moved = reach[lengths > 0] / max(longest, 1e-300)
+        self._reach = min(1.0, float(moved.max())) if len(moved) else 1.0
+        rows = self._table[host.edge_rows, :m]
+        blurred = host.noise.blur(rows, reach[host.edge_rows], Kind.ROWS, step, host.version, host.find_degree())
+        self._edge, self._cost = (None, 0.0) if blurred is None else blurred
+
+    def _pool(
+        self, step: Step, apart: bool = False
+    ) -> Generator[Instruction, None, tuple[npt.NDArray[np.float64], bool]]:
+        """Pool the products of own rows, or of these and the rows that are shown."""
         own = slice(0, self._host.own)
         joined = int(np.count_nonzero(self._neighbours.joined[own]))
         views = [(self._shown[own], 1.0)] if apart else []
-        return self._host.trust.sum_products(
+        products, square = self._host.trust.sum_products(
             self._table[own], views, joined, SWEEP_UNIT, SWEEP_LARGEST, self._neighbours, apart
         )
+        return (yield from pool(self._host, step, products, square, self._reach))
 
     def store(self, peer: str, asked: Step, reply: Shown, rows: Integers, vectors: npt.NDArray[np.float32]) -> None:
         """Store what a peer shows at the current step."""
@@ -342,8 +395,8 @@ class SpectralPhase:
             record.sum = reply.sum
             if asked.level == 0:
                 self._see(rows, reply.strengths)
-            elif asked.level == _OF_SHARES:
-                self._shares[rows] = host.trust.bound_shares(reply.strengths, self._shares[: host.own])
+            elif asked.level == _OF_SHARES and host.terms.lock_step:
+                self._shares[rows] = reply.strengths
             self._seen[rows] = True
         elif asked.phase == VIEW and 0 < asked.number <= STEPS:
             if self._filtering is not None:
@@ -378,19 +431,27 @@ def _find_parts(host: MessageHost, columns: int) -> dict[str, Products]:
 
 
 def pool(
-    host: MessageHost, step: Step, own: Products
+    host: MessageHost, step: Step, own: Products, square: float, reach: float = 0.0
 ) -> Generator[Instruction, None, tuple[npt.NDArray[np.float64], bool]]:
     """Show the products of own rows, whose columns are padded, and return the second moment of all rows.
 
-    Return also whether it may be shown to peers: that of own rows alone may not, if these are few.
+    Return also whether it may be shown to peers: that of own rows alone may not, if these are few. `square` is the
+    largest product of two rows, and one edge can move rows by a share of `reach`.
     """
     m, width = host.terms.settings.dimensions, host.tables[0].shape[1]
     used = np.flatnonzero(np.arange(len(own.sums)) % width < m)
-    trimmed = _trim(host, own)
+    trimmed, cost = _trim(host, own), 0.0
+    shows_own = host.trust.show_products(trimmed.size)
+    if not host.peers.links and not host.terms.lock_step:  # a host that nobody sees needs no noise
+        shows_own = False
+    if shows_own and not host.terms.lock_step:
+        blurred = _blur_products(host, step, trimmed, square, reach)
+        shows_own, (trimmed, cost) = blurred is not None, blurred or (trimmed, 0.0)
     host.peers.clear_sums()
-    host.publisher.publish(Published(step, host.version, host.find_strengths(), products=trimmed))
+    published = Published(step, host.version, host.find_strengths(), products=trimmed if shows_own else None, cost=cost)
+    host.publisher.publish(published)
     yield Ask(step, patient=True)
-    parts, shows_own = _find_parts(host, len(used)), host.trust.show_products(trimmed.size)
+    parts = _find_parts(host, len(used))
     parts = host.trust.choose_products(parts, trimmed)
     if not parts or shows_own:
         parts[host.name] = trimmed
@@ -404,6 +465,27 @@ def pool(
     return second, may_be_shown
 
 
+def _blur_products(
+    host: MessageHost, step: Step, own: Products, square: float, reach: float
+) -> tuple[Products, float] | None:
+    """Return own products with noise, and the cost; None if the budget is spent."""
+    if host.noise.is_off:
+        return own, 0.0
+    blurred = host.noise.blur_products(own.sums.astype(np.float64) * own.unit, square, reach, _name_draw(host, step))
+    if blurred is None:
+        return None
+    sums, cost = blurred
+    if step.phase != VIEW:  # noise can leave negative directions, which no rows have
+        values, vectors = np.linalg.eigh(sums)
+        sums = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return round_products(own.size, (sums + sums.T) / 2.0), cost
+
+
+def _name_draw(host: MessageHost, step: Step) -> int:
+    """Return a number for the noise of a step, another for each version of the vectors."""
+    return (host.version << 20) + (step.phase << 16) + (step.number << 2) + step.level
+
+
 def join(host: MessageHost, table: Table, view: ShownRows, neighbours: Neighbours) -> Iterator[Instruction]:
     """Join own vectors, (own, padded m), with the spectral view, in place but for norms.
 
@@ -414,8 +496,8 @@ def join(host: MessageHost, table: Table, view: ShownRows, neighbours: Neighbour
     ones = joined.astype(np.float64)
     resize(table, neighbours, ones)
     views = [(view, host.trust.view_weight)]
-    own = host.trust.sum_products(table, views, int(np.count_nonzero(joined)), UNIT, LARGEST, neighbours)
-    second, _ = yield from pool(host, Step(JOIN, 0), own)
+    own, square = host.trust.sum_products(table, views, int(np.count_nonzero(joined)), UNIT, LARGEST, neighbours)
+    second, _ = yield from pool(host, Step(JOIN, 0), own, square)
     matrix, common = spectral.find_joint(second, 1 + len(views), settings.dimensions)
     spectral.multiply(table, views, matrix, neighbours)
     resize(table, neighbours, ones)

@@ -22,7 +22,10 @@ class PeerOptions:
     """How a host deals with its peers."""
 
     half: bool = option(True, "vectors travel as float16 where both hosts say so")
-    noise: float = option(1.0, "size of the noise on means that peers are shown, over that of the means", 0.0, 100.0)
+    noise: float = option(1.0, "noise on sums and means that peers see; larger hides single edges better", 0.0, 100.0)
+    epsilon: float = option(0.0, "bound on what means and sums disclose in a period; 0 for none", 0.0, 1e6)
+    delta: float = option(1e-5, "the chance with which epsilon may not hold", 1e-12, 0.1)
+    period: int = option(30, "days after which epsilon may be spent again", 1, 36_500)
     clip: float = option(2.0, "received vectors are no longer than this times the median of own ones", 0.1, 1e6)
     every: int = option(
         2, "rounds from one exchange with peers to the next; more are faster, and learn from older vectors", 1, 1000

@@ -1,8 +1,8 @@
-"""Trust: how a host limits the influence of what peers send, and what its own messages disclose.
+"""Trust: how a host limits the influence of what peers send.
 
 In lock-step, which is for verification, values are used and sent unchanged (`Trust`). Otherwise the harm that a peer
-can do is bounded (`Bounded`): received vectors are clipped, a peer counts for at most its configured or known number of
-nodes, and values that summarise several nodes are sent with noise. `Judge` decides which peers are believed at all.
+can do is bounded (`Bounded`): received vectors are clipped, and a peer counts for at most its configured or known
+number of nodes. `Judge` decides which peers are believed at all. What own messages disclose is up to `noise`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from manela.engines.rounds import spectral
 from manela.engines.rounds.neighbours import Neighbours
 from manela.engines.rounds.spectral import Weighted
 from manela.errors import MalformedError
-from manela.hosts.state.messages import Integers, Products, Step, Sum, Sums
+from manela.hosts.state.messages import Integers, Products, Sum, Sums
 from manela.hosts.state.neighbourhood import Neighbourhood
+from manela.hosts.state.noise import clip_lengths, find_longest
 from manela.hosts.state.peers import Peers
 from manela.kernels.cpu import rows as kernels
 from manela.kernels.layout import Table
 from manela.kernels.moments import UNIT, Moments, add, center, estimate, measure
-from manela.kernels.randomness import derive
 from manela.kernels.reference import LEAST_DIRECTION, VIEW_WEIGHT, choose_scale
 
 Floats = npt.NDArray[np.float32]
@@ -77,17 +77,10 @@ class Likeness(NamedTuple):
 
 
 class Trust:
-    """How a host limits the influence of what peers send, and what its own messages disclose: here not at all."""
+    """How a host limits the influence of what peers send: here not at all."""
 
     view_weight = VIEW_WEIGHT
     """Weight of the spectral view in the join, beside 1 for rounds; all hosts must have the same."""
-
-    def blur(self, rows: Floats, step: Step, version: int, share: float) -> Floats:
-        """Return own rows, (rows, tables, levels, m), that are computed from neighbours' rows, as peers see them.
-
-        `share` is a factor on the noise.
-        """
-        return rows
 
     def judge(self, rows: Floats, before: Floats, norms: Norms) -> Judgement:
         """Return a peer's rows, (rows, tables, levels, m), as they are used; they may be changed in place.
@@ -144,10 +137,13 @@ class Trust:
     def sum_products(
         self, left: Table, views: Sequence[Weighted], joined: int, unit: float, largest: float, neighbours: Neighbours,
         apart: bool = False,
-    ) -> Products:  # fmt: skip
-        """Return the products of own rows, of which `joined` have neighbours, as `spectral.sum_products` has them."""
+    ) -> tuple[Products, float]:  # fmt: skip
+        """Return the products of own rows, of which `joined` have neighbours, as `spectral.sum_products` has them.
+
+        Return also the largest product of two rows, if it is bounded.
+        """
         sums = spectral.sum_products(left, views, unit, largest, neighbours, apart)
-        return Products(joined, sums, unit**2 * (0.5 if apart else 1.0))
+        return Products(joined, sums, unit**2 * (0.5 if apart else 1.0)), math.inf
 
     def choose_products(self, parts: Mapping[str, Products], own: Products) -> dict[str, Products]:
         """Return those of the peers' products that can be pooled, given this host's own."""
@@ -169,7 +165,7 @@ class Trust:
 
     def describe_stretch(self, size: int, stretch: Doubles) -> Products:
         """Return what hosts pooled, for one that comes later or has no such peers, as products of this many rows."""
-        return _round_products(size, stretch * size)
+        return round_products(size, stretch * size)
 
     def check_products(self, products: Products, is_moment: bool) -> None:
         """Refuse products that no rows have; those of a second moment are not negative."""
@@ -182,38 +178,17 @@ class Trust:
         """Return a peer's rows of a sweep, (rows, m), as they are used, given the own ones that are shown."""
         return rows
 
-    def blur_shares(self, shares: Doubles) -> Doubles:
-        """Return the shares of own nodes as peers see them."""
-        return shares
-
-    def bound_shares(self, shares: Doubles, own: Doubles) -> Doubles:
-        """Return the shares of a peer's nodes as they are used, given those of own nodes."""
-        return shares
-
 
 class Bounded(Trust):
     """Bounds the harm that a peer can do.
 
-    `noise` is the size of the noise on values that summarise several nodes, over the size of these values, and `key`
-    its seed; `clip` is the largest norm of a peer's row, over the median norm of the host's own rows.
+    `clip` is the largest norm of a peer's row, over the median norm of the host's own rows.
     """
 
     view_weight = 0.5  # less than on one machine, as the view has more noise
 
-    def __init__(self, noise: float, clip: float, key: int) -> None:
-        self._noise, self._clip, self._key = noise, clip, key
-
-    def blur(self, rows: Floats, step: Step, version: int, share: float) -> Floats:
-        """Return the rows with noise, which is drawn again for each version."""
-        noise = self._noise * share
-        if noise == 0.0 or not rows.size:
-            return rows
-        random = np.random.default_rng(int(derive(derive(self._key, 64 * step.phase + step.number % 64), version)))
-        sizes = np.sqrt(np.square(rows).mean(axis=(0, 3)))
-        blurred: Floats = rows + random.standard_normal(rows.shape, dtype=np.float32) * (
-            noise * sizes[None, :, :, None]
-        )
-        return blurred
+    def __init__(self, clip: float) -> None:
+        self._clip = clip
 
     def judge(self, rows: Floats, before: Floats, norms: Norms) -> Judgement:
         """Return the rows, clipped to `clip` times the median norm of the host's own rows."""
@@ -323,14 +298,20 @@ class Bounded(Trust):
     def sum_products(
         self, left: Table, views: Sequence[Weighted], joined: int, unit: float, largest: float, neighbours: Neighbours,
         apart: bool = False,
-    ) -> Products:  # fmt: skip
-        """Return the products in single precision, which is faster."""
+    ) -> tuple[Products, float]:  # fmt: skip
+        """Return the products in single precision, which is faster; rows count as at most a few times the usual one."""
         rows = spectral.lay_beside(views, 0, len(left))
-        if apart and rows is not None:
-            crossed = (rows.T @ left).astype(np.float64)
-            return _round_products(joined, 0.5 * (crossed + crossed.T))
-        beside = left if rows is None else np.concatenate((left, rows), axis=1)
-        return _round_products(joined, (beside.T @ beside).astype(np.float64))
+        longest = find_longest(left, _LONGEST_SUMMED)
+        clipped = clip_lengths(left, longest)
+        if rows is None:
+            return round_products(joined, (clipped.T @ clipped).astype(np.float64)), longest**2
+        longest_beside = find_longest(rows, _LONGEST_SUMMED)
+        beside = clip_lengths(rows, longest_beside)
+        if apart:
+            crossed = (beside.T @ clipped).astype(np.float64)
+            return round_products(joined, 0.5 * (crossed + crossed.T)), longest * longest_beside
+        both = np.concatenate((clipped, beside), axis=1)
+        return round_products(joined, (both.T @ both).astype(np.float64)), longest**2 + longest_beside**2
 
     def choose_products(self, parts: Mapping[str, Products], own: Products) -> dict[str, Products]:
         """Leave out products that are far larger or smaller than own ones."""
@@ -396,20 +377,6 @@ class Bounded(Trust):
         bounded: Floats = (rows * np.minimum(1.0, longest / np.maximum(lengths, 1e-30))).astype(np.float32)
         return bounded
 
-    def blur_shares(self, shares: Doubles) -> Doubles:
-        """Return the shares with noise, always the same."""
-        random = np.random.default_rng(int(derive(self._key, _DRAW_OF_SHARES)))
-        blurred: Doubles = shares * np.exp(_SHARE_NOISE * self._noise * random.standard_normal(len(shares)))
-        return blurred
-
-    def bound_shares(self, shares: Doubles, own: Doubles) -> Doubles:
-        """Return the shares, within the range of own ones."""
-        own = own[own > 0]
-        if not len(own):
-            return np.ones_like(shares)
-        bounded: Doubles = np.clip(np.nan_to_num(shares, nan=1.0), own.min(), own.max())
-        return bounded
-
 
 def _bound_sizes(sizes: npt.NDArray[np.integer], most: float) -> Doubles:
     """Return for how many nodes each host counts: at most `most` times as many as the usual one has."""
@@ -428,16 +395,15 @@ def _measure(second: Doubles) -> float:
     return float(np.sqrt(np.square(second).sum()))
 
 
-def _round_products(size: int, sums: Doubles) -> Products:
+def round_products(size: int, sums: Doubles) -> Products:
+    """Return products of so many rows as whole numbers of a unit that suits them."""
     largest = float(np.abs(sums).max())
     unit = 2.0 ** (math.frexp(largest)[1] - _DIGITS) if largest > 0.0 else 1.0
     return Products(max(1, size), np.rint(sums / unit).astype(np.int64), unit)
 
 
-_DRAW_OF_SHARES = 2**32
-"""The draw for the noise on shares, apart from those of steps."""
-_SHARE_NOISE = 0.25
-"""Noise on the logarithm of a share, of which an affinity takes 3/8; larger discloses less of neighbours."""
+_LONGEST_SUMMED = 2.0
+"""Length of a row in sums of products, over the median one, at most; larger needs more noise to hide a row."""
 _DIGITS = 52
 """Binary digits of the largest of a host's products; fewer lose small ones."""
 _LEAST_SECOND = 1e-30
@@ -475,25 +441,6 @@ _JUMP, _LEAST_JUMP = 4.0, 1.0
 
 If larger, fewer alarms are raised.
 """
-
-
-_MANY_NEIGHBOURS, _MOST_START_NOISE = 64.0, 3.0
-"""Mean degree from which a start needs no more noise than usual, and the largest factor on noise; larger ones disclose
-less and learn worse."""
-
-
-def find_start_noise(usual: float, mean_degree: float) -> float:
-    """Return the factor on the noise of a start, given the usual one.
-
-    A start begins from random rows, so it discloses most about single neighbours, above all on sparse networks, where
-    a row is a sum over few.
-
-    Examples
-    --------
-    >>> find_start_noise(1.5, 100), find_start_noise(1.5, 32), find_start_noise(1, 48)
-    (1.5, 3.0, 1.7777777777777777)
-    """
-    return min(_MOST_START_NOISE, usual * max(1.0, (_MANY_NEIGHBOURS / max(mean_degree, 1e-9)) ** 2))
 
 
 def _shrink(value: float, limit: float) -> float:
@@ -558,9 +505,19 @@ class Judge:
             if len(candidates) or not peer
         }
 
-    def judge(self, peers: Peers, seen: npt.NDArray[np.bool_], read: Read, round: int) -> tuple[bool, list[str]]:
-        """Judge all peers in a round; return whether trust in any has changed, and the peers to report."""
-        self.own = own = self.measure_own(read)
+    def judge(
+        self,
+        peers: Peers,
+        seen: npt.NDArray[np.bool_],
+        read: Read,
+        round: int,
+        read_as_peers: Read | None = None,
+    ) -> tuple[bool, list[str]]:
+        """Judge all peers in a round; return whether trust in any has changed, and the peers to report.
+
+        `read_as_peers` returns own vectors as peers see them, if that is not as they are.
+        """
+        self.own = own = self.measure_own(read, read_as_peers or read)
         changed, alarms = False, []
         for peer in peers.values():
             sample = self.samples.get(peer.name)
@@ -571,7 +528,7 @@ class Judge:
             if len(sample) < _FEWEST_ARCS or min(len(np.unique(nodes)) for nodes in ends) < _FEWEST_ENDS:
                 continue
             trusted = not peer.distrust
-            self.found[peer.name] = theirs = self._measure_likeness(sample, read)
+            self.found[peer.name] = theirs = self._measure_likeness(sample, read, read)
             believed = self._trust.believes(own, theirs, peer.clipped, round, trusted)
             rows = peer.link.neighbours
             believed = believed and not _are_constant(read(rows[seen[rows]][: self._most]))
@@ -583,18 +540,18 @@ class Judge:
                 alarms.append(peer.name)
         return changed, alarms
 
-    def measure_own(self, read: Read) -> float:
-        """Return the mean cosine between neighbours here."""
-        return self._measure_likeness(self.samples[""], read).mean
+    def measure_own(self, read: Read, read_as_peers: Read) -> float:
+        """Return the mean cosine between neighbours here, of which one is seen as peers see it."""
+        return self._measure_likeness(self.samples[""], read, read_as_peers).mean
 
-    def _measure_likeness(self, arcs: Integers, read: Read) -> Likeness:
+    def _measure_likeness(self, arcs: Integers, read: Read, read_other: Read) -> Likeness:
         """Return the likeness of the two ends of the arcs, after subtracting the mean of each side.
 
         Common negatives shift the mean, at each host at a different time, so it says nothing about honesty.
         """
         if not len(arcs):
             return Likeness(0.0)
-        ends = [read(rows) for rows in (self._near.sources[arcs], self._near.indices[arcs])]
+        ends = [read(self._near.sources[arcs]), read_other(self._near.indices[arcs])]
         ends = [rows - rows.mean(axis=0) for rows in ends]
         products = (ends[0] * ends[1]).sum(axis=1)
         lengths = np.linalg.norm(ends[0], axis=1) * np.linalg.norm(ends[1], axis=1)

@@ -101,7 +101,7 @@ def turn_to_larger(host: MessageHost) -> None:
     for found in apart:
         vectors[found.rows] = found.vectors
     arcs = np.flatnonzero(vectors[near.indices].any(axis=1))
-    likeness = host.judge.measure_own(lambda rows: host.tables[0][rows, :m])
+    likeness = host.judge.measure_own(lambda rows: host.tables[0][rows, :m], host.read_as_peers())
     matrix = find_turn(host.tables[0][near.sources[arcs], :m], vectors[near.indices[arcs]], likeness)
     if matrix is not None:
         host.old = host.old.turn(matrix, frame)
