@@ -74,6 +74,40 @@ def test_edges_are_written_to_stdout_or_a_file(made, manela_here):
     assert (made / "out.csv").read_text() == "ann,bob@gamma\n"
 
 
+def test_a_removed_node_is_not_taken_again_until_it_is_allowed(made, manela_here):
+    home = ("--home", made / "alpha")
+    (made / "edges.csv").write_text("ann,bob\nbob,carl\ncarl,dora\n")
+    assert manela_here("agent", "edges", "import", made / "edges.csv", *home).returncode == 0
+    (made / "alpha" / "trace.jsonl").touch()
+    first, second = manela_here("agent", "node", "remove", "ann", *home).stdout.splitlines()
+    assert first == "removed ann, with 1 edges"
+    assert "trace.jsonl: may still hold the name" in second
+    (made / "list").write_text("# left\ndora\nnobody\n")
+    done = manela_here("agent", "node", "deny", made / "list", *home)
+    assert done.stdout.splitlines()[0] == "denied 2 names; removed 1 nodes, with 1 edges"
+    done = manela_here("agent", "edges", "import", made / "edges.csv", *home)
+    assert done.stdout == "added 1 edges, 2 lines with erased nodes left out\n"
+    one_line(manela_here("agent", "edges", "add", "ann", "bob", *home), "a node of this edge was erased")
+    shown = manela_here("agent", "node", "hash", "ann", *home).stdout.strip()
+    assert (
+        manela_here("agent", "node", "allow", "ann", *home).stdout
+        == f"allowed ann ({shown}); the next import may take it\n"
+    )
+    one_line(manela_here("agent", "node", "allow", "ann", *home), "was not erased or denied")
+    assert manela_here("agent", "edges", "add", "ann", "bob", *home).returncode == 0
+    one_line(manela_here("agent", "node", "remove", "nobody", *home), "is not a node of this host")
+    assert manela_here("agent", "node", "receipts", *home).stdout == ""
+
+
+def test_private_nodes_are_listed(made, manela_here):
+    home = ("--home", made / "alpha")
+    assert manela_here("agent", "node", "private", "bob", "ann", *home).stdout == "2 nodes are private\n"
+    assert manela_here("agent", "node", "private", *home).stdout == "ann\nbob\n"
+    assert manela_here("agent", "node", "private", "--public", "bob", *home).stdout == "1 nodes are public\n"
+    assert manela_here("agent", "node", "private", *home).stdout == "ann\n"
+    one_line(manela_here("agent", "node", "private", "--public", *home), "needs the names of nodes")
+
+
 def test_edges_with_an_unknown_peer_are_refused(made, manela_here):
     home = ("--home", made / "alpha")
     one_line(manela_here("agent", "edges", "list", "--peer", "zeta", *home), "zeta: is not a peer")

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from manela.cli import options as o
-from manela.cli.agent_store import edges, node, peer
+from manela.cli.agent_node import node
+from manela.cli.agent_store import edges, peer
 from manela.cli.options import HOME, Home
 from manela.cli.panels import Commands
 from manela.errors import AgentError, ParameterError
@@ -235,7 +236,7 @@ def exposure(home: Home = HOME) -> None:
     if not (home / TRACE).exists():
         raise AgentError(f"{home / TRACE}: not found; run the daemon with --trace first")
     with Store(home) as store:
-        near = Neighbourhood.build(config.name, store.edges())
+        near = Neighbourhood.build(config.name, store.edges(), private=store.private())
     sample = take_sample(near)
     record = read_record(read_disclosures(home / TRACE), sample.near)
     if not record.views:

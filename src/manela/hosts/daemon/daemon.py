@@ -26,7 +26,7 @@ from manela.hosts.daemon.warming import drop_code, keep_memory_small, warm_up
 from manela.hosts.folder.backups import keep_backup, remove_leftovers
 from manela.hosts.folder.config import FILE, describe_missing, read_config
 from manela.hosts.folder.edges import read_numbers
-from manela.hosts.folder.home import STATUS, TRACE, only_one
+from manela.hosts.folder.home import STARTS, STATUS, TRACE, only_one
 from manela.hosts.folder.identity import CERTIFICATE, KEY, check_key, read_certificate
 from manela.hosts.folder.store import HOST, NAME, SECRET, Store, name_backup
 from manela.hosts.state.host import Host
@@ -82,13 +82,13 @@ class Daemon:
         if secret is None:
             raise AgentError(f"{store.file}: has no secret; make the host again with `manela agent init`")
         # every start has a new seed: a free-running host must not repeat its draws after a crash
-        past_starts = store.get("starts") or "0"
+        past_starts = store.get(STARTS) or "0"
         if not past_starts.isdecimal():
             raise AgentError(
                 f"{store.file}: is damaged: it has been started {past_starts!r} times; {name_backup(home)}"
             )
         starts = int(past_starts) + 1
-        store.put("starts", str(starts))
+        store.put(STARTS, str(starts))
         self.terms = self.config.terms((int(secret) + starts) % 2**63)
         self._changes = self._edges_seen = store.changes
         host = self._build()
@@ -331,7 +331,7 @@ class Daemon:
             return False
         self._edges_seen = changes
         try:
-            near = Neighbourhood.build(self.config.name, self.store.edges())
+            near = Neighbourhood.build(self.config.name, self.store.edges(), private=self.store.private())
             if near.digest == self._digest:
                 return False
             self._digest = near.digest
@@ -410,7 +410,9 @@ class Daemon:
 
     def _build(self) -> Host:
         numbers = read_numbers(self.home / self.config.numbers) if self.terms.lock_step else None
-        near = Neighbourhood.build(self.config.name, self.store.edges(), numbers)
+        near = Neighbourhood.build(self.config.name, self.store.edges(), numbers, self.store.private())
+        if near.private and self.terms.lock_step:
+            raise AgentError("hosts in lock-step show all nodes: make private nodes public, or remove [lock_step]")
         self._digest = near.digest
         return make_host(self.terms, near, numbers, self.store.sizes())
 

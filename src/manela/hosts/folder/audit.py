@@ -1,0 +1,92 @@
+"""Audit: what operators and peers did to a host, recorded beside what was refused, and both in one list."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import pwd
+import sqlite3
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from manela.errors import ParameterError
+from manela.hosts.folder.store import Store
+
+_MOST_ACTIONS = 100_000
+"""Actions kept; more take disk space."""
+_LONGEST = 500
+"""Letters kept of an action's detail; more take disk space."""
+
+
+class Action(NamedTuple):
+    """Something that an operator did, or that a peer asked for; `id` grows from one to the next."""
+
+    id: int
+    time: str
+    user: str
+    action: str
+    detail: str
+
+
+def record(store: Store, action: str, detail: str = "", user: str | None = None) -> None:
+    """Record an action; by default it is that of the user whose process this is."""
+    with store.write() as database:
+        record_within(database, action, detail, user)
+
+
+def record_within(database: sqlite3.Connection, action: str, detail: str = "", user: str | None = None) -> None:
+    """Record an action within a transaction that also carries it out, and delete the oldest beyond the limit."""
+    shown = "".join(letter if letter.isprintable() else "?" for letter in detail[:_LONGEST])
+    cursor = database.execute(
+        "INSERT INTO actions (time, user, action, detail) VALUES (?, ?, ?, ?)",
+        (tell_time(), user or _find_user(), action, shown),
+    )
+    database.execute("DELETE FROM actions WHERE id <= ?", ((cursor.lastrowid or 0) - _MOST_ACTIONS,))
+
+
+def tell_time() -> str:
+    """Return the time as the audit writes it."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+
+
+def _find_user() -> str:
+    """Return the name of the user whose process this is; the environment could claim another one."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def read_actions(store: Store, after: int) -> list[Action]:
+    """Return the actions that were recorded after the one with this id, the oldest first."""
+    rows = store.read("SELECT id, time, user, action, detail FROM actions WHERE id > ? ORDER BY id", after)
+    return [Action(*row) for row in rows]
+
+
+def read_audit(store: Store, most: int, since: str = "") -> Iterator[dict[str, Any]]:
+    """Yield the latest refusals and actions since a time, the latest first."""
+    rows = store.read(
+        "SELECT time, 'refusal', peer, reason, detail, id FROM audit WHERE time >= ?1 UNION ALL "
+        "SELECT time, 'action', user, action, detail, id FROM actions WHERE time >= ?1 "
+        "ORDER BY 1 DESC, 2, 6 DESC LIMIT ?2",
+        since, most,
+    )  # fmt: skip
+    for time, kind, who, what, detail, _ in rows:
+        names = ("peer", "reason") if kind == "refusal" else ("user", "action")
+        yield {"time": time, "kind": kind, names[0]: who, names[1]: what, "detail": detail}
+
+
+def check_since(text: str) -> str:
+    """Return a date or time as the audit writes it; without a time zone it is UTC."""
+    if not text:
+        return ""
+    try:
+        time = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise ParameterError.of("since", "must be a date or a time, for example 2026-05-31T12:00", text) from None
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=datetime.UTC)
+    try:
+        return time.astimezone(datetime.UTC).isoformat(timespec="milliseconds")
+    except OverflowError:
+        raise ParameterError.of("since", "must be a date or a time, for example 2026-05-31T12:00", text) from None
