@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -180,15 +179,6 @@ class ImportState(Closable):
         self._execute("COMMIT")
         self._execute("VACUUM")
         self._execute("BEGIN IMMEDIATE")
-
-    def copy_to(self, path: Path) -> None:
-        """Write a copy of what is committed."""
-        create_private(path)
-        try:
-            with closing(sqlite3.connect(path)) as copy:
-                self._database.backup(copy)
-        except sqlite3.Error as error:
-            raise OutputError(f"{path}: cannot be written: {error}") from error
 
     def remove_old(self, adds: bool, least: float) -> list[tuple[str, str]]:
         """Delete edges below a weight and, unless `adds`, those that this turn has not seen; return them."""

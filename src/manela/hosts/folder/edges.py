@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -223,6 +223,16 @@ def import_to_host(home: Path, source: Source) -> Imported:
         state.commit()  # last, so that an import that fails before is repeated by the next
     unknown = sum(ends[1][1] not in known for ends in now)
     return Imported(added.edges, removed, unknown, odd, added.erased + state.left_out)
+
+
+def purge_imports(home: Path, is_purged: Callable[[str], bool]) -> int:
+    """Delete names from all import states; return how many edges that were."""
+    edges = 0
+    for path in sorted((home / FOLDER).glob("*.db")):
+        with ImportState(path, None) as state:
+            edges += state.purge(is_purged)
+            state.scrub()
+    return edges
 
 
 Pair = tuple[str, Node]

@@ -7,22 +7,21 @@ import secrets
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from manela.errors import AgentError, FormatError, SourceError, TooLargeError, TooSlowError
-from manela.hosts.folder.audit import record_within, tell_time
-from manela.hosts.folder.backups import keep_backup
-from manela.hosts.folder.edges import FOLDER
+from manela.errors import AgentError, FormatError, ManelaError, SourceError, TooLargeError, TooSlowError
+from manela.hosts.folder.audit import record, record_within, tell_time
+from manela.hosts.folder.edges import purge_imports
 from manela.hosts.folder.home import STARTS, TRACE, is_running, only_one
+from manela.hosts.folder.schema import HASH_KEY, HOST
 from manela.hosts.folder.store import BACKUP, Store
 from manela.hosts.folder.tombstones import Hasher, Tombstones, show_hash
 from manela.hosts.folder.vectors import VectorsFile
 from manela.hosts.state.erasure import MOST_ERASED, Receipt
 from manela.hosts.state.names import HOST_NAME, is_name
-from manela.sources.state import ImportState
 
 _LARGEST_LIST = 1 << 26
 """Most bytes of a file of names; larger ones take more memory."""
@@ -53,7 +52,7 @@ def erase_nodes(home: Path, names: Iterable[str], must_exist: bool = True) -> Er
             if must_exist and name not in present:
                 raise AgentError(f"{name}: is not a node of this host")
         hashes = {name: hasher.hash(name, hasher.host) for name in erased}
-        _purge_imports(home, Tombstones(hasher, hashes.values()).cover_text)
+        purge_imports(home, Tombstones(hasher, hashes.values()).cover_text)
         was_shown = store.get(STARTS) is not None
         removed = edges = messages = 0
         with store.write() as database:
@@ -91,25 +90,57 @@ def _remove_traces(home: Path, store: Store, names: Collection[str]) -> None:
     for copy in home.glob("store-*.db"):  # the store as it was before an upgrade
         copy.unlink(missing_ok=True)
     store.scrub()
-    if (home / BACKUP).exists():
-        (home / BACKUP).unlink(missing_ok=True)
-        with suppress(AgentError):  # in the middle of a renewal there is no backup; the daemon writes it later
-            keep_backup(home, store.digest)
+    (home / BACKUP).unlink(missing_ok=True)  # the daemon writes it anew, at once or when it starts
+
+
+def carry_tombstones(old: Path, new: Path) -> int:
+    """Take the tombstones of a store that is replaced into the new one, and remove the nodes; return how many.
+
+    A store that cannot be read has none to take; and hashes by another key cannot be compared.
+    """
+    with suppress(ManelaError), Store(old) as store:
+        host, key = store.get(HOST), store.get(HASH_KEY)
+        rows = store.read("SELECT hash, host FROM erased")
+        requests = store.read("SELECT peer, hash, name, asked, receipt, answered FROM erasures")
+        with Store(new) as restored:
+            if not rows or restored.get(HOST) != host:
+                return 0
+            if restored.get(HASH_KEY) not in (None, key):
+                record(restored, "tombstones lost", "those of the replaced store have another key")
+                return 0
+            with restored.write() as database:
+                database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (HASH_KEY, key))
+                database.executemany("INSERT OR IGNORE INTO erased VALUES (?, ?)", rows)
+                database.executemany("INSERT OR REPLACE INTO erasures VALUES (?, ?, ?, ?, ?, ?)", requests)
+            return _bury(new, restored)
+    return 0
+
+
+def _bury(home: Path, store: Store) -> int:
+    """Remove what a store and its import states have of nodes with tombstones; return how many own nodes."""
+    tombstones, hasher = store.tombstones(), store.hasher()
+    names = {name for name in store.nodes() if tombstones.cover(name, hasher.host)}
+    others = {edge.other for edge in store.edges() if edge.other is not None and tombstones.cover(*edge.other)}
+    purge_imports(home, tombstones.cover_text)
+    hashes = {name: hasher.hash(name, hasher.host) for name in sorted(names)}
+    hashes |= {f"{name}@{host}": hasher.hash(name, host) for name, host in sorted(others) if host != hasher.host}
+    with store.write() as database:
+        for name in names:
+            database.execute("DELETE FROM nodes WHERE name = ?", (name,))
+            store.remove_edges_of(database, name)
+        database.executemany("DELETE FROM edges WHERE other = ? AND host = ?", others)
+        _conceal(database, hashes, hasher)
+    store.scrub()
+    file = VectorsFile(home)
+    saved = file.load()
+    if saved is not None and not names.isdisjoint(saved.names):
+        file.save(saved.keep({*saved.names} - names))
+    return len(names)
 
 
 def find_leftovers(home: Path) -> list[Path]:
     """Return what is in a home that may still hold erased names, and that only its operator should remove."""
     return sorted(path for path in (*home.glob("before-restore-*"), home / TRACE) if path.exists())
-
-
-def _purge_imports(home: Path, is_purged: Callable[[str], bool]) -> int:
-    """Delete names from all import states; return how many edges that were."""
-    edges = 0
-    for path in sorted((home / FOLDER).glob("*.db")):
-        with ImportState(path, None) as state:
-            edges += state.purge(is_purged)
-            state.scrub()
-    return edges
 
 
 def _conceal(database: sqlite3.Connection, hashes: dict[str, str], hasher: Hasher) -> int:
@@ -276,7 +307,7 @@ def forget_for_peer(home: Path, store: Store, peer: str, names: Sequence[str]) -
     if len(kept | set(hashes.values())) > _MOST_OF_PEER:
         raise TooLargeError(f"{_MOST_OF_PEER:,} nodes of a peer may be erased")
     try:
-        purged = _purge_imports(home, Tombstones(hasher, hashes.values()).cover_text)
+        purged = purge_imports(home, Tombstones(hasher, hashes.values()).cover_text)
     except SourceError:
         raise TooSlowError("an import is running; ask again later") from None
     with store.write() as database:
