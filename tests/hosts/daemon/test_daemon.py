@@ -16,6 +16,7 @@ from manela.errors import AgentError, PeerError
 from manela.hosts.daemon.daemon import Daemon, run
 from manela.hosts.daemon.reopening import request_rounds
 from manela.hosts.folder import vectors as vectors_file
+from manela.hosts.folder.audit import record
 from manela.hosts.folder.backups import restore_backup
 from manela.hosts.folder.config import Config
 from manela.hosts.folder.home import export, init, read_status
@@ -290,6 +291,38 @@ def test_a_status_that_cannot_be_written_is_trouble_in_metrics_and_log(folder):
         events = run_until_done(daemon, look)
     assert "status.json: cannot be written" in seen[0]
     assert [event for event, _ in events].count("not saved") == 1
+
+
+def test_actions_are_logged_once_and_so_is_a_change_of_the_noise(folder):
+    def act():
+        with Store(folder) as other:
+            record(other, "test", "while it runs")
+            other.add_edges([Edge("new", ("n0", "alpha"))])
+
+    with Store(folder) as store:
+        record(store, "test", "before it runs")
+    with daemon_of(folder) as daemon:
+        events = run_until_done(daemon, act)
+    logged = [(fields["action"], fields["detail"]) for event, fields in events if event == "action"]
+    assert logged == [("test", "before it runs"), ("test", "while it runs")]
+    text = (folder / "agent.toml").read_text()
+    (folder / "agent.toml").write_text(text.replace("noise = 1.0", "noise = 0.5"))
+    with daemon_of(folder) as daemon:
+        events = run_until_done(daemon)
+    logged = [(fields["action"], fields["detail"]) for event, fields in events if event == "action"]
+    assert logged == [("settings changed", "peers.noise was 1.0, is 0.5")]
+
+
+def test_the_system_log_gets_the_lines_of_a_daemon(folder):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as system_log:
+        system_log.bind(("127.0.0.1", 0))
+        text = (folder / "agent.toml").read_text()
+        address = f"udp:127.0.0.1:{system_log.getsockname()[1]}"
+        (folder / "agent.toml").write_text(text.replace('syslog = ""', f'syslog = "{address}"'))
+        with daemon_of(folder) as daemon:
+            run_until_done(daemon)
+        system_log.settimeout(60)
+        assert b'"event": "listening"' in system_log.recv(10_000)
 
 
 def test_a_missing_store_names_the_backup(folder, process):

@@ -16,13 +16,14 @@ from manela import __version__
 from manela.errors import AgentError, ManelaError, OutputError
 from manela.hosts.daemon.contacts import Contacts
 from manela.hosts.daemon.learner import Learner
-from manela.hosts.daemon.logs import Journal, Tracer, begin_log, log
+from manela.hosts.daemon.logs import Journal, NameKeeper, Syslog, Tracer, add_syslog, begin_log, drop_syslog, log
 from manela.hosts.daemon.reopening import Reopening
 from manela.hosts.daemon.saving import Reserve, Saver, allow_many_files
 from manela.hosts.daemon.service import Service
 from manela.hosts.daemon.status import Speed, count_refusals, describe_peers, find_expiry, warn_of_expiry, write_status
 from manela.hosts.daemon.status_server import ANSWERS, ON, Answering
 from manela.hosts.daemon.warming import drop_code, keep_memory_small, warm_up
+from manela.hosts.folder.audit import record_settings, take_new_actions
 from manela.hosts.folder.backups import keep_backup, remove_leftovers
 from manela.hosts.folder.config import FILE, describe_missing, read_config
 from manela.hosts.folder.edges import read_numbers
@@ -63,6 +64,7 @@ class Daemon:
     """A host with its server, its learner and its files."""
 
     _digest = ""
+    _syslog: Syslog | None = None
 
     def __init__(self, home: Path, store: Store, trace: bool = False) -> None:
         self.home, self.store = home, store
@@ -90,6 +92,7 @@ class Daemon:
         starts = int(past_starts) + 1
         store.put(STARTS, str(starts))
         self.terms = self.config.terms((int(secret) + starts) % 2**63)
+        record_settings(store, self.config.list_settings())
         self._changes = self._edges_seen = store.changes
         host = self._build()
         saved = self._saver.load()
@@ -107,7 +110,8 @@ class Daemon:
             host.on_disclosure = self._tracer.add
         self._reload = self._settled = False
         self._audit = Store(home)  # a second connection, so that reads need not wait for writes in a thread
-        self._journal = Journal(self._audit)
+        self._names = NameKeeper(store, self.config.log.hash_names)
+        self._journal = Journal(self._audit, self._names.show)
         self._reopening = Reopening(store, self._audit)
         self._known_peers: dict[str, Any] = {}
         self._expires: float | None = None
@@ -121,6 +125,7 @@ class Daemon:
         """Run until a signal, or the end of stdin, stops the daemon."""
         from manela.hosts.transport.rpc import RpcServer, RpcTransport
 
+        self._syslog = add_syslog(self.config.log.syslog, self.config.name)
         contacts = Contacts(self.config.rates)
         keys, peers = self._keys(), self._peers()
         options = self.config.peers
@@ -146,6 +151,7 @@ class Daemon:
             self.port = server.port
             log("listening", host=self.config.name, address=self.config.listen, port=server.port, peers=len(peers))
             self._write_status()
+            self._log_actions()
             for line in warn_of_expiry(self._status):
                 log("certificate", message=line)
             if self.config.watch:
@@ -189,13 +195,15 @@ class Daemon:
             self._write_status()
             if self._tracer is not None:
                 self._tracer.close()
-            self.close()
             log(self.state, round=self.service.host.round)
+            self.close()
 
     def close(self) -> None:
         """Close the files that the daemon holds open."""
         self._audit.close()
         self._reserve.close()
+        drop_syslog(self._syslog)
+        self._syslog = None
 
     async def _learn(self) -> None:
         """Meet peers, learn all rounds, and go on whenever there is a reason to, until the daemon stops."""
@@ -268,6 +276,7 @@ class Daemon:
         try:
             self._saver.save_now(self.service.host)
             self._journal.flush_now()
+            self._log_actions()
         except OutputError as error:
             log("not saved", message=str(error))
 
@@ -302,6 +311,8 @@ class Daemon:
     async def _reload_peers(self, server: Any, transport: Any, on_signal: bool) -> None:
         """Read keys, peers and their sizes again; log that if a signal asked for it."""
         self._reload = False
+        self._names.refresh()
+        self._log_actions()
         self._answering.turn(self.store.get(ANSWERS) == ON)
         keys = self._used_keys
         try:
@@ -355,7 +366,12 @@ class Daemon:
             loop.call_soon_threadsafe(self.learner.end)
 
     def _tell(self, message: str) -> None:
-        log("peers", message=message)
+        log("peers", message=self._names.conceal(message, self.service.host.neighbourhood.rows))
+
+    def _log_actions(self) -> None:
+        """Log what operators did since the last time, also while no daemon ran."""
+        for action in take_new_actions(self.store):
+            log("action", user=action.user, action=action.action, detail=action.detail, at=action.time)
 
     def _write_status(self) -> None:
         self._speed.look(self.service.host.pairs)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import pwd
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from manela.errors import ParameterError
@@ -14,6 +15,8 @@ from manela.hosts.folder.store import Store
 
 _MOST_ACTIONS = 100_000
 """Actions kept; more take disk space."""
+_SETTINGS, _LOGGED = "settings", "logged"
+"""Keys in the store: the settings at the last start, and the last action that was logged."""
 _LONGEST = 500
 """Letters kept of an action's detail; more take disk space."""
 
@@ -74,6 +77,28 @@ def read_audit(store: Store, most: int, since: str = "") -> Iterator[dict[str, A
     for time, kind, who, what, detail, _ in rows:
         names = ("peer", "reason") if kind == "refusal" else ("user", "action")
         yield {"time": time, "kind": kind, names[0]: who, names[1]: what, "detail": detail}
+
+
+def record_settings(store: Store, settings: Mapping[str, Any]) -> None:
+    """Record which settings have changed since the last start, if there was one."""
+    now = {name: repr(value) for name, value in settings.items()}
+    before = json.loads(store.get(_SETTINGS) or "{}")
+    if now == before:
+        return
+    store.put(_SETTINGS, json.dumps(now))
+    if before:
+        names = sorted(name for name in {*now, *before} if now.get(name) != before.get(name))
+        changes = (f"{name} was {before.get(name, 'not set')}, is {now.get(name, 'not set')}" for name in names)
+        record(store, "settings changed", "; ".join(changes))
+
+
+def take_new_actions(store: Store) -> list[Action]:
+    """Return the actions that no daemon has logged yet, and mark them as logged."""
+    logged = store.get(_LOGGED) or "0"
+    actions = read_actions(store, int(logged) if logged.isdecimal() else 0)
+    if actions:
+        store.put(_LOGGED, str(actions[-1].id))
+    return actions
 
 
 def check_since(text: str) -> str:

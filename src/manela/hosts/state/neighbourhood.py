@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manela.errors import AgentError, ClaimError, MalformedError, NotAdjacentError, RefusedError, TooFarError
+from manela.errors import AgentError, ClaimError, MalformedError, NodeName, NotAdjacentError, RefusedError, TooFarError
 from manela.hosts.state.messages import Integers
 from manela.hosts.state.names import Node, number_of, parse_node
 from manela.kernels.randomness import derive
@@ -198,16 +198,16 @@ class Neighbourhood:
 
         There is one refusal for each type. It does not disclose whether a node that is not adjacent exists here.
         """
-        refused: dict[type[RefusedError], list[str]] = {}
+        refused: dict[type[RefusedError], list[tuple[str | NodeName, ...]]] = {}
         pairs = np.full((2, len(askers)), -1, np.int64)
         for i, (asker, through) in enumerate(zip(askers, throughs, strict=True)):
             try:
                 node = parse_node(asker)
             except MalformedError as refusal:
-                refused.setdefault(MalformedError, []).append(str(refusal))
+                refused.setdefault(MalformedError, []).append((str(refusal),))
                 continue
             if node[1] != peer:
-                refused.setdefault(ClaimError, []).append(f"{asker} is not a node of {peer}")
+                refused.setdefault(ClaimError, []).append((NodeName(asker, asker), f" is not a node of {peer}"))
                 continue
             pairs[:, i] = self.rows.get(through, -2), self._remote_rows.get(node, -2)
         keys, order = self._keys
@@ -218,11 +218,12 @@ class Neighbourhood:
             is_edge &= keys[positions] == wanted
         not_adjacent = np.flatnonzero(~is_edge & (pairs != -1).all(axis=0)).tolist()
         if not_adjacent:
-            first = f"{askers[not_adjacent[0]]} and {throughs[not_adjacent[0]]} are not adjacent by this host's list"
-            refused[NotAdjacentError] = [first, *([""] * (len(not_adjacent) - 1))]
+            asker, through = askers[not_adjacent[0]], throughs[not_adjacent[0]]
+            ends = NodeName(asker, asker), " and ", NodeName(through, f"{through}@{self.host}")
+            refused[NotAdjacentError] = [(*ends, " are not adjacent by this host's list")] * len(not_adjacent)
         return np.where(is_edge, order[positions] if len(keys) else -1, -1), [
-            kind(f"{len(texts):,} edges, such as: {texts[0]}" if len(texts) > 1 else texts[0], times=len(texts))
-            for kind, texts in refused.items()
+            kind(*[f"{len(messages):,} edges, such as: "] * (len(messages) > 1), *messages[0], times=len(messages))
+            for kind, messages in refused.items()
         ]
 
     def admit_edges(
