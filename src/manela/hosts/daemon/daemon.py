@@ -9,12 +9,14 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from manela import __version__
 from manela.errors import AgentError, ManelaError, OutputError
 from manela.hosts.daemon.contacts import Contacts
+from manela.hosts.daemon.erasing import Eraser
 from manela.hosts.daemon.learner import Learner
 from manela.hosts.daemon.logs import Journal, NameKeeper, Syslog, Tracer, add_syslog, begin_log, drop_syslog, log
 from manela.hosts.daemon.reopening import Reopening
@@ -27,6 +29,7 @@ from manela.hosts.folder.audit import record_settings, take_new_actions
 from manela.hosts.folder.backups import keep_backup, remove_leftovers
 from manela.hosts.folder.config import FILE, describe_missing, read_config
 from manela.hosts.folder.edges import read_numbers
+from manela.hosts.folder.erasure import forget_for_peer
 from manela.hosts.folder.home import STARTS, STATUS, TRACE, only_one
 from manela.hosts.folder.identity import CERTIFICATE, KEY, check_key, read_certificate
 from manela.hosts.folder.store import HOST, NAME, SECRET, Store, name_backup
@@ -113,6 +116,7 @@ class Daemon:
         self._names = NameKeeper(store, self.config.log.hash_names)
         self._journal = Journal(self._audit, self._names.show)
         self._reopening = Reopening(store, self._audit)
+        self._eraser = Eraser(store, self._audit, self.config.peers.longest_pause)
         self._known_peers: dict[str, Any] = {}
         self._expires: float | None = None
         self._began, self._speed = time.time(), Speed(host.pairs)
@@ -130,7 +134,10 @@ class Daemon:
         keys, peers = self._keys(), self._peers()
         options = self.config.peers
         transport = RpcTransport(keys, peers, options.deadline, contacts.count)
-        self.service = Service(self.host, transport, contacts, self._journal.add, options.deadline * 0.8)
+        self.service = Service(
+            self.host, transport, contacts, self._journal.add, options.deadline * 0.8,
+            partial(forget_for_peer, self.home, self._audit)
+        )  # fmt: skip
         server = RpcServer(
             self.config.listen, keys, peers, self.service.serve, self.service.bound_request, self.service.refuse,
             options.deadline, contacts.count
@@ -182,6 +189,7 @@ class Daemon:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._eraser.end()
         try:
             if self._watch is not None:
                 self._watch.close()
@@ -297,6 +305,7 @@ class Daemon:
                     self._write_status()
                 if self._watch is not None:
                     self._answering.look(self.service.host)
+                self._eraser.look(self.service, self.learner.peers)
                 changes = self.store.changes
                 if changes != self._changes or self._reload:
                     self._changes, on_signal = changes, self._reload
@@ -312,6 +321,7 @@ class Daemon:
         """Read keys, peers and their sizes again; log that if a signal asked for it."""
         self._reload = False
         self._names.refresh()
+        self._eraser.refresh()
         self._log_actions()
         self._answering.turn(self.store.get(ANSWERS) == ON)
         keys = self._used_keys
