@@ -19,6 +19,7 @@ from manela.hosts.folder import vectors as vectors_file
 from manela.hosts.folder.audit import record
 from manela.hosts.folder.backups import restore_backup
 from manela.hosts.folder.config import Config
+from manela.hosts.folder.erasure import erase_nodes
 from manela.hosts.folder.home import export, init, read_status
 from manela.hosts.folder.identity import CERTIFICATE, KEY
 from manela.hosts.folder.store import BACKUP, HOST, SECRET, Store
@@ -291,6 +292,26 @@ def test_a_status_that_cannot_be_written_is_trouble_in_metrics_and_log(folder):
         events = run_until_done(daemon, look)
     assert "status.json: cannot be written" in seen[0]
     assert [event for event, _ in events].count("not saved") == 1
+
+
+def test_a_node_that_is_removed_just_before_the_end_is_not_saved(folder):
+    def remove():
+        erase_nodes(folder, ["n0"])
+        daemon.learner.end()
+
+    with daemon_of(folder) as daemon:
+        run_until_done(daemon, remove)
+    assert VectorsFile(folder).load().names == sorted(f"n{i}" for i in range(1, 12))
+
+
+def test_a_daemon_whose_nodes_are_all_removed_ends_without_vectors(folder):
+    with daemon_of(folder) as daemon:
+        events = run_until_done(daemon, lambda: erase_nodes(folder, [f"n{i}" for i in range(12)]))
+    names = [event for event, _ in events]
+    assert {"no nodes", "action"} < set(names)
+    assert names[-1] == "stopped"
+    assert VectorsFile(folder).load() is None
+    assert b"n11" not in b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
 def test_actions_are_logged_once_and_so_is_a_change_of_the_noise(folder):

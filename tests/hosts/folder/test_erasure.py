@@ -247,7 +247,6 @@ def test_names_for_a_peer_that_is_removed_are_not_kept(home):
         store.remove_peer("beta")
         assert find_requests(store) == {}
         assert len(list_requests(store)) == 1
-        store.scrub()
         keep_backup(home, store.digest)
     assert find_bytes(home, NODE) == set()
 

@@ -282,7 +282,8 @@ class Daemon:
     def _save_last(self) -> None:
         """Save the state and the journal before the daemon ends."""
         try:
-            self._saver.save_now(self.service.host)
+            # a node that was removed since the last round must not be saved
+            self._saver.save_now(self.service.host, None if self.terms.lock_step else self.store.nodes())
             self._journal.flush_now()
             self._log_actions()
         except OutputError as error:
@@ -353,6 +354,10 @@ class Daemon:
         self._edges_seen = changes
         try:
             near = Neighbourhood.build(self.config.name, self.store.edges(), private=self.store.private())
+            if not near.nodes:
+                log("no nodes", message="all nodes were removed, so the daemon ends")
+                self.learner.end()
+                return False
             if near.digest == self._digest:
                 return False
             self._digest = near.digest

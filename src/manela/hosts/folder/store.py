@@ -273,8 +273,11 @@ class Store(Closable):
         with self.write() as database:
             if database.execute("DELETE FROM peers WHERE name = ?", (name,)).rowcount == 0:
                 raise AgentError(f"{name}: is not a peer; see `manela agent peer list`")
-            database.execute("UPDATE erasures SET name = '' WHERE peer = ?", (name,))
-            return database.execute("DELETE FROM edges WHERE host = ?", (name,)).rowcount
+            unnamed = database.execute("UPDATE erasures SET name = '' WHERE peer = ? AND name != ''", (name,)).rowcount
+            edges = database.execute("DELETE FROM edges WHERE host = ?", (name,)).rowcount
+        if unnamed:
+            self.scrub()
+        return edges
 
     def remove_certificate(self, name: str, certificate: str) -> None:
         """Delete one of a peer's certificates."""
