@@ -36,18 +36,18 @@ class ImportState(Closable):
 
     Without a path it starts empty, is discarded at the end, and callers do not keep edges in it. Without a key it may
     belong to any source, and should only be read. `keeps` says whether edges are kept between imports, so that a source
-    may yield only new ones. Edges and values with a name for which `leaves_out` is True are not stored, and `left_out`
-    counts those edges.
+    may yield only new ones. Another import with the same state is waited for `patience` seconds. Edges and values with
+    a name for which `leaves_out` is True are not stored, and `left_out` counts those edges.
     """
 
-    def __init__(self, path: Path | None, key: str | None) -> None:
+    def __init__(self, path: Path | None, key: str | None, patience: float = PATIENCE) -> None:
         self.path, self.keeps = path, path is not None
         self.leaves_out: Callable[[str], bool] | None = None
         self.left_out = 0
         if path is not None:
             create_private(path)
         try:
-            self._database = sqlite3.connect(path or ":memory:", timeout=PATIENCE, isolation_level=None)
+            self._database = sqlite3.connect(path or ":memory:", timeout=patience, isolation_level=None)
             try:
                 self._open(key)
             except BaseException:
@@ -165,14 +165,14 @@ class ImportState(Closable):
         return [row for row, pair in enumerate(ends) if not any(self.leaves_out(str(name)) for name in pair)]
 
     def purge(self, is_purged: Callable[[str], bool]) -> int:
-        """Delete what is stored of names for which `is_purged` is True; return how many edges that were."""
+        """Delete what is stored of names for which `is_purged` is True; return how many entries changed."""
         self._database.create_function("manela_purges", 1, is_purged, deterministic=True)
-        edges = self._execute("DELETE FROM ties WHERE manela_purges(own) OR manela_purges(other)").rowcount
+        changed = self._execute("DELETE FROM ties WHERE manela_purges(own) OR manela_purges(other)").rowcount
         for name, text in self._execute("SELECT name, value FROM marks WHERE name != ?", (_SEEN,)).fetchall():
             kept = json.dumps(_leave_out(json.loads(text), is_purged))
             if kept != text:
-                self._execute("UPDATE marks SET value = ? WHERE name = ?", (kept, name))
-        return edges
+                changed += self._execute("UPDATE marks SET value = ? WHERE name = ?", (kept, name)).rowcount
+        return changed
 
     def scrub(self) -> None:
         """Commit, and write the file anew, so that it holds nothing but the rows that are there."""

@@ -54,13 +54,14 @@ def test_refusals_and_actions_are_one_list_with_the_latest_first(store):
     assert list(read_audit(store, 10, "9999")) == []
 
 
-def test_a_flood_of_refusals_does_not_push_out_actions_and_these_are_bounded_too(store, monkeypatch):
-    monkeypatch.setattr(audit, "_MOST_ACTIONS", 3)
+def test_a_flood_of_refusals_does_not_push_out_actions_and_these_are_bounded_too(store):
     for number in range(5):
-        record(store, str(number))
+        record(store, str(number), most=3)
+    for number in range(20):
+        record(store, str(number), user="peer beta", most=1)
     for number in range(20):
         store.audit([("beta", "malformed", str(number))], most=4)
-    assert [action.action for action in read_actions(store, 0)] == ["2", "3", "4"]
+    assert [action.action for action in read_actions(store, 0)] == ["2", "3", "4", "19"]
 
 
 def test_changed_settings_are_recorded_at_a_start(store):

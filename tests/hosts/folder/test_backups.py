@@ -269,14 +269,15 @@ def test_a_name_that_no_state_has_is_refused(home, tmp_path, name):
         restore_backup(tmp_path / "b.tar", tmp_path / "elsewhere")
 
 
-def test_more_states_than_there_may_be_are_refused(home, tmp_path, monkeypatch):
-    import_to_host(home, Place([("a", "b")]))
+def test_more_states_than_there_may_be_are_refused(home, tmp_path):
     write_backup(home, tmp_path / "b.tar")
-    (home / FOLDER / "second.db").touch()
-    monkeypatch.setattr("manela.hosts.folder.backups._MOST_IMPORTS", 1)
-    with pytest.raises(AgentError, match="must have at most 1 states of imports, got 2"):
+    (home / FOLDER).mkdir()
+    names = [f"{FOLDER}/{number}.db" for number in range(1001)]
+    for name in names:
+        (home / name).touch()
+    with pytest.raises(AgentError, match="must have at most 1,000 states of imports, got 1,001"):
         write_backup(home, tmp_path / "c.tar")
-    rewrite(tmp_path / "b.tar", lambda manifest, contents: manifest["files"].update({"imports/b.db": "0"}))
+    rewrite(tmp_path / "b.tar", lambda manifest, contents: manifest["files"].update(dict.fromkeys(names, "0")))
     with pytest.raises(AgentError, match="another version of manela"):
         restore_backup(tmp_path / "b.tar", tmp_path / "elsewhere")
 

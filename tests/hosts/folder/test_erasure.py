@@ -4,12 +4,12 @@ import io
 import sqlite3
 import sys
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from manela.errors import AgentError, FormatError, TooLargeError, TooSlowError
-from manela.hosts.folder import erasure
+from manela.errors import AgentError, FormatError, SourceError, TooLargeError, TooSlowError
 from manela.hosts.folder.audit import read_audit, record
 from manela.hosts.folder.backups import keep_backup
 from manela.hosts.folder.config import Config
@@ -114,7 +114,7 @@ def test_no_import_brings_a_removed_node_back(home):
     assert find_bytes(home, NODE) == set()
 
 
-def test_a_node_erased_during_an_import_is_not_left_in_its_state(home, monkeypatch):
+def test_a_node_erased_during_an_import_is_not_left_in_its_state(home):
     class Slow(Place):
         key = "slow"
 
@@ -176,7 +176,7 @@ def test_a_list_that_cannot_be_meant_is_refused(tmp_path, content, words):
 
 def test_a_list_is_read_from_stdin_and_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"ann\n")))
-    assert read_names(erasure.Path("-")) == ["ann"]
+    assert read_names(Path("-")) == ["ann"]
     with (tmp_path / "large").open("wb") as file:
         file.truncate((1 << 26) + 1)  # a file with a hole takes no room
     with pytest.raises(FormatError, match="must have at most"):
@@ -191,11 +191,10 @@ def test_what_only_the_operator_may_remove_is_named(home):
     assert [path.name for path in find_leftovers(home)] == ["before-restore-20260101-000000", "trace.jsonl"]
 
 
-def test_an_import_that_runs_stops_an_erasure_before_anything_is_changed(home, monkeypatch):
-    monkeypatch.setattr("manela.sources.state.PATIENCE", 0.01)
+def test_an_import_that_runs_stops_an_erasure_before_anything_is_changed(home):
     path = next((home / FOLDER).glob("place*"))
-    with ImportState(path, None), pytest.raises(Exception, match="another import is using it"):
-        erase_nodes(home, [NODE])
+    with ImportState(path, None), pytest.raises(SourceError, match="another import is using it"):
+        erase_nodes(home, [NODE], patience=0.01)
     assert (NODE, ("bob", "alpha")) in edges_in(home)
     assert erase_nodes(home, [NODE]).nodes == 1
 
@@ -258,10 +257,13 @@ def test_a_peers_node_is_forgotten_everywhere_and_does_not_come_back(home):
     with Store(home) as store:
         receipt = forget_for_peer(home, store, "beta", ["wolf.x", "never.seen"])
         assert len(receipt.id) == 32
+        again = forget_for_peer(home, store, "beta", ["wolf.x"])  # as after a receipt that was lost
+        assert again.id != receipt.id
+        assert "again" in next(read_audit(store, 1))["detail"]
         assert receipt.time > 0
         assert store.add_edges([Edge("bob", ("wolf.x", "beta")), Edge("bob", ("wolf.x", "gamma"))]) == (1, 1)
-        assert [line["user"] for line in read_audit(store, 1)] == ["peer beta"]
-        assert receipt.id in next(read_audit(store, 1))["detail"]
+        assert [line["user"] for line in read_audit(store, 2)] == ["peer beta"] * 2
+        assert receipt.id in list(read_audit(store, 2))[1]["detail"]
         keep_backup(home, store.digest)
         store.remove_edge(Edge("bob", ("wolf.x", "gamma")))
         store.scrub()
@@ -271,21 +273,19 @@ def test_a_peers_node_is_forgotten_everywhere_and_does_not_come_back(home):
         assert allow_node(store, "wolf.x@beta") == show_node(store, "wolf.x@beta")
 
 
-def test_a_peer_has_so_many_tombstones(home, monkeypatch):
-    monkeypatch.setattr(erasure, "_MOST_OF_PEER", 3)
+def test_a_peer_has_so_many_tombstones(home):
     with Store(home) as store:
-        forget_for_peer(home, store, "beta", ["a", "b"])
-        forget_for_peer(home, store, "beta", ["a", "b", "c"])
-        forget_for_peer(home, store, "gamma", ["a"])
+        forget_for_peer(home, store, "beta", ["a", "b"], most=3)
+        forget_for_peer(home, store, "beta", ["a", "b", "c"], most=3)
+        forget_for_peer(home, store, "gamma", ["a"], most=3)
         with pytest.raises(TooLargeError, match="3 nodes of a peer may be erased"):
-            forget_for_peer(home, store, "beta", ["d"])
+            forget_for_peer(home, store, "beta", ["d"], most=3)
 
 
-def test_a_peer_asks_again_after_an_import(home, monkeypatch):
-    monkeypatch.setattr("manela.sources.state.PATIENCE", 0.01)
+def test_a_peer_asks_again_after_an_import(home):
     path = next((home / FOLDER).glob("place*"))
     with Store(home) as store, ImportState(path, None), pytest.raises(TooSlowError, match="ask again later"):
-        forget_for_peer(home, store, "beta", ["x"])
+        forget_for_peer(home, store, "beta", ["x"], patience=0.01)
 
 
 # private nodes

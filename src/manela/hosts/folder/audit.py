@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 from manela.errors import ParameterError
 from manela.hosts.folder.store import Store
 
-_MOST_ACTIONS = 100_000
-"""Actions kept; more take disk space."""
+_MOST_ACTIONS, _MOST_OF_PEER = 100_000, 5_000
+"""Actions kept of one user, and of one peer; more take disk space."""
+_PEER = "peer "
+"""What the user of an action begins with that a peer asked for."""
 _SETTINGS, _LOGGED = "settings", "logged"
 """Keys in the store: the settings at the last start, and the last action that was logged."""
 _LONGEST = 500
@@ -31,20 +33,29 @@ class Action(NamedTuple):
     detail: str
 
 
-def record(store: Store, action: str, detail: str = "", user: str | None = None) -> None:
+def record(store: Store, action: str, detail: str = "", user: str | None = None, most: int | None = None) -> None:
     """Record an action; by default it is that of the user whose process this is."""
     with store.write() as database:
-        record_within(database, action, detail, user)
+        record_within(database, action, detail, user, most)
 
 
-def record_within(database: sqlite3.Connection, action: str, detail: str = "", user: str | None = None) -> None:
-    """Record an action within a transaction that also carries it out, and delete the oldest beyond the limit."""
+def record_within(
+    database: sqlite3.Connection, action: str, detail: str = "", user: str | None = None, most: int | None = None
+) -> None:
+    """Record an action within a transaction that also carries it out, and delete the oldest beyond the limits.
+
+    Each user and each peer has a separate limit, `most`, so that none can push out the actions of others.
+    """
     shown = "".join(letter if letter.isprintable() else "?" for letter in detail[:_LONGEST])
-    cursor = database.execute(
-        "INSERT INTO actions (time, user, action, detail) VALUES (?, ?, ?, ?)",
-        (tell_time(), user or _find_user(), action, shown),
+    user = user or _find_user()
+    database.execute(
+        "INSERT INTO actions (time, user, action, detail) VALUES (?, ?, ?, ?)", (tell_time(), user, action, shown)
     )
-    database.execute("DELETE FROM actions WHERE id <= ?", ((cursor.lastrowid or 0) - _MOST_ACTIONS,))
+    database.execute(
+        "DELETE FROM actions WHERE user = ?1 AND id <= coalesce((SELECT id FROM actions WHERE user = ?1 "
+        "ORDER BY id DESC LIMIT 1 OFFSET ?2), -1)",
+        (user, most or (_MOST_OF_PEER if user.startswith(_PEER) else _MOST_ACTIONS)),
+    )
 
 
 def tell_time() -> str:

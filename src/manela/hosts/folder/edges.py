@@ -18,7 +18,7 @@ from manela.hosts.state.names import HOST_NAME, Node, check_host_name, is_name
 from manela.hosts.state.neighbourhood import Edge
 from manela.sources.edges import Edges
 from manela.sources.source import Source
-from manela.sources.state import ImportState
+from manela.sources.state import PATIENCE, ImportState
 from manela.system.files import make_private_folder
 
 _HEADERS = (("source", "target"), ("own", "other"))
@@ -225,14 +225,20 @@ def import_to_host(home: Path, source: Source) -> Imported:
     return Imported(added.edges, removed, unknown, odd, added.erased + state.left_out)
 
 
-def purge_imports(home: Path, is_purged: Callable[[str], bool]) -> int:
-    """Delete names from all import states; return how many edges that were."""
-    edges = 0
+def purge_imports(home: Path, is_purged: Callable[[str], bool], always: bool = True, patience: float = PATIENCE) -> int:
+    """Delete names from all import states; return how many entries that were.
+
+    The files are written anew, as deleted rows of older versions may still be in them; unless `always`, only those
+    with such a name are. An import that runs is waited for `patience` seconds.
+    """
+    entries = 0
     for path in sorted((home / FOLDER).glob("*.db")):
-        with ImportState(path, None) as state:
-            edges += state.purge(is_purged)
-            state.scrub()
-    return edges
+        with ImportState(path, None, patience) as state:
+            purged = state.purge(is_purged)
+            if purged or always:
+                state.scrub()
+            entries += purged
+    return entries
 
 
 Pair = tuple[str, Node]

@@ -18,15 +18,18 @@ from manela.hosts.folder.edges import purge_imports
 from manela.hosts.folder.home import STARTS, TRACE, is_running, only_one
 from manela.hosts.folder.schema import HASH_KEY, HOST
 from manela.hosts.folder.store import BACKUP, Store
-from manela.hosts.folder.tombstones import Hasher, Tombstones, show_hash
+from manela.hosts.folder.tombstones import Hasher, show_hash
 from manela.hosts.folder.vectors import VectorsFile
 from manela.hosts.state.erasure import MOST_ERASED, Receipt
 from manela.hosts.state.names import HOST_NAME, is_name
+from manela.sources.state import PATIENCE
 
 _LARGEST_LIST = 1 << 26
 """Most bytes of a file of names; larger ones take more memory."""
 _MOST_OF_PEER = 100_000
 """Tombstones of one peer's nodes; more would let a peer take disk space."""
+_PATIENCE_OF_PEER = 2.0
+"""Seconds that a peer's request waits for an import; if larger, other peers' requests wait for longer."""
 _LONGEST_DETAIL = 290
 """Letters from which a line of the audit may end in the middle of a name."""
 
@@ -39,11 +42,12 @@ class Erased(NamedTuple):
     messages: int
 
 
-def erase_nodes(home: Path, names: Iterable[str], must_exist: bool = True) -> Erased:
+def erase_nodes(home: Path, names: Iterable[str], must_exist: bool = True, patience: float = PATIENCE) -> Erased:
     """Remove nodes with their edges and vectors, and keep only hashes, by which they are never taken again.
 
     The names go from the store, its audit, the import states and the backup. Peers with edges to a node are asked to
-    forget it. A running daemon drops the vectors itself, after its current round.
+    forget it. A running daemon drops the vectors itself, after its current round. An import that runs is waited for
+    `patience` seconds; nothing is changed before it has ended.
     """
     erased = sorted(set(names))
     with Store(home) as store:
@@ -52,7 +56,8 @@ def erase_nodes(home: Path, names: Iterable[str], must_exist: bool = True) -> Er
             if must_exist and name not in present:
                 raise AgentError(f"{name}: is not a node of this host")
         hashes = {name: hasher.hash(name, hasher.host) for name in erased}
-        purge_imports(home, Tombstones(hasher, hashes.values()).cover_text)
+        texts = {*erased, *(f"{name}@{hasher.host}" for name in erased)}
+        purge_imports(home, lambda text: text.strip() in texts, patience=patience)
         was_shown = store.get(STARTS) is not None
         removed = edges = messages = 0
         with store.write() as database:
@@ -98,22 +103,22 @@ def carry_tombstones(old: Path, new: Path) -> int:
 
     A store that cannot be read has none to take; and hashes by another key cannot be compared.
     """
+    rows, requests, host, key = [], [], None, None
     with suppress(ManelaError), Store(old) as store:
         host, key = store.get(HOST), store.get(HASH_KEY)
         rows = store.read("SELECT hash, host FROM erased")
         requests = store.read("SELECT peer, hash, name, asked, receipt, answered FROM erasures")
-        with Store(new) as restored:
-            if not rows or restored.get(HOST) != host:
-                return 0
-            if restored.get(HASH_KEY) not in (None, key):
-                record(restored, "tombstones lost", "those of the replaced store have another key")
-                return 0
-            with restored.write() as database:
-                database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (HASH_KEY, key))
-                database.executemany("INSERT OR IGNORE INTO erased VALUES (?, ?)", rows)
-                database.executemany("INSERT OR REPLACE INTO erasures VALUES (?, ?, ?, ?, ?, ?)", requests)
-            return _bury(new, restored)
-    return 0
+    with Store(new) as restored:
+        if not rows or restored.get(HOST) != host:
+            return 0
+        if restored.get(HASH_KEY) not in (None, key):
+            record(restored, "tombstones lost", "those of the replaced store have another key")
+            return 0
+        with restored.write() as database:
+            database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (HASH_KEY, key))
+            database.executemany("INSERT OR IGNORE INTO erased VALUES (?, ?)", rows)
+            database.executemany("INSERT OR REPLACE INTO erasures VALUES (?, ?, ?, ?, ?, ?)", requests)
+        return _bury(new, restored)
 
 
 def _bury(home: Path, store: Store) -> int:
@@ -295,8 +300,17 @@ def list_requests(store: Store) -> list[Request]:
 # what peers ask this host to forget
 
 
-def forget_for_peer(home: Path, store: Store, peer: str, names: Sequence[str]) -> Receipt:
+def forget_for_peer(
+    home: Path,
+    store: Store,
+    peer: str,
+    names: Sequence[str],
+    most: int = _MOST_OF_PEER,
+    patience: float = _PATIENCE_OF_PEER,
+) -> Receipt:
     """Remove the edges with nodes of a peer, and do not take them again; return the receipt.
+
+    At most `most` nodes of the peer are kept out, and an import that runs is waited for `patience` seconds.
 
     The daemon makes the backup anew, since the content of the store changes.
     """
@@ -304,10 +318,13 @@ def forget_for_peer(home: Path, store: Store, peer: str, names: Sequence[str]) -
     hashes = {f"{name}@{peer}": hasher.hash(name, peer) for name in names}
     receipt = Receipt(secrets.token_hex(16), int(time.time()))
     kept = {value for (value,) in store.read("SELECT hash FROM erased WHERE host = ?", peer)}
-    if len(kept | set(hashes.values())) > _MOST_OF_PEER:
-        raise TooLargeError(f"{_MOST_OF_PEER:,} nodes of a peer may be erased")
+    if kept.issuperset(hashes.values()):  # as after a receipt that was lost
+        record(store, "erasure", f"{len(names):,} nodes of {peer}, again; receipt {receipt.id}", f"peer {peer}")
+        return receipt
+    if len(kept | set(hashes.values())) > most:
+        raise TooLargeError(f"{most:,} nodes of a peer may be erased")
     try:
-        purged = purge_imports(home, Tombstones(hasher, hashes.values()).cover_text)
+        purged = purge_imports(home, lambda text: text.strip() in hashes, always=False, patience=patience)
     except SourceError:
         raise TooSlowError("an import is running; ask again later") from None
     with store.write() as database:

@@ -15,6 +15,7 @@ CREATE TABLE actions (
     id INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, user TEXT NOT NULL, action TEXT NOT NULL,
     detail TEXT NOT NULL
 );
+CREATE INDEX actions_by_user ON actions (user, id);
 """
 SCHEMA = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

@@ -22,7 +22,7 @@ class Hasher:
     >>> hasher.hash("ann", "alpha") == hasher.hash("ann", "beta")
     False
     >>> hasher.show("ann@alpha")
-    '#13bdb8cf9e4c0ab3'
+    '#9cd5b7f51c789c80'
     """
 
     def __init__(self, key: bytes, host: str) -> None:
