@@ -12,14 +12,14 @@ import time
 import numpy as np
 import pytest
 
-from manela.errors import AgentError, PeerError
+from manela.errors import AgentError, ClaimError, NodeName, PeerError
 from manela.hosts.daemon.daemon import Daemon, run
 from manela.hosts.daemon.reopening import request_rounds
 from manela.hosts.folder import vectors as vectors_file
 from manela.hosts.folder.audit import record
 from manela.hosts.folder.backups import restore_backup
 from manela.hosts.folder.config import Config
-from manela.hosts.folder.erasure import erase_nodes
+from manela.hosts.folder.erasure import erase_nodes, make_private
 from manela.hosts.folder.home import export, init, read_status
 from manela.hosts.folder.identity import CERTIFICATE, KEY
 from manela.hosts.folder.store import BACKUP, HOST, SECRET, Store
@@ -292,6 +292,37 @@ def test_a_status_that_cannot_be_written_is_trouble_in_metrics_and_log(folder):
         events = run_until_done(daemon, look)
     assert "status.json: cannot be written" in seen[0]
     assert [event for event, _ in events].count("not saved") == 1
+
+
+def test_names_are_hashed_in_log_and_audit_where_the_operator_wants_it(folder):
+    def refuse():
+        daemon.service.refuse("beta", ClaimError(NodeName("x@beta", "x@beta"), " is not a node of ", "gamma"))
+        daemon._tell("beta is away: beta says: n3 and x@beta are odd")
+        daemon.learner.end()
+
+    text = (folder / "agent.toml").read_text()
+    (folder / "agent.toml").write_text(text.replace("hash_names = false", "hash_names = true"))
+    with daemon_of(folder) as daemon:
+        events = run_until_done(daemon, refuse)
+    with Store(folder) as store:
+        remote, own = (store.hasher().show(node) for node in ("x@beta", "n3@alpha"))
+        assert store.audited()[0][3] == f"{remote} is not a node of gamma"
+    (refused,) = (fields for event, fields in events if event == "refused")
+    assert refused["detail"] == f"{remote} is not a node of gamma"
+    (told,) = (fields for event, fields in events if event == "peers")
+    assert told["message"] == f"beta is away: beta says: {own} and {remote} are odd"
+
+
+def test_private_nodes_and_lock_step_exclude_each_other(folder):
+    (folder / "numbers.csv").write_text("".join(f"n{i}@alpha,{i}\n" for i in range(12)))
+    with (folder / "agent.toml").open("a") as file:
+        file.write("[lock_step]\nrandom_state = 1\n")
+    text = (folder / "agent.toml").read_text().replace('start = "spectral"', 'start = "random"')
+    (folder / "agent.toml").write_text(text)
+    with Store(folder) as store:
+        make_private(store, ["n3"], True)
+    with Store(folder) as store, pytest.raises(AgentError, match="hosts in lock-step show all nodes"):
+        Daemon(folder, store)
 
 
 def test_a_node_that_is_removed_just_before_the_end_is_not_saved(folder):
