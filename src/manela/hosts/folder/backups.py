@@ -74,13 +74,19 @@ def write_backup(home: Path, path: Path, vectors: bool = True) -> None:
                     entry.size, entry.mode, entry.mtime = size, 0o600, int(time.time())
                     archive.addfile(entry, content)
             manifest = {
-                "manela": _VERSION, "host": name, "time": time.time(), "files": digests, "store": store.digest,
-                "imports": stamps
+                "manela": _VERSION, "host": name, "time": time.time(), "files": digests,
+                "store": _read_digest(copy), "imports": stamps
             }  # fmt: skip
             encoded = json.dumps(manifest).encode()
             entry = tarfile.TarInfo(_MANIFEST)
             entry.size, entry.mode = len(encoded), 0o600
             archive.addfile(entry, io.BytesIO(encoded))
+
+
+def _read_digest(copy: Path) -> str:
+    """Return the digest in a copy of a store; that of the store itself may be newer than the copy."""
+    with closing(sqlite3.connect(copy)) as database:
+        return str(database.execute("SELECT value FROM meta WHERE name = 'digest'").fetchone()[0])
 
 
 def _stamp_imports(home: Path) -> dict[str, list[int]]:
