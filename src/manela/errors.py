@@ -152,6 +152,17 @@ class PeerError(ManelaError):
     """A peer cannot be reached, or does not answer."""
 
 
+@dataclass(frozen=True)
+class NodeName:
+    """A node that a refusal names: the text that a person reads, and the node as `name@host`, by which it is hashed."""
+
+    text: str
+    node: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class RefusedError(ManelaError):
     """A peer asks for or sends something that is not allowed; raised as one of the subclasses below.
 
@@ -173,9 +184,22 @@ class RefusedError(ManelaError):
         super().__init_subclass__()
         cls.reason, cls.expected = reason, expected
 
-    def __init__(self, message: str, *, times: int = 1, remote: bool = False) -> None:
-        super().__init__("".join(c if c.isprintable() else "?" for c in message[:_LONGEST_WORDS]))
+    def __init__(self, *parts: str | NodeName, times: int = 1, remote: bool = False) -> None:
+        self.parts = parts
+        super().__init__(self.write(str))
         self.times, self.remote = times, remote
+
+    def write(self, show: Callable[[NodeName], str]) -> str:
+        """Return the message, with each node that it names as `show` returns it.
+
+        Examples
+        --------
+        >>> refusal = ClaimError(NodeName("ann@beta", "ann@beta"), " is not a node of gamma")
+        >>> str(refusal), refusal.write(lambda node: "#1")
+        ('ann@beta is not a node of gamma', '#1 is not a node of gamma')
+        """
+        message = "".join(show(part) if isinstance(part, NodeName) else part for part in self.parts)
+        return "".join(letter if letter.isprintable() else "?" for letter in message[:_LONGEST_WORDS])
 
 
 class UnknownPeerError(RefusedError, reason="unknown peer"):

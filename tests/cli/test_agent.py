@@ -2,12 +2,16 @@
 
 import datetime
 import json
+import os
+import pwd
 import re
 import time
 
 import numpy as np
 import pytest
 
+from manela.hosts.folder.audit import read_actions
+from manela.hosts.folder.store import Store
 from manela.hosts.state.messages import SMOOTH, START
 
 
@@ -74,6 +78,40 @@ def test_edges_are_written_to_stdout_or_a_file(made, manela_here):
     assert (made / "out.csv").read_text() == "ann,bob@gamma\n"
 
 
+def test_a_removed_node_is_not_taken_again_until_it_is_allowed(made, manela_here):
+    home = ("--home", made / "alpha")
+    (made / "edges.csv").write_text("ann,bob\nbob,carl\ncarl,dora\n")
+    assert manela_here("agent", "edges", "import", made / "edges.csv", *home).returncode == 0
+    (made / "alpha" / "trace.jsonl").touch()
+    first, second = manela_here("agent", "node", "remove", "ann", *home).stdout.splitlines()
+    assert first == "removed ann, with 1 edges"
+    assert "trace.jsonl: may still hold the name" in second
+    (made / "list").write_text("# left\ndora\nnobody\n")
+    done = manela_here("agent", "node", "deny", made / "list", *home)
+    assert done.stdout.splitlines()[0] == "denied 2 names; removed 1 nodes, with 1 edges"
+    done = manela_here("agent", "edges", "import", made / "edges.csv", *home)
+    assert done.stdout == "added 1 edges, 2 lines with erased nodes left out\n"
+    one_line(manela_here("agent", "edges", "add", "ann", "bob", *home), "a node of this edge was erased")
+    shown = manela_here("agent", "node", "hash", "ann", *home).stdout.strip()
+    assert (
+        manela_here("agent", "node", "allow", "ann", *home).stdout
+        == f"allowed ann ({shown}); the next import may take it\n"
+    )
+    one_line(manela_here("agent", "node", "allow", "ann", *home), "was not erased or denied")
+    assert manela_here("agent", "edges", "add", "ann", "bob", *home).returncode == 0
+    one_line(manela_here("agent", "node", "remove", "nobody", *home), "is not a node of this host")
+    assert manela_here("agent", "node", "receipts", *home).stdout == ""
+
+
+def test_private_nodes_are_listed(made, manela_here):
+    home = ("--home", made / "alpha")
+    assert manela_here("agent", "node", "private", "bob", "ann", *home).stdout == "2 nodes are private\n"
+    assert manela_here("agent", "node", "private", *home).stdout == "ann\nbob\n"
+    assert manela_here("agent", "node", "private", "--public", "bob", *home).stdout == "1 nodes are public\n"
+    assert manela_here("agent", "node", "private", *home).stdout == "ann\n"
+    one_line(manela_here("agent", "node", "private", "--public", *home), "needs the names of nodes")
+
+
 def test_edges_with_an_unknown_peer_are_refused(made, manela_here):
     home = ("--home", made / "alpha")
     one_line(manela_here("agent", "edges", "list", "--peer", "zeta", *home), "zeta: is not a peer")
@@ -83,6 +121,52 @@ def test_edges_with_an_unknown_peer_are_refused(made, manela_here):
     assert manela_here("agent", "peer", "add", "beta", "127.0.0.1:7447", certificate, *home).returncode == 0
     done = manela_here("agent", "edges", "list", "--peer", "beta", *home)
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_audit_has_what_operators_did_without_names_of_persons(made, manela_here):
+    home = ("--home", made / "alpha")
+    certificate = made / "beta" / "certificate.pem"
+    (made / "edges.csv").write_text("ann,bob\nbob,carl@beta\n")
+    for command in (
+        ("peer", "add", "beta", "127.0.0.1:7447", certificate),
+        ("peer", "add", "beta", "127.0.0.1:7449"),
+        ("edges", "import", made / "edges.csv"),
+        ("edges", "add", "ann", "carl@beta"),
+        ("edges", "remove", "ann", "bob"),
+        ("node", "private", "bob"),
+        ("node", "remove", "ann"),
+        ("node", "allow", "ann"),
+        ("learn", "--rounds", "3"),
+        ("learn", "--anew"),
+        ("backup", made / "alpha.tar"),
+        ("renew",),
+        ("renew", "--use"),
+        ("peer", "remove", "beta", "--certificate", certificate),
+        ("peer", "remove", "beta"),
+        ("restore", made / "alpha.tar"),
+    ):
+        done = manela_here("agent", *command, *home)
+        assert done.returncode == 0, done.stderr
+    with Store(made / "alpha") as store:
+        store.audit([("beta", "malformed", "ü")])
+    done = manela_here("agent", "audit", "--json", "--since", "2026-01-01", *home)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (lines[0]["kind"], lines[0]["peer"], lines[0]["detail"]) == ("refusal", "beta", "ü")
+    assert [line["action"] for line in lines[1:]] == [
+        "restored", "learn", "learn", "node allowed", "node removed", "nodes made private", "edges removed",
+        "edge added", "edges imported", "peer changed", "peer added",
+    ]  # fmt: skip
+    assert {line["user"] for line in lines[1:]} == {pwd.getpwuid(os.getuid()).pw_name}
+    assert not re.search(r"\b(ann|bob|carl)\b", done.stdout)
+    shown = manela_here("agent", "audit", *home).stdout
+    assert "from a file: added 2 edges" in shown
+    kept = next((made / "alpha").glob("before-restore-*"))
+    (kept / "agent.toml").rename(kept / "kept.toml")
+    with Store(kept) as store:
+        actions = [action.action for action in read_actions(store, 0)]
+    assert actions[-5:] == ["backup", "certificate", "certificate", "certificate removed", "peer removed"]
+    assert manela_here("agent", "audit", "--since", "9999-01-01", *home).stdout == ""
+    one_line(manela_here("agent", "audit", "--since", "soon", *home), "must be a date or a time")
 
 
 def test_an_audit_of_no_lines_is_refused(made, manela_here):

@@ -87,15 +87,14 @@ def _hold(path, held, done):
         done.wait(60)
 
 
-def test_two_imports_do_not_run_at_the_same_time(tmp_path, monkeypatch):
-    monkeypatch.setattr("manela.sources.state.PATIENCE", 0.1)
+def test_two_imports_do_not_run_at_the_same_time(tmp_path):
     context = multiprocessing.get_context("spawn")
     held, done = context.Event(), context.Event()
     other = context.Process(target=_hold, args=(tmp_path / "state", held, done))
     other.start()
     assert held.wait(60)
     with pytest.raises(SourceError, match="another import"):
-        ImportState(tmp_path / "state", "x")
+        ImportState(tmp_path / "state", "x", patience=0.1)
     done.set()
     other.join(60)
     with ImportState(tmp_path / "state", "x"):
@@ -110,3 +109,35 @@ def test_a_database_of_another_kind_is_left_alone(tmp_path):
     with pytest.raises(SourceError, match="another kind"):
         ImportState(tmp_path / "ledger.db", "x")
     assert (tmp_path / "ledger.db").read_bytes() == before
+
+
+def test_names_to_leave_out_are_stored_nowhere(tmp_path):
+    def is_left_out(name):
+        return name == "ann"
+
+    with ImportState(tmp_path / "state", "x") as state:
+        state.leaves_out = is_left_out
+        state.add(ties(("ann", "b", 1.0), ("a", "ann", 1.0), ("a", "b", 2.0)), True)
+        assert state.left_out == 2
+        state.put("mark", {"q1": "ann", "ann": 1, "q2": "bob", "pages": [{"name": "ann", "page": 1}, {"name": "bob"}]})
+        assert state.get("mark") == {"q2": "bob", "pages": [{"name": "bob"}]}
+        assert all_of(state) == {("a", "b"): 2.0}
+
+
+def test_names_that_are_purged_leave_nothing_in_the_file(tmp_path):
+    with ImportState(tmp_path / "state", "x") as state:
+        state.add(ties(("ann.wintermute", "b", 1.0), ("a", "ann.wintermute", 1.0), ("a", "b", 2.0)), True)
+        state.put("mark", [["ann.wintermute", "b"], ["c", "d"]])
+        state.put("other", 7)
+        state.keep_seen(np.array([3, 5], dtype=np.uint64))
+        state.commit()
+    assert b"ann.wintermute" in (tmp_path / "state").read_bytes()
+    with ImportState(tmp_path / "state", None) as state:
+        assert state.purge(lambda name: name == "ann.wintermute") == 3
+        assert state.purge(lambda name: name == "ann.wintermute") == 0
+        state.scrub()
+        assert all_of(state) == {("a", "b"): 2.0}
+        assert (state.get("mark"), state.get("other"), state.read_seen().tolist()) == ([["c", "d"]], 7, [3, 5])
+    assert b"ann.wintermute" not in (tmp_path / "state").read_bytes()
+    with ImportState(tmp_path / "state", "x"):
+        pass

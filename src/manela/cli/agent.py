@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from manela.cli import options as o
-from manela.cli.agent_store import edges, node, peer
+from manela.cli.agent_node import node
+from manela.cli.agent_store import edges, peer
 from manela.cli.options import HOME, Home
 from manela.cli.panels import Commands
 from manela.errors import AgentError, ParameterError
@@ -206,14 +207,28 @@ def export(
 
 @agent.command()
 def audit(
-    home: Home = HOME, most: Annotated[int, typer.Option(metavar="N", min=1, help="Largest number of lines.")] = 50
+    home: Home = HOME,
+    most: Annotated[int, typer.Option(metavar="N", min=1, help="Largest number of lines.")] = 50,
+    since: Annotated[
+        str, typer.Option(metavar="TIME", help="Only later lines: a date, or a time as in ISO 8601.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object a line.")] = False,
 ) -> None:
-    """Show what was refused, the latest first."""
+    """Show refusals and what operators did.
+
+    The latest come first. Each line has the time, the peer or user, and what was refused or done.
+    """
+    from manela.hosts.folder.audit import check_since, read_audit
     from manela.hosts.folder.store import Store
 
+    begins = check_since(since)
     with Store(home) as store:
-        for time, name, reason, detail in store.audited(most):
-            print(f"{time}  {name}  {reason}: {detail}")
+        for entry in read_audit(store, most, begins):
+            if as_json:
+                print(json.dumps(entry, ensure_ascii=False))
+                continue
+            time, _, who, what, detail = entry.values()
+            print(f"{time}  {who}  {what}: {detail}")
 
 
 @agent.command()
@@ -235,7 +250,7 @@ def exposure(home: Home = HOME) -> None:
     if not (home / TRACE).exists():
         raise AgentError(f"{home / TRACE}: not found; run the daemon with --trace first")
     with Store(home) as store:
-        near = Neighbourhood.build(config.name, store.edges())
+        near = Neighbourhood.build(config.name, store.edges(), private=store.private())
     sample = take_sample(near)
     record = read_record(read_disclosures(home / TRACE), sample.near)
     if not record.views:
@@ -270,6 +285,7 @@ def learn(
     The daemon does them after those that it already has. Until new vectors are ready, the old ones are exported.
     """
     from manela.hosts.daemon.reopening import request_rounds, request_start
+    from manela.hosts.folder.audit import record
     from manela.hosts.folder.config import FILE, read_config
     from manela.hosts.folder.store import Store
 
@@ -280,9 +296,11 @@ def learn(
     with Store(home) as store:
         if rounds is None:
             request_start(store)
+            record(store, "learn", "a new start")
             print("requested a new start")
             return
         rounds = request_rounds(store, rounds)
+        record(store, "learn", f"{rounds:,} more rounds")
     print(f"requested {rounds:,} more rounds")
 
 
@@ -295,6 +313,7 @@ def serve(home: Home = HOME, off: Annotated[bool, typer.Option("--off", help="St
     """
     from manela.analysis.answers import PAGE
     from manela.hosts.daemon.status_server import ANSWERS, ON
+    from manela.hosts.folder.audit import record
     from manela.hosts.folder.config import FILE, read_config
     from manela.hosts.folder.home import read_status
     from manela.hosts.folder.store import Store
@@ -305,6 +324,7 @@ def serve(home: Home = HOME, off: Annotated[bool, typer.Option("--off", help="St
         )
     with Store(home) as store:
         store.put(ANSWERS, "" if off else ON)
+        record(store, "answers", "turned off" if off else "turned on")
     if off:
         print("the daemon stops answering")
         return
@@ -353,13 +373,17 @@ def backup(
 
     With it the host can continue elsewhere. It includes the private key. The daemon may run meanwhile.
     """
+    from manela.hosts.folder.audit import record
     from manela.hosts.folder.backups import write_backup
+    from manela.hosts.folder.store import Store
     from manela.system.files import check_writable
 
     if str(output) == "-":
         raise AgentError("a backup must be a file that only you can read, for example backup.tar")
     check_writable(output)
     write_backup(home, output)
+    with Store(home) as store:
+        record(store, "backup", f"to {output.resolve()}")
     print(f"{output}: {output.stat().st_size / 1e6:.1f} MB; it contains the private key, so keep it safe")
 
 
@@ -371,9 +395,14 @@ def restore(
 
     All of the backup is checked first. The previous files are kept beside it.
     """
+    from manela.hosts.folder.audit import record
     from manela.hosts.folder.backups import restore_backup
+    from manela.hosts.folder.store import Store
 
-    print(f"{home}: restored {', '.join(restore_backup(path, home))}")
+    names = restore_backup(path, home)
+    with Store(home) as store:
+        record(store, "restored", f"from {path.resolve()}")
+    print(f"{home}: restored {', '.join(names)}")
 
 
 @agent.command()
@@ -403,8 +432,10 @@ def renew(
     with --use, and send SIGHUP to the daemon. The previous certificate is kept as old-certificate.pem, for peers to
     remove.
     """
+    from manela.hosts.folder.audit import record
     from manela.hosts.folder.config import FILE, read_config
-    from manela.hosts.folder.identity import CERTIFICATE, KEY, check_key, make_identity, read_certificate
+    from manela.hosts.folder.identity import CERTIFICATE, KEY, check_key, fingerprint, make_identity, read_certificate
+    from manela.hosts.folder.store import Store
     from manela.system.files import replace_file
 
     config = read_config(home / FILE)
@@ -419,10 +450,14 @@ def renew(
                 file.write((home / CERTIFICATE).read_bytes())
             key.replace(home / KEY)
         certificate.replace(home / CERTIFICATE)
+        with Store(home) as store:
+            record(store, "certificate", f"uses {fingerprint(read_certificate(home / CERTIFICATE))}")
         print("the daemon uses them after its next start or SIGHUP")
         return
     if certificate.exists():
         raise AgentError(f"{certificate}: exists already; pass --use to use it, or remove it")
     key.unlink(missing_ok=True)
     make_identity(config.name, key, certificate)
+    with Store(home) as store:
+        record(store, "certificate", f"made {fingerprint(read_certificate(certificate))}")
     print(f"{certificate}: give it to your peers; when all have added it, run `manela agent renew --use`")

@@ -1,4 +1,4 @@
-"""manela agent peer, edges and node: what is in a host's store."""
+"""manela agent peer and edges: what is in a host's store."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from manela.sources.source import Source
 
 edges = Commands("Manage the edges of this host's nodes.")
-node = Commands("Manage the nodes of this host.")
 
 Own = Annotated[str, typer.Argument(metavar="OWN", help="A node of this host.")]
 Other = Annotated[str, typer.Argument(metavar="OTHER", help="node@host, or another node of this host.")]
@@ -39,6 +38,7 @@ def add_edge(
     Without OTHER it adds a node without edges. The operator of the other host must add the edge too. A running daemon
     applies changes at its next round.
     """
+    from manela.hosts.folder.audit import record
     from manela.hosts.folder.config import FILE, read_config
     from manela.hosts.folder.edges import check_own_name, is_loop, parse_edge
     from manela.hosts.folder.store import Store
@@ -49,7 +49,14 @@ def add_edge(
         raise AgentError(f"an edge must have two different ends, got {own} twice; leave out OTHER to add only the node")
     with Store(home) as store:
         check_own_name(own, host, store.peers(), "edge")
-        store.add_edges([edge])
+        if store.add_edges([edge]).erased:
+            raise AgentError("a node of this edge was erased; allow it first with `manela agent node allow`")
+        record(store, "edge added", _name_kind(edge))
+
+
+def _name_kind(edge: Edge) -> str:
+    """Return what an edge is, without the names of its nodes."""
+    return "a node without edges" if edge.other is None else f"between nodes of this host and of {edge.other[1]}"
 
 
 @edges.command("remove")
@@ -58,14 +65,17 @@ def remove_edge(own: Own, other: Other = "", home: Home = HOME) -> None:
 
     Without OTHER it removes all edges of the node. The node stays: `manela agent node remove` removes it.
     """
+    from manela.hosts.folder.audit import record
     from manela.hosts.folder.config import FILE, read_config
     from manela.hosts.folder.edges import parse_edge
     from manela.hosts.folder.store import Store
 
     edge = parse_edge([own, other], read_config(home / FILE).name, "edge")
     with Store(home) as store:
-        if store.remove_edge(edge) == 0:
+        edges = store.remove_edge(edge)
+        if edges == 0:
             raise AgentError(f"no such edge: {own} - {other}" if other else f"{own} has no edges")
+        record(store, "edges removed", f"{edges:,} edges")
 
 
 class _FilesByDefault(TyperGroup):
@@ -92,27 +102,37 @@ def import_file(
     The word `file` may be left out. A header `source,target,weight` is skipped. A line with one name is a node without
     edges.
     """
+    from manela.hosts.folder.audit import record
     from manela.hosts.folder.config import FILE, read_config
     from manela.hosts.folder.edges import is_loop, read_edges
-    from manela.hosts.folder.store import Store
+    from manela.hosts.folder.store import Store, is_erased
 
     host = read_config(home / FILE).name
     with Store(home) as store:
         lines = read_edges(path, host, store.peers())
         taken = [edge for edge in lines if not is_loop(edge, host)]
+        erased = store.tombstones()
+        kept = [edge for edge in taken if not is_erased(edge, erased, host)]
         store.add_edges(taken)
-    nodes, loops = sum(edge.other is None for edge in taken), len(lines) - len(taken)
-    parts = [f"added {len(taken) - nodes:,} edges"]
-    parts += [f"{nodes:,} nodes without edges"] * bool(nodes)
-    parts += [f"{loops:,} self-loops left out"] * bool(loops)
+        nodes, loops = sum(edge.other is None for edge in kept), len(lines) - len(taken)
+        parts = [f"added {len(kept) - nodes:,} edges"]
+        parts += [f"{nodes:,} nodes without edges"] * bool(nodes)
+        parts += [f"{loops:,} self-loops left out"] * bool(loops)
+        parts += [f"{len(taken) - len(kept):,} lines with erased nodes left out"] * (len(kept) < len(taken))
+        record(store, "edges imported", f"from a file: {', '.join(parts)}")
     print(", ".join(parts))
 
 
 def import_source(source: Source, home: Home = HOME) -> None:
     """Put the edges of a source into the host's store."""
+    from manela.hosts.folder.audit import record
     from manela.hosts.folder.edges import import_to_host
+    from manela.hosts.folder.store import Store
 
-    print(f"{import_to_host(home, source)}; {source.describe()}")
+    imported = import_to_host(home, source)
+    with Store(home) as store:
+        record(store, "edges imported", f"from a source: {imported}")
+    print(f"{imported}; {source.describe()}")
 
 
 add_sources(imports, import_source)
@@ -166,19 +186,6 @@ def export_edges(
     print(f"{output}: {lines:,} lines")
 
 
-@node.command("remove")
-def remove_node(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A node of this host.")], home: Home = HOME
-) -> None:
-    """Remove a node with all its edges and its vector.
-
-    Peers have seen its vector; what they learned from it remains in their vectors until they learn again.
-    """
-    from manela.hosts.folder import home as folder
-
-    print(f"removed {name}, with {folder.remove_node(home, name):,} edges")
-
-
 peer = Commands("Manage the hosts to learn with.")
 
 
@@ -211,6 +218,7 @@ def add_peer(
     manela agent peer add beta beta.example.org:7446 beta-certificate.pem
     manela agent peer add beta other.example.org:7446
     """
+    from manela.hosts.folder.audit import record
     from manela.hosts.folder.config import FILE, check_address, read_config
     from manela.hosts.folder.identity import (
         accept_invitation,
@@ -225,6 +233,8 @@ def add_peer(
     if certificate is None and ":" not in name and (address or nodes is not None):
         with Store(home) as store:
             store.change_peer(name, check_address(address) if address else None, nodes)
+            parts = [f"address {address}"] * bool(address) + [f"{nodes} nodes"] * (nodes is not None)
+            record(store, "peer changed", f"{name}: {', '.join(parts)}")
         print(f"changed {name}")
         return
     if certificate is None:
@@ -244,6 +254,7 @@ def add_peer(
         print(f"warning: this certificate expired on {expiry_of(peer_certificate):%Y-%m-%d}; {name} must renew it")
     with Store(home) as store:
         store.add_peer(name, check_address(address), peer_certificate, nodes)
+        record(store, "peer added", f"{name} at {address}, certificate {fingerprint(peer_certificate)}")
     if certificate is None:
         print(f"{name} at {address}, with the certificate of its invitation")
         return
@@ -293,18 +304,20 @@ def remove_peer(
     ] = "",
     home: Home = HOME,
 ) -> None:
-    """Remove a peer and everything known about it.
+    """Remove a peer with its certificates and the edges with its nodes.
 
-    That is its certificates, the edges with its nodes, and its lines in the audit. The daemon refuses it within a
-    second.
+    What the audit has of it stays. The daemon refuses the peer within a second.
     """
+    from manela.hosts.folder import identity
+    from manela.hosts.folder.audit import record
     from manela.hosts.folder.identity import find_certificate, read_certificate
     from manela.hosts.folder.store import Store
 
     with Store(home) as store:
         if certificate is None and not fingerprint:
-            edges, lines = store.remove_peer(name)
-            print(f"removed {name}, with {edges:,} edges and {lines:,} lines of the audit")
+            edges = store.remove_peer(name)
+            record(store, "peer removed", f"{name}, with {edges:,} edges")
+            print(f"removed {name}, with {edges:,} edges")
             return
         if certificate is not None:
             removed = read_certificate(certificate)
@@ -313,5 +326,6 @@ def remove_peer(
                 raise AgentError(f"{name}: is not a peer; known peers: {', '.join(store.peers()) or 'none'}")
             removed = find_certificate(store.peers()[name][1], fingerprint)
         store.remove_certificate(name, removed)
+        record(store, "certificate removed", f"{identity.fingerprint(removed)} of {name}")
         if not store.peers()[name][1]:
             print(f"{name} has no certificate left: it is refused until you add one")

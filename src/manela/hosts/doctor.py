@@ -54,7 +54,7 @@ def examine(home: Path) -> Iterator[Finding]:
     try:
         with Store(home) as store:
             store.check()
-            near = Neighbourhood.build(config.name, store.edges())
+            near = Neighbourhood.build(config.name, store.edges(), private=store.private())
             peers = store.peers()
         yield Finding(GOOD, "store", f"{len(near.nodes):,} nodes, {len(near.indices):,} neighbours, {len(peers)} peers")
     except ManelaError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +36,18 @@ class ImportState(Closable):
 
     Without a path it starts empty, is discarded at the end, and callers do not keep edges in it. Without a key it may
     belong to any source, and should only be read. `keeps` says whether edges are kept between imports, so that a source
-    may yield only new ones.
+    may yield only new ones. Another import with the same state is waited for `patience` seconds. Edges and values with
+    a name for which `leaves_out` is True are not stored, and `left_out` counts those edges.
     """
 
-    def __init__(self, path: Path | None, key: str | None) -> None:
+    def __init__(self, path: Path | None, key: str | None, patience: float = PATIENCE) -> None:
         self.path, self.keeps = path, path is not None
+        self.leaves_out: Callable[[str], bool] | None = None
+        self.left_out = 0
         if path is not None:
             create_private(path)
         try:
-            self._database = sqlite3.connect(path or ":memory:", timeout=PATIENCE, isolation_level=None)
+            self._database = sqlite3.connect(path or ":memory:", timeout=patience, isolation_level=None)
             try:
                 self._open(key)
             except BaseException:
@@ -74,6 +77,7 @@ class ImportState(Closable):
 
     def _open(self, key: str | None) -> None:
         """Create or check the tables, and hold the file until it is closed."""
+        self._execute("PRAGMA secure_delete = ON")
         version = self._execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, _VERSION):
             raise SourceError(f"{self.path}: must be of version {_VERSION}, got {version}: update manela")
@@ -110,6 +114,8 @@ class ImportState(Closable):
 
     def put(self, name: str, value: Any) -> None:
         """Store a named value, which must be serialisable as JSON."""
+        if self.leaves_out is not None:
+            value = _leave_out(value, self.leaves_out)
         self._execute("INSERT OR REPLACE INTO marks VALUES (?, ?)", (name, json.dumps(value)))
 
     def read_seen(self) -> Numbers:
@@ -139,15 +145,40 @@ class ImportState(Closable):
         The weights of an edge that comes twice in one turn are always added.
         """
         weights = np.ones(len(batch.own)) if batch.weights is None else batch.weights
+        kept = self._find_kept(batch)
+        self.left_out += len(batch.own) - len(kept)
         old = "weight" if adds else "CASE turn WHEN excluded.turn THEN weight ELSE 0 END"
         self._execute_many(
             "INSERT INTO ties VALUES (?, ?, ?, ?) ON CONFLICT (own, other) DO UPDATE SET "
             f"weight = excluded.weight + {old}, turn = excluded.turn",
             (
-                (str(own), str(other), weight, self._turn)
-                for own, other, weight in zip(batch.own, batch.other, weights.tolist(), strict=True)
+                (str(batch.own[position]), str(batch.other[position]), float(weights[position]), self._turn)
+                for position in kept
             ),
         )
+
+    def _find_kept(self, batch: Edges) -> Sequence[int]:
+        """Return the positions of the edges of a batch that are stored."""
+        if self.leaves_out is None:
+            return range(len(batch.own))
+        ends = zip(batch.own, batch.other, strict=True)
+        return [row for row, pair in enumerate(ends) if not any(self.leaves_out(str(name)) for name in pair)]
+
+    def purge(self, is_purged: Callable[[str], bool]) -> int:
+        """Delete what is stored of names for which `is_purged` is True; return how many entries changed."""
+        self._database.create_function("manela_purges", 1, is_purged, deterministic=True)
+        changed = self._execute("DELETE FROM ties WHERE manela_purges(own) OR manela_purges(other)").rowcount
+        for name, text in self._execute("SELECT name, value FROM marks WHERE name != ?", (_SEEN,)).fetchall():
+            kept = json.dumps(_leave_out(json.loads(text), is_purged))
+            if kept != text:
+                changed += self._execute("UPDATE marks SET value = ? WHERE name = ?", (kept, name)).rowcount
+        return changed
+
+    def scrub(self) -> None:
+        """Commit, and write the file anew, so that it holds nothing but the rows that are there."""
+        self._execute("COMMIT")
+        self._execute("VACUUM")
+        self._execute("BEGIN IMMEDIATE")
 
     def remove_old(self, adds: bool, least: float) -> list[tuple[str, str]]:
         """Delete edges below a weight and, unless `adds`, those that this turn has not seen; return them."""
@@ -160,3 +191,24 @@ class ImportState(Closable):
         while rows := cursor.fetchmany(BATCH):
             own, other, weights = zip(*rows, strict=True)
             yield Edges(own, other, np.array(weights))
+
+
+def _leave_out(value: Any, is_left_out: Callable[[str], bool]) -> Any:
+    """Return a value without the entries that hold a name to leave out: the innermost list or object goes with it."""
+    if isinstance(value, dict):
+        return {
+            key: _leave_out(entry, is_left_out)
+            for key, entry in value.items()
+            if not is_left_out(key) and not _holds(entry, is_left_out)
+        }
+    if isinstance(value, list | tuple):
+        return [_leave_out(entry, is_left_out) for entry in value if not _holds(entry, is_left_out)]
+    return value
+
+
+def _holds(entry: Any, is_left_out: Callable[[str], bool]) -> bool:
+    """Return whether an entry is a name to leave out, or a list or object with such a name directly in it."""
+    if isinstance(entry, dict):
+        return any(isinstance(text, str) and is_left_out(text) for pair in entry.items() for text in pair)
+    names = entry if isinstance(entry, list | tuple) else (entry,)
+    return any(isinstance(text, str) and is_left_out(text) for text in names)

@@ -12,12 +12,14 @@ import time
 import numpy as np
 import pytest
 
-from manela.errors import AgentError, PeerError
+from manela.errors import AgentError, ClaimError, NodeName, PeerError
 from manela.hosts.daemon.daemon import Daemon, run
 from manela.hosts.daemon.reopening import request_rounds
 from manela.hosts.folder import vectors as vectors_file
+from manela.hosts.folder.audit import record
 from manela.hosts.folder.backups import restore_backup
 from manela.hosts.folder.config import Config
+from manela.hosts.folder.erasure import erase_nodes, make_private
 from manela.hosts.folder.home import export, init, read_status
 from manela.hosts.folder.identity import CERTIFICATE, KEY
 from manela.hosts.folder.store import BACKUP, HOST, SECRET, Store
@@ -290,6 +292,89 @@ def test_a_status_that_cannot_be_written_is_trouble_in_metrics_and_log(folder):
         events = run_until_done(daemon, look)
     assert "status.json: cannot be written" in seen[0]
     assert [event for event, _ in events].count("not saved") == 1
+
+
+def test_names_are_hashed_in_log_and_audit_where_the_operator_wants_it(folder):
+    def refuse():
+        daemon.service.refuse("beta", ClaimError(NodeName("x@beta", "x@beta"), " is not a node of ", "gamma"))
+        daemon._tell("beta is away: beta says: n3 and x@beta are odd")
+        daemon.learner.end()
+
+    text = (folder / "agent.toml").read_text()
+    (folder / "agent.toml").write_text(text.replace("hash_names = false", "hash_names = true"))
+    with daemon_of(folder) as daemon:
+        events = run_until_done(daemon, refuse)
+    with Store(folder) as store:
+        remote, own = (store.hasher().show(node) for node in ("x@beta", "n3@alpha"))
+        assert store.audited()[0][3] == f"{remote} is not a node of gamma"
+    (refused,) = (fields for event, fields in events if event == "refused")
+    assert refused["detail"] == f"{remote} is not a node of gamma"
+    (told,) = (fields for event, fields in events if event == "peers")
+    assert told["message"] == f"beta is away: beta says: {own} and {remote} are odd"
+
+
+def test_private_nodes_and_lock_step_exclude_each_other(folder):
+    (folder / "numbers.csv").write_text("".join(f"n{i}@alpha,{i}\n" for i in range(12)))
+    with (folder / "agent.toml").open("a") as file:
+        file.write("[lock_step]\nrandom_state = 1\n")
+    text = (folder / "agent.toml").read_text().replace('start = "spectral"', 'start = "random"')
+    (folder / "agent.toml").write_text(text)
+    with Store(folder) as store:
+        make_private(store, ["n3"], True)
+    with Store(folder) as store, pytest.raises(AgentError, match="hosts in lock-step show all nodes"):
+        Daemon(folder, store)
+
+
+def test_a_node_that_is_removed_just_before_the_end_is_not_saved(folder):
+    def remove():
+        erase_nodes(folder, ["n0"])
+        daemon.learner.end()
+
+    with daemon_of(folder) as daemon:
+        run_until_done(daemon, remove)
+    assert VectorsFile(folder).load().names == sorted(f"n{i}" for i in range(1, 12))
+
+
+def test_a_daemon_whose_nodes_are_all_removed_ends_without_vectors(folder):
+    with daemon_of(folder) as daemon:
+        events = run_until_done(daemon, lambda: erase_nodes(folder, [f"n{i}" for i in range(12)]))
+    names = [event for event, _ in events]
+    assert {"no nodes", "action"} < set(names)
+    assert names[-1] == "stopped"
+    assert VectorsFile(folder).load() is None
+    assert b"n11" not in b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_actions_are_logged_once_and_so_is_a_change_of_the_noise(folder):
+    def act():
+        with Store(folder) as other:
+            record(other, "test", "while it runs")
+            other.add_edges([Edge("new", ("n0", "alpha"))])
+
+    with Store(folder) as store:
+        record(store, "test", "before it runs")
+    with daemon_of(folder) as daemon:
+        events = run_until_done(daemon, act)
+    logged = [(fields["action"], fields["detail"]) for event, fields in events if event == "action"]
+    assert logged == [("test", "before it runs"), ("test", "while it runs")]
+    text = (folder / "agent.toml").read_text()
+    (folder / "agent.toml").write_text(text.replace("noise = 1.0", "noise = 0.5"))
+    with daemon_of(folder) as daemon:
+        events = run_until_done(daemon)
+    logged = [(fields["action"], fields["detail"]) for event, fields in events if event == "action"]
+    assert logged == [("settings changed", "peers.noise was 1.0, is 0.5")]
+
+
+def test_the_system_log_gets_the_lines_of_a_daemon(folder):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as system_log:
+        system_log.bind(("127.0.0.1", 0))
+        text = (folder / "agent.toml").read_text()
+        address = f"udp:127.0.0.1:{system_log.getsockname()[1]}"
+        (folder / "agent.toml").write_text(text.replace('syslog = ""', f'syslog = "{address}"'))
+        with daemon_of(folder) as daemon:
+            run_until_done(daemon)
+        system_log.settimeout(60)
+        assert b'"event": "listening"' in system_log.recv(10_000)
 
 
 def test_a_missing_store_names_the_backup(folder, process):

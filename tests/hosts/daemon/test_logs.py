@@ -1,17 +1,21 @@
 """Lines of a daemon's log."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
+import socket
 from pathlib import Path
 
 import pytest
 
-from manela.errors import MalformedError, OutputError, TooOftenError
-from manela.hosts.daemon.logs import Journal, JsonLines, Tracer, begin_log, log
+from manela.errors import ClaimError, MalformedError, NodeName, OutputError, TooOftenError
+from manela.hosts.daemon.logs import Journal, JsonLines, NameKeeper, Tracer, add_syslog, begin_log, drop_syslog, log
+from manela.hosts.folder.erasure import erase_nodes
 from manela.hosts.folder.store import Store
 from manela.hosts.folder.trace import read_disclosures
+from manela.hosts.state.neighbourhood import Edge
 
 
 @pytest.fixture
@@ -168,3 +172,115 @@ def test_what_cannot_be_written_at_the_end_is_logged(caplog):
     tracer.close()
     assert not tracer.is_open
     assert [record.getMessage() for record in caplog.records] == ["not traced"]
+
+
+# the system's log
+
+
+@pytest.fixture(params=["unix", "udp"])
+def system_log(request, tmp_path, monkeypatch):
+    """A socket as the system's log has it, and its address."""
+    monkeypatch.chdir(tmp_path)  # paths of sockets are short
+    if request.param == "unix":
+        found = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        found.bind("log")
+        address = str(tmp_path / "log")
+    else:
+        found = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        found.bind(("127.0.0.1", 0))
+        address = f"udp:127.0.0.1:{found.getsockname()[1]}"
+    found.settimeout(60)
+    with found:
+        yield found, address
+
+
+def test_the_system_log_gets_each_line(logger, system_log):
+    found, address = system_log
+    handler = add_syslog(address, "alpha")
+    log("edges taken", nodes=3)
+    priority, _, line = found.recv(10_000).decode().partition(">")
+    assert priority == "<30"  # daemon, info
+    assert line.startswith(f"manela-alpha[{os.getpid()}]: ")
+    event = json.loads(line.partition(": ")[2])
+    assert (event["event"], event["nodes"]) == ("edges taken", 3)
+    drop_syslog(handler)
+    log("not sent")
+    assert add_syslog("", "alpha") is None
+    drop_syslog(None)
+    found.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        found.recv(1)
+
+
+def test_a_system_log_that_is_missing_full_or_back_does_not_hold_up_the_daemon(logger, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    handler = add_syslog(str(tmp_path / "log"), "alpha")
+    log("lost")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as found:
+        found.bind("log")
+        for number in range(10_000):  # nobody reads them
+            log("filled", number=number)
+        found.setblocking(False)
+        assert b'"number": 0' in found.recv(10_000)
+        with contextlib.suppress(BlockingIOError):
+            while found.recv(10_000):
+                pass
+        log("back", text="x" * 100_000)
+        assert len(found.recv(100_000)) == 8192
+    log("lost again")
+    drop_syslog(handler)
+
+
+# names of nodes
+
+
+ANN, BOB = NodeName("ann", "ann@alpha"), NodeName("x@beta", "x@beta")
+
+
+def test_all_names_are_hashed_where_the_operator_wants_it(store):
+    names, hasher = NameKeeper(store, True), store.hasher()
+    assert names.show(ANN) == hasher.show("ann@alpha")
+    assert names.show(BOB) == hasher.show("x@beta")
+    message = "beta is away: beta says: 'ann' and x@beta, of beta:7446, are odd"
+    expected = f"beta is away: beta says: '{names.show(ANN)}' and {names.show(BOB)}, of beta:7446, are odd"
+    assert names.conceal(message, {"ann", "bob"}) == expected
+
+
+def test_only_names_that_were_erased_are_hashed_otherwise(tmp_path, store):
+    names = NameKeeper(store, False)
+    assert (names.show(ANN), names.conceal("ann x@beta", {"ann"})) == ("ann", "ann x@beta")
+    hashed = store.hasher().hash("ann", "alpha")
+    with store.write() as database:
+        database.execute("INSERT INTO erased VALUES (?, 'alpha')", (hashed,))
+    names.refresh()
+    assert names.show(ANN) == store.hasher().show("ann@alpha")
+    assert names.show(BOB) == "x@beta"
+    assert names.conceal("ann, x@beta and bob", {"bob"}) == f"{names.show(ANN)}, x@beta and bob"
+
+
+def test_refusals_are_written_with_the_names_that_may_be_shown(logger, store, capfd):
+    begin_log()
+    journal = Journal(store, NameKeeper(store, True).show)
+    journal.add("beta", ClaimError(BOB, " and ", ANN, " are not adjacent"))
+    journal.flush_now()
+    hashed = [store.hasher().show(node) for node in ("x@beta", "ann@alpha")]
+    assert store.audited()[0][3] == " and ".join(hashed) + " are not adjacent"
+    assert "ann" not in capfd.readouterr().err
+
+
+def test_a_refusal_after_an_erasure_has_the_hash(tmp_path):
+    from manela.hosts.folder.config import Config
+    from manela.hosts.folder.home import init
+    from manela.hosts.state.neighbourhood import Neighbourhood
+
+    init(tmp_path / "home", Config("alpha", "127.0.0.1:1", {}))
+    with Store(tmp_path / "home") as found:
+        found.add_edges([Edge("ann", ("bob", "alpha")), Edge("ann", ("x", "beta"))])
+        erase_nodes(tmp_path / "home", ["ann"])
+        near = Neighbourhood.build("alpha", found.edges())
+        _, (refusal,) = near.admit_all("beta", ["x@beta"], ["ann"])
+        assert str(refusal) == "x@beta and ann are not adjacent by this host's list"
+        journal = Journal(found, NameKeeper(found, False).show)
+        journal.add("beta", refusal)
+        journal.flush_now()
+        assert found.audited()[0][3].startswith(f"x@beta and {found.hasher().show('ann@alpha')} are not")

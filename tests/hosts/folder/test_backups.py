@@ -2,6 +2,7 @@
 
 import errno
 import io
+import json
 import os
 import tarfile
 from pathlib import Path
@@ -12,11 +13,15 @@ import pytest
 from manela.errors import AgentError, OutputError
 from manela.hosts.folder.backups import keep_backup, restore_backup, write_backup
 from manela.hosts.folder.config import Config
+from manela.hosts.folder.edges import FOLDER, import_to_host
+from manela.hosts.folder.erasure import allow_node, erase_nodes
 from manela.hosts.folder.home import init, only_one
 from manela.hosts.folder.store import BACKUP, NAME, Store
 from manela.hosts.folder.vectors import VectorsFile
 from manela.hosts.state.host import Saved
 from manela.hosts.state.neighbourhood import Edge
+from manela.sources.edges import Edges
+from manela.sources.source import Source
 
 
 @pytest.fixture
@@ -163,3 +168,150 @@ def test_a_full_target_is_what_cannot_be_written(home, tmp_path, monkeypatch):
     with pytest.raises(OutputError, match="b.tar: cannot be written: No space left on device"):
         write_backup(home, tmp_path / "b.tar")
     assert not (tmp_path / "b.tar").exists()
+
+
+class Place(Source):
+    """A source whose edges are as a test needs them."""
+
+    key, adds, own_hosts = "place", False, ()
+
+    def __init__(self, edges):
+        self.edges = edges
+
+    def read(self, state):
+        own, other = zip(*self.edges, strict=True)
+        yield Edges(own, other, np.ones(len(own)))
+
+    def describe(self):
+        return ""
+
+
+def pairs_in(home):
+    with Store(home) as store:
+        return {(edge.own, edge.other[0]) for edge in store.edges() if edge.other is not None}
+
+
+def rewrite(path, change):
+    """Write a backup again with another manifest, and without the entries that are not in it."""
+    with tarfile.open(path) as archive:
+        contents = {entry.name: archive.extractfile(entry).read() for entry in archive}
+    manifest = json.loads(contents.pop("manifest.json"))
+    change(manifest, contents)
+    contents["manifest.json"] = json.dumps(manifest).encode()
+    with tarfile.open(path, "w") as archive:
+        for name, content in contents.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+
+
+@pytest.mark.parametrize("automatic", [False, True])
+def test_imports_go_on_after_a_restore(home, tmp_path, automatic):
+    import_to_host(home, Place([("a", "b"), ("a", "c")]))
+    with Store(home) as store:
+        keep_backup(home, store.digest)
+    write_backup(home, tmp_path / "b.tar")
+    restore_backup(home / BACKUP if automatic else tmp_path / "b.tar", tmp_path / "elsewhere")
+    done = import_to_host(tmp_path / "elsewhere", Place([("a", "b"), ("a", "d")]))
+    assert (done.edges, done.removed) == (2, 1)
+    assert pairs_in(tmp_path / "elsewhere") == {("x", "y"), ("a", "b"), ("a", "d")}
+    for file in (tmp_path / "elsewhere" / FOLDER).iterdir():
+        assert file.stat().st_mode & 0o077 == 0
+
+
+def test_the_automatic_backup_is_renewed_with_the_states_of_imports(home):
+    import_to_host(home, Place([("a", "b"), ("a", "unknown@gamma")]))
+    with Store(home) as store:
+        keep_backup(home, store.digest)
+        first = (home / BACKUP).stat().st_mtime_ns
+        keep_backup(home, store.digest)
+        assert (home / BACKUP).stat().st_mtime_ns == first
+    import_to_host(home, Place([("a", "b"), ("a", "unknown@gamma"), ("b", "another@gamma")]))
+    with Store(home) as store:
+        keep_backup(home, store.digest)
+    restore_backup(home / BACKUP, home)
+    assert next(home.glob("before-restore-*"), home).joinpath(FOLDER).exists()
+    assert import_to_host(home, Place([("a", "b"), ("b", "c")])).edges == 2
+
+
+def test_a_state_is_copied_while_an_import_writes_to_it(home, tmp_path):
+    from manela.sources.state import ImportState
+
+    import_to_host(home, Place([("a", "b")]))
+    with ImportState(next((home / FOLDER).iterdir()), None) as state:
+        state.add(Edges(["not"], ["committed"]), False)
+        write_backup(home, tmp_path / "b.tar")
+    restore_backup(tmp_path / "b.tar", tmp_path / "elsewhere")
+    with ImportState(next((tmp_path / "elsewhere" / FOLDER).iterdir()), None) as state:
+        assert [(batch.own, batch.other) for batch in state.read_edges()] == [(("a",), ("b",))]
+
+
+def test_a_backup_of_an_older_version_leaves_the_states_of_imports_alone(home, tmp_path):
+    import_to_host(home, Place([("a", "b"), ("a", "c")]))
+    write_backup(home, tmp_path / "b.tar")
+
+    def make_older(manifest, contents):
+        for name in manifest.pop("imports"):
+            del contents[name], manifest["files"][name]
+
+    rewrite(tmp_path / "b.tar", make_older)
+    restore_backup(tmp_path / "b.tar", home)
+    assert import_to_host(home, Place([("a", "b")])).removed == 1
+    restore_backup(tmp_path / "b.tar", tmp_path / "elsewhere")
+    assert ("a", "c") in pairs_in(tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize("name", ["imports/../../escape.db", "imports/.hidden.db", "other/a.db", "imports/a.txt"])
+def test_a_name_that_no_state_has_is_refused(home, tmp_path, name):
+    write_backup(home, tmp_path / "b.tar")
+    rewrite(tmp_path / "b.tar", lambda manifest, contents: manifest["files"].update({name: "0"}))
+    with pytest.raises(AgentError, match="another version of manela"):
+        restore_backup(tmp_path / "b.tar", tmp_path / "elsewhere")
+
+
+def test_more_states_than_there_may_be_are_refused(home, tmp_path):
+    write_backup(home, tmp_path / "b.tar")
+    (home / FOLDER).mkdir()
+    names = [f"{FOLDER}/{number}.db" for number in range(1001)]
+    for name in names:
+        (home / name).touch()
+    with pytest.raises(AgentError, match="must have at most 1,000 states of imports, got 1,001"):
+        write_backup(home, tmp_path / "c.tar")
+    rewrite(tmp_path / "b.tar", lambda manifest, contents: manifest["files"].update(dict.fromkeys(names, "0")))
+    with pytest.raises(AgentError, match="another version of manela"):
+        restore_backup(tmp_path / "b.tar", tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize("has_key", [False, True])
+def test_a_restore_does_not_bring_an_erased_node_back(home, tmp_path, has_key):
+    import_to_host(home, Place([("x", "b"), ("x", "wolf@gamma")]))
+    with Store(home) as store:
+        if has_key:
+            store.hasher()
+        store.add_peer("gamma", "c:1", "PEM gamma")
+        store.audit([("gamma", "not adjacent", "wolf@gamma and x are not adjacent by this host's list")])
+    write_backup(home, tmp_path / "b.tar")
+    erase_nodes(home, ["x"])
+    restore_backup(tmp_path / "b.tar", home)
+    with Store(home) as store:
+        store.check()
+        assert "x" not in store.nodes()
+        assert " x " not in store.audited(1)[0][3]
+        assert VectorsFile(home).load() is None  # x was the only node with a vector
+        assert allow_node(store, "x").startswith("#")
+    assert not any("wolf@gamma" in str(path.read_bytes()) for path in (home / FOLDER).iterdir())
+
+
+def test_tombstones_of_another_key_are_told_in_the_audit(home, tmp_path):
+    from manela.hosts.folder.audit import read_audit
+
+    with Store(home) as store:
+        other = store.hasher().show("x@alpha")
+    write_backup(home, tmp_path / "b.tar")
+    with Store(home) as store, store.write() as database:
+        database.execute("DELETE FROM meta WHERE name = 'hash key'")
+    erase_nodes(home, ["x"])
+    restore_backup(tmp_path / "b.tar", home)
+    with Store(home) as store:
+        assert store.hasher().show("x@alpha") == other
+        assert next(read_audit(store, 1))["action"] == "tombstones lost"

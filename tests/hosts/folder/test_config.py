@@ -3,7 +3,7 @@
 import pytest
 
 from manela.errors import AgentError
-from manela.hosts.folder.config import Config, check_address, read_config
+from manela.hosts.folder.config import Config, LogOptions, check_address, check_syslog, read_config
 from manela.hosts.state.terms import PeerOptions, RateLimits
 
 
@@ -17,7 +17,9 @@ from manela.hosts.state.terms import PeerOptions, RateLimits
             rates=RateLimits(requests=1.5, at_once=2), seed=3, numbers="other.csv", watch="localhost:7447",
         ),
         Config("c", "c:1", {"exchange": "walks", "learning_rate": 0.1, "smooth": False}, start="random"),
-        Config("d", "d:1", {"frequency": 0.5, "patience": 2.0, "window": 3, "negatives": 7}
+        Config(
+            "d", "d:1", {"frequency": 0.5, "patience": 2.0, "window": 3, "negatives": 7},
+            log=LogOptions("udp:[::1]:514", hash_names=True)
         ),
     ],
 )  # fmt: skip
@@ -26,7 +28,7 @@ def test_what_is_written_is_read(config, tmp_path):
     file.write_text(config.write(), encoding="utf-8")
     found = read_config(file)
     assert found.terms(1) == config.terms(1)
-    for name in ("name", "listen", "weighted", "peers", "rates", "seed", "numbers", "watch"):
+    for name in ("name", "listen", "weighted", "peers", "rates", "seed", "numbers", "watch", "log"):
         assert getattr(found, name) == getattr(config, name)
 
 
@@ -104,3 +106,27 @@ def test_addresses():
     for bad in ("", "a", ":1", "a:", "a b:1", "a:1:2"):
         with pytest.raises(AgentError, match="host:port"):
             check_address(bad)
+
+
+@pytest.mark.parametrize(
+    "syslog", ["udp:localhost:514", "udp:127.0.0.1:0", "udp:127.0.0.1:65536", "udp:127.0.0.1", "tcp:1:2", "dev", 5]
+)
+def test_a_system_log_must_be_a_socket_or_a_number_address(syslog):
+    with pytest.raises(AgentError, match=r"log\.syslog must be true, a path such as"):
+        check_syslog(syslog)
+
+
+@pytest.mark.parametrize(("syslog", "expected"), [(True, "/dev/log"), (False, ""), ("", ""), ("/run/log", "/run/log")])
+def test_a_system_log_may_be_the_usual_one(syslog, expected):
+    assert check_syslog(syslog) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [("hash_names = 1", "log.hash_names must be true or false"), ("level = 3", "log.level is unknown; known are")],
+)
+def test_a_log_that_cannot_be_meant_is_refused(tmp_path, line, words):
+    text = Config("alpha", "0.0.0.0:7446", {}).write().partition("[log]")[0]
+    (tmp_path / "agent.toml").write_text(f"{text}[log]\n{line}\n")
+    with pytest.raises(AgentError, match=words):
+        read_config(tmp_path / "agent.toml")

@@ -8,7 +8,8 @@ import pytest
 
 from manela.errors import AgentError, OutputError
 from manela.hosts.folder.config import FILE, Config, read_config
-from manela.hosts.folder.home import LOCK, STATUS, export, init, is_running, only_one, read_status, remove_node
+from manela.hosts.folder.erasure import erase_nodes
+from manela.hosts.folder.home import LOCK, STATUS, export, init, is_running, only_one, read_status
 from manela.hosts.folder.identity import CERTIFICATE, KEY, check_key, name_of, read_certificate
 from manela.hosts.folder.store import HOST, NAME, SECRET, Store
 from manela.hosts.folder.vectors import VectorsFile
@@ -124,23 +125,23 @@ def host(tmp_path):
 
 
 def test_a_removed_node_has_no_vector_left(host):
-    assert remove_node(host, "y") == 1
+    assert erase_nodes(host, ["y"]).edges == 1
     assert VectorsFile(host).load().names == ["x", "z"]
     embedding = export(host)
     assert embedding.nodes.tolist() == ["x", "z"]
     assert embedding.vectors.shape == (2, 4)
     assert embedding.provenance["smoothed_without_some_neighbours"] == []
     for name in ("x", "z"):
-        remove_node(host, name)
+        erase_nodes(host, [name])
     with pytest.raises(AgentError, match="there are no vectors yet"):
         export(host)
     with pytest.raises(AgentError, match="is not a node of this host"):
-        remove_node(host, "x")
+        erase_nodes(host, ["x"])
 
 
 def test_the_vector_of_a_node_that_is_removed_under_a_daemon_is_exported_no_more(host):
     with only_one(host):  # as a daemon does, which saves later
-        remove_node(host, "y")
+        erase_nodes(host, ["y"])
         assert VectorsFile(host).load().names == ["x", "y", "z"]
         assert export(host).nodes.tolist() == ["x", "z"]
 

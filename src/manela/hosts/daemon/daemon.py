@@ -9,24 +9,28 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from manela import __version__
 from manela.errors import AgentError, ManelaError, OutputError
 from manela.hosts.daemon.contacts import Contacts
+from manela.hosts.daemon.erasing import Eraser
 from manela.hosts.daemon.learner import Learner
-from manela.hosts.daemon.logs import Journal, Tracer, begin_log, log
+from manela.hosts.daemon.logs import Journal, NameKeeper, Syslog, Tracer, add_syslog, begin_log, drop_syslog, log
 from manela.hosts.daemon.reopening import Reopening
 from manela.hosts.daemon.saving import Reserve, Saver, allow_many_files
 from manela.hosts.daemon.service import Service
 from manela.hosts.daemon.status import Speed, count_refusals, describe_peers, find_expiry, warn_of_expiry, write_status
 from manela.hosts.daemon.status_server import ANSWERS, ON, Answering
 from manela.hosts.daemon.warming import drop_code, keep_memory_small, warm_up
+from manela.hosts.folder.audit import record_settings, take_new_actions
 from manela.hosts.folder.backups import keep_backup, remove_leftovers
 from manela.hosts.folder.config import FILE, describe_missing, read_config
 from manela.hosts.folder.edges import read_numbers
-from manela.hosts.folder.home import STATUS, TRACE, only_one
+from manela.hosts.folder.erasure import forget_for_peer
+from manela.hosts.folder.home import STARTS, STATUS, TRACE, only_one
 from manela.hosts.folder.identity import CERTIFICATE, KEY, check_key, read_certificate
 from manela.hosts.folder.store import HOST, NAME, SECRET, Store, name_backup
 from manela.hosts.state.host import Host
@@ -63,6 +67,7 @@ class Daemon:
     """A host with its server, its learner and its files."""
 
     _digest = ""
+    _syslog: Syslog | None = None
 
     def __init__(self, home: Path, store: Store, trace: bool = False) -> None:
         self.home, self.store = home, store
@@ -82,14 +87,15 @@ class Daemon:
         if secret is None:
             raise AgentError(f"{store.file}: has no secret; make the host again with `manela agent init`")
         # every start has a new seed: a free-running host must not repeat its draws after a crash
-        past_starts = store.get("starts") or "0"
+        past_starts = store.get(STARTS) or "0"
         if not past_starts.isdecimal():
             raise AgentError(
                 f"{store.file}: is damaged: it has been started {past_starts!r} times; {name_backup(home)}"
             )
         starts = int(past_starts) + 1
-        store.put("starts", str(starts))
+        store.put(STARTS, str(starts))
         self.terms = self.config.terms((int(secret) + starts) % 2**63)
+        record_settings(store, self.config.list_settings())
         self._changes = self._edges_seen = store.changes
         host = self._build()
         saved = self._saver.load()
@@ -107,8 +113,10 @@ class Daemon:
             host.on_disclosure = self._tracer.add
         self._reload = self._settled = False
         self._audit = Store(home)  # a second connection, so that reads need not wait for writes in a thread
-        self._journal = Journal(self._audit)
+        self._names = NameKeeper(store, self.config.log.hash_names)
+        self._journal = Journal(self._audit, self._names.show)
         self._reopening = Reopening(store, self._audit)
+        self._eraser = Eraser(store, self._audit, self.config.peers.longest_pause)
         self._known_peers: dict[str, Any] = {}
         self._expires: float | None = None
         self._began, self._speed = time.time(), Speed(host.pairs)
@@ -121,11 +129,15 @@ class Daemon:
         """Run until a signal, or the end of stdin, stops the daemon."""
         from manela.hosts.transport.rpc import RpcServer, RpcTransport
 
+        self._syslog = add_syslog(self.config.log.syslog, self.config.name)
         contacts = Contacts(self.config.rates)
         keys, peers = self._keys(), self._peers()
         options = self.config.peers
         transport = RpcTransport(keys, peers, options.deadline, contacts.count)
-        self.service = Service(self.host, transport, contacts, self._journal.add, options.deadline * 0.8)
+        self.service = Service(
+            self.host, transport, contacts, self._journal.add, options.deadline * 0.8,
+            partial(forget_for_peer, self.home, self._audit)
+        )  # fmt: skip
         server = RpcServer(
             self.config.listen, keys, peers, self.service.serve, self.service.bound_request, self.service.refuse,
             options.deadline, contacts.count
@@ -146,6 +158,7 @@ class Daemon:
             self.port = server.port
             log("listening", host=self.config.name, address=self.config.listen, port=server.port, peers=len(peers))
             self._write_status()
+            self._log_actions()
             for line in warn_of_expiry(self._status):
                 log("certificate", message=line)
             if self.config.watch:
@@ -176,6 +189,7 @@ class Daemon:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._eraser.end()
         try:
             if self._watch is not None:
                 self._watch.close()
@@ -189,13 +203,15 @@ class Daemon:
             self._write_status()
             if self._tracer is not None:
                 self._tracer.close()
-            self.close()
             log(self.state, round=self.service.host.round)
+            self.close()
 
     def close(self) -> None:
         """Close the files that the daemon holds open."""
         self._audit.close()
         self._reserve.close()
+        drop_syslog(self._syslog)
+        self._syslog = None
 
     async def _learn(self) -> None:
         """Meet peers, learn all rounds, and go on whenever there is a reason to, until the daemon stops."""
@@ -266,8 +282,10 @@ class Daemon:
     def _save_last(self) -> None:
         """Save the state and the journal before the daemon ends."""
         try:
-            self._saver.save_now(self.service.host)
+            # a node that was removed since the last round must not be saved
+            self._saver.save_now(self.service.host, None if self.terms.lock_step else self.store.nodes())
             self._journal.flush_now()
+            self._log_actions()
         except OutputError as error:
             log("not saved", message=str(error))
 
@@ -288,6 +306,7 @@ class Daemon:
                     self._write_status()
                 if self._watch is not None:
                     self._answering.look(self.service.host)
+                self._eraser.look(self.service, self.learner.peers)
                 changes = self.store.changes
                 if changes != self._changes or self._reload:
                     self._changes, on_signal = changes, self._reload
@@ -302,6 +321,9 @@ class Daemon:
     async def _reload_peers(self, server: Any, transport: Any, on_signal: bool) -> None:
         """Read keys, peers and their sizes again; log that if a signal asked for it."""
         self._reload = False
+        self._names.refresh()
+        self._eraser.refresh()
+        self._log_actions()
         self._answering.turn(self.store.get(ANSWERS) == ON)
         keys = self._used_keys
         try:
@@ -331,7 +353,11 @@ class Daemon:
             return False
         self._edges_seen = changes
         try:
-            near = Neighbourhood.build(self.config.name, self.store.edges())
+            near = Neighbourhood.build(self.config.name, self.store.edges(), private=self.store.private())
+            if not near.nodes:
+                log("no nodes", message="all nodes were removed, so the daemon ends")
+                self.learner.end()
+                return False
             if near.digest == self._digest:
                 return False
             self._digest = near.digest
@@ -355,7 +381,12 @@ class Daemon:
             loop.call_soon_threadsafe(self.learner.end)
 
     def _tell(self, message: str) -> None:
-        log("peers", message=message)
+        log("peers", message=self._names.conceal(message, self.service.host.neighbourhood.rows))
+
+    def _log_actions(self) -> None:
+        """Log what operators did since the last time, also while no daemon ran."""
+        for action in take_new_actions(self.store):
+            log("action", user=action.user, action=action.action, detail=action.detail, at=action.time)
 
     def _write_status(self) -> None:
         self._speed.look(self.service.host.pairs)
@@ -410,7 +441,9 @@ class Daemon:
 
     def _build(self) -> Host:
         numbers = read_numbers(self.home / self.config.numbers) if self.terms.lock_step else None
-        near = Neighbourhood.build(self.config.name, self.store.edges(), numbers)
+        near = Neighbourhood.build(self.config.name, self.store.edges(), numbers, self.store.private())
+        if near.private and self.terms.lock_step:
+            raise AgentError("hosts in lock-step show all nodes: make private nodes public, or remove [lock_step]")
         self._digest = near.digest
         return make_host(self.terms, near, numbers, self.store.sizes())
 

@@ -6,13 +6,16 @@ import asyncio
 import contextlib
 import json
 import logging
+import logging.handlers
 import os
+import socket
 import time
 from collections import Counter, deque
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from manela.errors import OutputError, RefusedError
+from manela.errors import NodeName, OutputError, RefusedError
 from manela.hosts.folder.store import Store
 from manela.hosts.folder.trace import write_disclosure
 from manela.system.files import open_private
@@ -49,11 +52,102 @@ def begin_log() -> None:
         _LOGGER.propagate = False
 
 
+class Syslog(logging.handlers.SysLogHandler):
+    """Sends lines to the system's log by datagrams; what cannot be sent at once is lost.
+
+    The address is the path of a socket, or udp:ADDRESS:PORT.
+    """
+
+    socket: Any
+
+    def __init__(self, address: str, host: str) -> None:
+        target: Any = address
+        if address.startswith("udp:"):
+            where, _, port = address.removeprefix("udp:").rpartition(":")
+            target = (where.strip("[]"), int(port))
+        super().__init__(target, self.LOG_DAEMON, socket.SOCK_DGRAM)
+        self.ident = f"manela-{host}[{os.getpid()}]: "
+        self.setFormatter(JsonLines())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send a line without waiting; after an error the socket is opened again for the next line."""
+        priority = self.encodePriority(self.facility, "info")
+        line = f"<{priority}>{self.ident}{self.format(record)}".encode(errors="replace")[:_LONGEST_DATAGRAM]
+        try:
+            if self.socket is None:
+                self.createSocket()
+            self.socket.setblocking(False)
+            if isinstance(self.address, str):
+                self.socket.send(line)
+            else:
+                self.socket.sendto(line, self.address)
+        except OSError:
+            self.socket.close()
+            self.socket = None
+
+
+def add_syslog(address: str, host: str) -> Syslog | None:
+    """Also send the daemon's log to a system log, unless the address is empty; end that with `drop_syslog`."""
+    if not address:
+        return None
+    handler = Syslog(address, host)
+    _LOGGER.addHandler(handler)
+    _LOGGER.setLevel(logging.INFO)
+    return handler
+
+
+def drop_syslog(handler: Syslog | None) -> None:
+    """Stop sending the log to a system log."""
+    if handler is not None:
+        _LOGGER.removeHandler(handler)
+        handler.close()
+
+
 def log(event: str, **fields: Any) -> None:
     """Log an event with its fields."""
     _LOGGER.info(event, extra={"fields": fields})
 
 
+class NameKeeper:
+    """Decides how logs and the audit show nodes: by name, or by the keyed hash of a store.
+
+    With `hash_names`, all are hashed, and otherwise those that were erased.
+    """
+
+    def __init__(self, store: Store, hash_names: bool) -> None:
+        self._store, self._hashes_all = store, hash_names
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read again which nodes were erased."""
+        self._erased = self._store.tombstones()
+        self._hasher = self._store.hasher() if self._hashes_all or self._erased else None
+
+    def show(self, node: NodeName) -> str:
+        """Return what stands for a node."""
+        if self._hasher is not None and (self._hashes_all or self._erased.cover_text(node.node)):
+            return self._hasher.show(node.node)
+        return node.text
+
+    def conceal(self, message: str, names: Collection[str]) -> str:
+        """Return a message, which may quote a peer, without these names of own nodes, and without words `name@host`."""
+        if self._hasher is None:
+            return message
+        return " ".join(self._conceal_word(word, names) for word in message.split(" "))
+
+    def _conceal_word(self, word: str, names: Collection[str]) -> str:
+        name = word.strip(_PUNCTUATION)
+        is_own = name in names or (self._hasher is not None and self._erased.cover(name, self._hasher.host))
+        if self._hasher is None or not (is_own or "@" in name.strip("@")):
+            return word
+        node = f"{name}@{self._hasher.host}" if is_own else name
+        return word.replace(name, self.show(NodeName(name, node)))
+
+
+_LONGEST_DATAGRAM = 8192
+"""Bytes of a line to the system's log; longer datagrams are refused by some systems."""
+_PUNCTUATION = ".,;:()[]'\"?!"
+"""What may stand around a name in a message."""
 _MOST_UNWRITTEN_OF_ONE = 20
 """Different refusals of one peer per batch; any more are counted together as "and others"."""
 _MOST_NOT_STORED = 1000
@@ -61,17 +155,20 @@ _MOST_NOT_STORED = 1000
 
 
 class Journal:
-    """Collects refusals, with equal ones counted together, until they are written."""
+    """Collects refusals, with equal ones counted together, until they are written.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    `show` returns what stands for a node in them.
+    """
+
+    def __init__(self, store: Store, show: Callable[[NodeName], str] = str) -> None:
+        self._store, self._show = store, show
         self._unwritten: Counter[tuple[str, str, str]] = Counter()
         self._kinds: Counter[str] = Counter()
         self._not_stored: deque[tuple[str, str, str]] = deque(maxlen=_MOST_NOT_STORED)
 
     def add(self, peer: str, refusal: RefusedError) -> None:
         """Add a refusal."""
-        key = (peer, str(refusal.reason), str(refusal))
+        key = (peer, str(refusal.reason), refusal.write(self._show))
         if key not in self._unwritten:
             if self._kinds[peer] >= _MOST_UNWRITTEN_OF_ONE:
                 key = (peer, str(refusal.reason), "and others")

@@ -8,7 +8,7 @@ import os
 import resource
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from manela.errors import OutputError
@@ -62,10 +62,12 @@ class Saver:
         if self._saving is not None:
             await asyncio.wait([self._saving])
 
-    def save_now(self, host: Host) -> None:
-        """Save in this thread, when nothing else runs any more; raises if that fails."""
+    def save_now(self, host: Host, nodes: Collection[str] | None = None) -> None:
+        """Save in this thread, when nothing else runs any more, by default all nodes; raises if that fails."""
         if host.can_be_saved:
-            self._write(host.save())
+            saved = host.save()
+            is_whole = nodes is None or set(nodes).issuperset(saved.names)
+            self._write(saved if is_whole else saved.keep(nodes or ()))
 
     @property
     def _is_idle(self) -> bool:

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from manela.errors import MalformedError, PeerError, RefusedError, SessionError, TooOftenError, TooSlowError
+from manela.errors import (
+    MalformedError,
+    ManelaError,
+    PeerError,
+    RefusedError,
+    SessionError,
+    TooOftenError,
+    TooSlowError,
+)
 from manela.hosts.daemon.contacts import Contacts
+from manela.hosts.state.erasure import Erasure, Receipt
 from manela.hosts.state.host import Host
 from manela.hosts.state.instructions import NotReadyError, Relay
 from manela.hosts.wire.calls import (
+    FORGET,
     GREET,
     INTRODUCE,
     Cost,
@@ -23,7 +33,15 @@ from manela.hosts.wire.calls import (
     encode_reply,
     name_call,
 )
-from manela.hosts.wire.codec import decode_acceptance, decode_hello, decode_introduction, encode
+from manela.hosts.wire.codec import (
+    LARGEST_ERASURE,
+    decode_acceptance,
+    decode_erasure,
+    decode_hello,
+    decode_introduction,
+    decode_receipt,
+    encode,
+)
 from manela.hosts.wire.frames import LARGEST
 
 _GREETING = 4096
@@ -35,6 +53,8 @@ Larger values let a peer take more memory.
 """
 _LONG = 1 << 16
 """Longer messages, in bytes, are decoded in a thread; if larger, decoding holds up other peers for longer."""
+_ERASURE = 100
+"""Requests for which an erasure counts, as files are written anew; if smaller, a peer may keep the disk busy."""
 _RELAY = 0.2
 """The part of the deadline that a relayed request may take; if larger, one slow host holds up the others."""
 
@@ -57,11 +77,14 @@ class Service:
         contacts: Contacts | None = None,
         tell: Callable[[str, RefusedError], None] = lambda *_: None,
         deadline: float = 30.0,
+        forget: Callable[[str, Sequence[str]], Receipt] | None = None,
     ) -> None:
         self.host, self.transport, self.deadline = host, transport, deadline  # host: is replaced when edges change
         self.contacts = Contacts() if contacts is None else contacts  # the calls of each peer and to it
         self._call, self._tell = name_call(host), tell
         self._moved = asyncio.Event()
+        # removes what is kept of a peer's nodes; runs in a thread, one call at a time
+        self._forget_nodes, self._erasing = forget, asyncio.Lock()
 
     async def serve(self, peer: str, kind: str, content: bytes) -> bytes:
         """Answer a peer; nothing that a peer sends makes this raise anything but RefusedError."""
@@ -92,6 +115,8 @@ class Service:
             return LARGEST if host.terms.lock_step else _GREETING
         if kind == INTRODUCE:
             return _bound_introduction(*self._listed_with(peer))
+        if kind == FORGET:
+            return LARGEST_ERASURE
         return bound_request(host) if kind == self._call else _GREETING
 
     def forget(self, peer: str) -> None:
@@ -157,6 +182,14 @@ class Service:
             self.refuse(peer, refusal)
             raise
 
+    async def ask_to_forget(self, peer: str, names: Sequence[str]) -> Receipt:
+        """Ask a peer to forget own nodes; return its receipt."""
+        try:
+            return decode_receipt(await self.transport.call(peer, FORGET, encode(Erasure(tuple(names))), _GREETING))
+        except RefusedError as refusal:
+            self.refuse(peer, refusal)
+            raise
+
     async def _serve(self, peer: str, kind: str, content: bytes) -> bytes:
         # the host may be replaced during each await, so read self.host again afterwards
         if kind == GREET:
@@ -176,6 +209,11 @@ class Service:
             for refusal in refusals:
                 self.refuse(peer, refusal)
             return encode(acceptance)
+        if kind == FORGET and self._forget_nodes is not None:
+            erasure = decode_erasure(content)
+            await self._wait_for_turn(peer, Cost(0, len(erasure.nodes)), requests=_ERASURE)
+            async with self._erasing:
+                return encode(await asyncio.to_thread(_forget, self._forget_nodes, peer, erasure))
         if kind == self._call:
             request = decode_request(self.host, content)
             await self._wait_for_turn(peer, count_cost(self.host, peer, request))
@@ -224,6 +262,16 @@ class Service:
         wait = self.contacts[peer].buckets.take(time.monotonic(), *cost, requests)
         if wait > 0:
             await asyncio.sleep(wait)
+
+
+def _forget(forget: Callable[[str, Sequence[str]], Receipt], peer: str, erasure: Erasure) -> Receipt:
+    """Forget a peer's nodes; a failure of this host is not the peer's fault, and it asks again."""
+    try:
+        return forget(peer, erasure.nodes)
+    except RefusedError:
+        raise
+    except ManelaError:
+        raise TooSlowError("this host cannot forget nodes now; ask again later") from None
 
 
 def _bound_introduction(edges: int, names: int) -> int:

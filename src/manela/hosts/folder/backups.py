@@ -5,28 +5,37 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import shutil
+import sqlite3
 import tarfile
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from manela.errors import AgentError, OutputError
 from manela.hosts.folder.config import FILE, read_config
+from manela.hosts.folder.edges import FOLDER
+from manela.hosts.folder.erasure import carry_tombstones
 from manela.hosts.folder.home import is_running, only_one
 from manela.hosts.folder.identity import CERTIFICATE, KEY, check_key, read_certificate
 from manela.hosts.folder.store import BACKUP, Store
 from manela.hosts.folder.store import NAME as STORE
 from manela.hosts.folder.vectors import NAME as VECTORS
 from manela.hosts.folder.vectors import VectorsFile
-from manela.system.files import make_private_folder, replace_file
+from manela.sources.state import ImportState
+from manela.system.files import create_private, make_private_folder, replace_file
 
 _MANIFEST = "manifest.json"
 _LARGEST_MANIFEST = 1 << 20
 _NEEDED = (FILE, KEY, CERTIFICATE, STORE)
 _OTHERS = (VECTORS, "numbers.csv", f"next-{KEY}", f"next-{CERTIFICATE}", f"old-{CERTIFICATE}")
+_IMPORT = re.compile(rf"{FOLDER}/[a-z0-9][a-z0-9.-]{{0,100}}\.db")
+"""Names of the states of imports in a backup; a looser pattern would let a backup write elsewhere."""
+_MOST_IMPORTS = 1_000
+"""States of imports in a backup; more take disk space."""
 _WORK = (".backup.", ".restore.")
 """Prefixes of the temporary folders in which backups are made and unpacked."""
 _OLD = 600.0
@@ -44,6 +53,11 @@ def write_backup(home: Path, path: Path, vectors: bool = True) -> None:
         store.copy_to(copy)
         files = {name: home / name for name in (*_NEEDED, *_OTHERS) if (home / name).exists()}
         files[STORE] = copy
+        stamps = _stamp_imports(home)
+        make_private_folder(Path(temporary) / FOLDER)
+        for state in stamps:
+            _copy_database(home / state, Path(temporary) / state)
+            files[state] = Path(temporary) / state
         if not vectors:
             files.pop(VECTORS, None)
         name = read_config(home / FILE).name
@@ -59,11 +73,39 @@ def write_backup(home: Path, path: Path, vectors: bool = True) -> None:
                     entry = tarfile.TarInfo(file_name)
                     entry.size, entry.mode, entry.mtime = size, 0o600, int(time.time())
                     archive.addfile(entry, content)
-            manifest = {"manela": _VERSION, "host": name, "time": time.time(), "files": digests, "store": store.digest}
+            manifest = {
+                "manela": _VERSION, "host": name, "time": time.time(), "files": digests,
+                "store": _read_digest(copy), "imports": stamps
+            }  # fmt: skip
             encoded = json.dumps(manifest).encode()
             entry = tarfile.TarInfo(_MANIFEST)
             entry.size, entry.mode = len(encoded), 0o600
             archive.addfile(entry, io.BytesIO(encoded))
+
+
+def _read_digest(copy: Path) -> str:
+    """Return the digest in a copy of a store; that of the store itself may be newer than the copy."""
+    with closing(sqlite3.connect(copy)) as database:
+        return str(database.execute("SELECT value FROM meta WHERE name = 'digest'").fetchone()[0])
+
+
+def _stamp_imports(home: Path) -> dict[str, list[int]]:
+    """Return the states of imports with the size of each and when it was changed last."""
+    names = [f"{FOLDER}/{path.name}" for path in sorted((home / FOLDER).glob("*.db"))]
+    if len(names) > _MOST_IMPORTS:
+        raise AgentError(f"{home / FOLDER}: must have at most {_MOST_IMPORTS:,} states of imports, got {len(names):,}")
+    stats = {name: (home / name).stat() for name in names if _IMPORT.fullmatch(name)}
+    return {name: [stat.st_size, stat.st_mtime_ns] for name, stat in stats.items()}
+
+
+def _copy_database(source: Path, path: Path) -> None:
+    """Copy what is committed in a database, also while an import writes to it."""
+    create_private(path)
+    try:
+        with closing(sqlite3.connect(source, timeout=10.0)) as database, closing(sqlite3.connect(path)) as copy:
+            database.backup(copy)
+    except sqlite3.Error as error:
+        raise AgentError(f"{source}: cannot be read: {error}") from error
 
 
 def _open(source: Path) -> io.BufferedReader:
@@ -89,7 +131,9 @@ def _is_current(manifest: dict[str, Any], home: Path, digest: str) -> bool:
     names = [name for name in (*_NEEDED, *_OTHERS) if name not in (STORE, VECTORS) and (home / name).exists()]
     digests = {name: hashlib.sha256((home / name).read_bytes()).hexdigest() for name in names}
     kept = {name: kept_digest for name, kept_digest in manifest["files"].items() if name != STORE}
-    return bool(manifest["store"] == digest and kept == digests)
+    stamps = manifest.get("imports", {})
+    kept = {name: kept_digest for name, kept_digest in kept.items() if name not in stamps}
+    return bool(manifest["store"] == digest and kept == digests and stamps == _stamp_imports(home))
 
 
 def remove_leftovers(home: Path) -> None:
@@ -125,15 +169,24 @@ def restore_backup(path: Path, home: Path) -> list[str]:
         with Store(temporary) as store:
             store.check()
         VectorsFile(temporary).load()
+        states = [file for file in manifest["files"] if _IMPORT.fullmatch(file)]
+        for state in states:
+            ImportState(temporary / state, None).close()  # which raises if it is not one
+        carry_tombstones(home, temporary)
         before = home / time.strftime("before-restore-%Y%m%d-%H%M%S", time.gmtime())
         try:
             make_private_folder(before)
             for old in (*_NEEDED, *_OTHERS, f"{STORE}-wal", f"{STORE}-shm"):
                 if (home / old).exists() and (old != VECTORS or VECTORS in manifest["files"]):
                     (home / old).replace(before / old)
+            if "imports" in manifest and (home / FOLDER).exists():
+                (home / FOLDER).replace(before / FOLDER)
+            if states:
+                make_private_folder(home / FOLDER)
             # the configuration comes last: its presence means that the home is complete
             for restored in sorted(manifest["files"], key=lambda file_name: file_name == FILE):
-                (temporary / restored).replace(home / restored)
+                if (temporary / restored).exists():  # of erased nodes alone there are no vectors left
+                    (temporary / restored).replace(home / restored)
         except OSError as error:
             raise OutputError(f"{home}: cannot be written: {error.strerror or error}") from error
     return list(manifest["files"])
@@ -155,7 +208,9 @@ def _read_manifest(path: Path) -> dict[str, Any]:
             manifest: dict[str, Any] = json.loads(content.read()) if content is not None else {}
         files, _ = manifest["files"], manifest["host"]
         known = {*_NEEDED, *_OTHERS}
-        if manifest["manela"] != _VERSION or not isinstance(files, dict) or not set(files) <= known:
+        other = set(files) - known if isinstance(files, dict) else {""}
+        is_known = len(other) <= _MOST_IMPORTS and all(_IMPORT.fullmatch(name) for name in other)
+        if manifest["manela"] != _VERSION or not is_known or not isinstance(manifest.get("imports", {}), dict):
             raise AgentError(f"{path}: was written by another version of manela; update manela")
         return manifest
     except (OSError, tarfile.TarError, ValueError, KeyError, TypeError, EOFError) as error:
@@ -166,6 +221,7 @@ def _unpack(path: Path, digests: dict[str, str], home: Path) -> None:
     """Extract the files listed in a backup's manifest to a home, and check the digest of each."""
     try:
         with tarfile.open(path, "r:") as archive:
+            make_private_folder(home / FOLDER)
             for name, digest in digests.items():
                 entry = archive.getmember(name)
                 content = archive.extractfile(entry) if entry.isreg() else None

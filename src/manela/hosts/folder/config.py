@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,18 @@ _START = "First vectors: spectral, a view that is also joined in the end; neighb
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 
 
+_SYSLOG = "/dev/log"
+"""The socket of the system's log, for `syslog = true`."""
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """Where a host's log goes besides stderr, and whether it names nodes."""
+
+    syslog: str = ""  # a socket's path, or udp:ADDRESS:PORT; empty for none
+    hash_names: bool = False
+
+
 @dataclass(frozen=True)
 class Config:
     """A host's validated configuration.
@@ -52,6 +65,7 @@ class Config:
     seed: int | None = None
     numbers: str = "numbers.csv"
     watch: str = ""
+    log: LogOptions = field(default_factory=LogOptions)
 
     def terms(self, secret: int) -> Terms:
         """Return how this host learns; `secret` is the seed outside lock-step."""
@@ -99,6 +113,10 @@ class Config:
             "",
             "[limits]  # on what one peer may ask for per second",
             *write_table(self.rates),
+            "",
+            "[log]",
+            write_line("syslog", self.log.syslog, 'also log to "/dev/log", or to "udp:127.0.0.1:514"; "" for neither'),
+            write_line("hash_names", self.log.hash_names, "log and audit show keyed hashes in place of nodes' names"),
         ]
         if self.seed is not None:
             lines += [
@@ -108,6 +126,15 @@ class Config:
                 write_line("numbers", self.numbers, "the number of each node in the whole network"),
             ]
         return "\n".join(lines) + "\n"
+
+    def list_settings(self) -> dict[str, Any]:
+        """Return all settings by their names, such as `peers.noise`, for the audit."""
+        settings: dict[str, Any] = {}
+        for name, value in asdict(self).items():
+            table = {"parameters": "learning", "rates": "limits"}.get(name, name)
+            entries = value.items() if isinstance(value, dict) else [("", value)]
+            settings |= {f"{table}.{key}".rstrip("."): entry for key, entry in entries}
+        return settings
 
     def _write_parameter(self, name: str) -> str:
         parameter, value = PARAMETERS[name], self.parameters.get(name)
@@ -162,6 +189,26 @@ def check_watch(address: str) -> str:
     return address
 
 
+def check_syslog(syslog: Any) -> str:
+    """Return the address of a system log: a socket's path, udp:ADDRESS:PORT, or an empty text for none."""
+    if isinstance(syslog, bool):
+        return _SYSLOG if syslog else ""
+    rule = f'log.syslog must be true, a path such as "{_SYSLOG}", or "udp:127.0.0.1:514", got {syslog!r}'
+    if not isinstance(syslog, str):
+        raise AgentError(rule)
+    if syslog.startswith("udp:"):
+        address, _, port = syslog.removeprefix("udp:").rpartition(":")
+        try:  # a name would have to be looked up, which may take long
+            ipaddress.ip_address(address.strip("[]"))
+        except ValueError:
+            raise AgentError(rule) from None
+        if not (port.isascii() and port.isdecimal() and 0 < int(port[:6]) < 65536):
+            raise AgentError(rule)
+    elif syslog and not syslog.startswith("/"):
+        raise AgentError(rule)
+    return syslog
+
+
 def check_start(start: str | None, parameters: dict[str, Any], lock_step: bool) -> None:
     """Raise unless a host can start in this way."""
     starts = ["random"] if parameters.get("exchange") == "walks" else ["spectral", "random"]
@@ -171,12 +218,15 @@ def check_start(start: str | None, parameters: dict[str, Any], lock_step: bool) 
 
 
 def _check(tables: dict[str, Any]) -> Config:
-    learning, peers, limits = (_table(tables, name) for name in ("learning", "peers", "limits"))
+    learning, peers, limits, log = (_table(tables, name) for name in ("learning", "peers", "limits", "log"))
     peers = {_RENAMED.get(name, name): value for name, value in peers.items() if name not in _GONE}
     lock_step = _table(tables, "lock_step")
-    _check_names(tables, ("name", "listen", "watch", "learning", "peers", "limits", "lock_step"), "")
+    _check_names(tables, ("name", "listen", "watch", "learning", "peers", "limits", "lock_step", "log"), "")
     _check_names(learning, (*PARAMETERS_OF_HOSTS, "start", "weighted"), "learning.")
     _check_names(lock_step, ("random_state", "numbers"), "lock_step.")
+    _check_names(log, ("syslog", "hash_names"), "log.")
+    if not isinstance(log.get("hash_names", False), bool):
+        raise AgentError(f"log.hash_names must be true or false, got {log['hash_names']!r}")
     parameters = {name: learning[name] for name in PARAMETERS_OF_HOSTS if name in learning}
     for name, value in parameters.items():
         check(name, value)
@@ -200,6 +250,7 @@ def _check(tables: dict[str, Any]) -> Config:
         seed=seed,
         numbers=_text(lock_step, "numbers") if "numbers" in lock_step else Config.numbers,
         watch=check_watch(_text(tables, "watch")) if "watch" in tables else "",
+        log=LogOptions(check_syslog(log.get("syslog", "")), log.get("hash_names", False)),
     )
     config.terms(0)
     return config

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -18,7 +18,7 @@ from manela.hosts.state.names import HOST_NAME, Node, check_host_name, is_name
 from manela.hosts.state.neighbourhood import Edge
 from manela.sources.edges import Edges
 from manela.sources.source import Source
-from manela.sources.state import ImportState
+from manela.sources.state import PATIENCE, ImportState
 from manela.system.files import make_private_folder
 
 _HEADERS = (("source", "target"), ("own", "other"))
@@ -152,18 +152,23 @@ _BY_HAND = "by hand"
 
 @dataclass(frozen=True)
 class Imported:
-    """Counts of an import: edges added or changed, removed, with hosts that are no peers, and with invalid names."""
+    """Counts of an import: edges added or changed, removed, with hosts that are no peers, and with invalid names.
+
+    `erased` counts the edges that were left out because a node of theirs was erased.
+    """
 
     edges: int
     removed: int
     with_unknown_hosts: int
     odd: int
+    erased: int = 0
 
     def __str__(self) -> str:
         message = [f"{self.edges:,} edges imported"]
         message += [f"{self.removed:,} removed"] * bool(self.removed)
         message += [f"{self.with_unknown_hosts:,} ignored, to hosts that are not peers"] * bool(self.with_unknown_hosts)
         message += [f"{self.odd:,} ignored, with invalid node names"] * bool(self.odd)
+        message += [f"{self.erased:,} left out, of nodes that were erased"] * bool(self.erased)
         return ", ".join(message)
 
 
@@ -171,7 +176,7 @@ def import_to_host(home: Path, source: Source) -> Imported:
     """Read a source, add the edges of own nodes to a host's store, and remove edges that the source no longer has.
 
     An edge of several sources has the sum of their weights, and stays while one of them has it. Edges that an operator
-    added by hand do not change.
+    added by hand do not change. Nodes that were erased are left out, also of the import state.
 
     The store gets edges to own nodes and to nodes of peers. Edges to other hosts stay in the import state; the next
     import adds them if their host has become a peer.
@@ -188,16 +193,21 @@ def import_to_host(home: Path, source: Source) -> Imported:
     file = home / FOLDER / f"{name}-{hashlib.sha256(source.key.encode()).hexdigest()[:12]}.db"
     others = _read_others(home / FOLDER, file, host, own_hosts)
     with Store(home) as store, ImportState(file, source.key) as state:
+        changes, erased = store.changes, store.tombstones()
+        state.leaves_out = erased.cover_text if erased else None
         before = _sum_up(state.read_edges(), host, own_hosts)[0]
         in_store = {(edge.own, edge.other) for edge in store.edges() if edge.other is not None}
         # edges that an operator added never change, whatever sources say
         by_hand = {_as_pair(row) for row in state.get(_BY_HAND, [])} & in_store
         by_hand |= in_store - before.keys() - others.keys()
         for batch in source.read(state):
+            if changes != store.changes:  # a node may have been erased meanwhile
+                changes, erased = store.changes, store.tombstones()
+                state.leaves_out = erased.cover_text if erased else None
             state.add(batch, source.adds)
         state.remove_old(source.adds, LEAST_WEIGHT)
         now, odd = _sum_up(state.read_edges(), host, own_hosts)
-        state.put(_BY_HAND, [[own, *other] for own, other in by_hand & now.keys()])
+        state.put(_BY_HAND, [[own, "@".join(other)] for own, other in sorted(by_hand & now.keys())])
         known = own_hosts | set(store.peers())
         edges = [
             Edge(*ends, min(weight + others.get(ends, 0.0), MOST_WEIGHT))
@@ -207,10 +217,28 @@ def import_to_host(home: Path, source: Source) -> Imported:
         gone = before.keys() - now.keys() - by_hand
         removed = sum(store.remove_edge(Edge(*ends)) for ends in gone - others.keys())
         edges += [Edge(*ends, others[ends]) for ends in gone & others.keys() if ends[1][1] in known]
-        taken = store.add_edges(edges)
+        added = store.add_edges(edges)
+        if changes != store.changes:
+            state.purge(store.tombstones().cover_text)
         state.commit()  # last, so that an import that fails before is repeated by the next
     unknown = sum(ends[1][1] not in known for ends in now)
-    return Imported(taken, removed, unknown, odd)
+    return Imported(added.edges, removed, unknown, odd, added.erased + state.left_out)
+
+
+def purge_imports(home: Path, is_purged: Callable[[str], bool], always: bool = True, patience: float = PATIENCE) -> int:
+    """Delete names from all import states; return how many entries that were.
+
+    The files are written anew, as deleted rows of older versions may still be in them; unless `always`, only those
+    with such a name are. An import that runs is waited for `patience` seconds.
+    """
+    entries = 0
+    for path in sorted((home / FOLDER).glob("*.db")):
+        with ImportState(path, None, patience) as state:
+            purged = state.purge(is_purged)
+            if purged or always:
+                state.scrub()
+            entries += purged
+    return entries
 
 
 Pair = tuple[str, Node]
@@ -218,8 +246,9 @@ Pair = tuple[str, Node]
 
 
 def _as_pair(row: list[str]) -> Pair:
-    """Return the ends of an edge that is stored as own node, other node and host."""
-    return row[0], (row[1], row[2])
+    """Return the ends of an edge that is stored as own node and `name@host`, or as three fields by older versions."""
+    name, _, host = row[1].rpartition("@") if len(row) == 2 else (row[1], "", row[2])
+    return row[0], (name, host)
 
 
 def _sum_up(batches: Iterable[Edges], host: str, own_hosts: set[str]) -> tuple[dict[Pair, float], int]:

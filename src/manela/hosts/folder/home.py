@@ -26,6 +26,8 @@ from manela.hosts.state.names import check_host_name
 from manela.system.files import make_private_folder, replace_file
 
 STATUS, TRACE = "status.json", "trace.jsonl"
+STARTS = "starts"
+"""Key in the store: how often the daemon was started."""
 
 
 def init(home: Path, config: Config) -> None:
@@ -58,22 +60,6 @@ def read_status(home: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise AgentError(f"{home / STATUS}: cannot be read: {error}") from error
     return {**status, "running": is_running(home)}
-
-
-def remove_node(home: Path, name: str) -> int:
-    """Remove a node with its edges and its vector; return how many edges there were.
-
-    A running daemon drops the vector itself, after its current round.
-    """
-    with Store(home) as store:
-        edges = store.remove_node(name)
-    if not is_running(home):
-        with only_one(home):
-            file = VectorsFile(home)
-            saved = file.load()
-            if saved is not None and name in saved.names:
-                file.save(saved.keep({*saved.names} - {name}))
-    return edges
 
 
 def export(home: Path) -> Embedding:

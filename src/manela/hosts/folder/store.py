@@ -7,69 +7,41 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import secrets
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from manela.errors import AgentError, OutputError
 from manela.hosts.folder.config import FILE, describe_missing, read_config
+from manela.hosts.folder.schema import COLUMNS, FACTS, HASH_KEY, HOST, SCHEMA, SECRET, UPGRADES, VERSION
+from manela.hosts.folder.tombstones import Hasher, Tombstones
 from manela.hosts.state.names import check_host_name
 from manela.hosts.state.neighbourhood import Edge
 from manela.system.files import create_private
 from manela.system.threads import Closable
 
+__all__ = ["BACKUP", "HOST", "NAME", "SECRET", "Added", "Store", "is_erased", "name_backup"]
+
 NAME, BACKUP = "store.db", "backup.tar"
 """The database file, and the backup that a daemon writes when entries, key or configuration have changed."""
-VERSION = 3
-HOST, SECRET = "host", "secret"
-"""Keys in `meta`: the host's name, and the seed of a host that does not run in lock-step."""
 _DIGEST = "digest"
 _MOST_AUDITED = 100_000
 """Refusals kept of all peers; more take disk space."""
 _MOST_AUDITED_OF_ONE = 5_000
 """Refusals kept of one peer; with more, a peer that floods would push out those of others."""
-_SCHEMA = f"""
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE peers (name TEXT PRIMARY KEY, address TEXT NOT NULL, nodes INTEGER) WITHOUT ROWID;
-CREATE TABLE certificates (peer TEXT NOT NULL REFERENCES peers ON DELETE CASCADE, pem TEXT NOT NULL UNIQUE);
-CREATE TABLE nodes (name TEXT PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE edges (
-    own TEXT NOT NULL, other TEXT NOT NULL, host TEXT NOT NULL, weight REAL NOT NULL, PRIMARY KEY (own, other, host)
-) WITHOUT ROWID;
-CREATE INDEX edges_by_other ON edges (other, host);
-CREATE TABLE audit (
-    id INTEGER PRIMARY KEY, time TEXT NOT NULL, peer TEXT NOT NULL, reason TEXT NOT NULL, detail TEXT NOT NULL
-);
-CREATE INDEX audit_by_peer ON audit (peer, id);
-PRAGMA user_version = {VERSION};
-"""
-_UPGRADES = {
-    1: "ALTER TABLE peers ADD COLUMN nodes INTEGER; PRAGMA user_version = 2;",
-    2: """
-CREATE TABLE nodes (name TEXT PRIMARY KEY) WITHOUT ROWID;
-INSERT OR IGNORE INTO nodes SELECT own FROM edges;
-INSERT OR IGNORE INTO nodes SELECT other FROM edges WHERE host = (SELECT value FROM meta WHERE name = 'host');
-DELETE FROM edges WHERE host = '';
-CREATE INDEX edges_by_other ON edges (other, host);
-CREATE INDEX audit_by_peer ON audit (peer, id);
-PRAGMA user_version = 3;
-""",
-}
-"""Statements that upgrade a store of this version to the next."""
-_COLUMNS = {
-    "peers": ("name", "address", "nodes"),
-    "certificates": ("peer", "pem"),
-    "nodes": ("name",),
-    "edges": ("own", "other", "host", "weight"),
-    "meta": ("name", "value"),
-}
-"""The columns that the digest covers; of `meta`, only the rows selected by `_FACTS`."""
 _DAMAGE = (sqlite3.Error, UnicodeDecodeError)
 """What SQLite raises if a file is damaged or is not a database."""
-_FACTS = f"name IN ('{HOST}', '{SECRET}')"
+
+
+class Added(NamedTuple):
+    """Counts of edges: those that were added, and those left out because a node of theirs was erased."""
+
+    edges: int
+    erased: int
 
 
 class Store(Closable):
@@ -105,15 +77,17 @@ class Store(Closable):
         database = self._database
         database.execute("PRAGMA foreign_keys = ON")
         database.execute("PRAGMA recursive_triggers = ON")  # so that replacing a row fires its delete trigger
+        database.execute("PRAGMA secure_delete = ON")  # so that no page keeps the names that were removed
         version = database.execute("PRAGMA user_version").fetchone()[0]
         database.execute("PRAGMA journal_mode = WAL")  # so that writers do not block readers
         database.execute("PRAGMA synchronous = FULL")
         if create is not None and version == 0:
-            database.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
+            database.executescript(f"BEGIN; {SCHEMA} COMMIT;")
             version = VERSION
             database.execute("INSERT INTO meta VALUES (?, '0')", (_DIGEST,))
-        elif version in _UPGRADES:
+        elif version in UPGRADES:
             self._upgrade(version)
+            self.scrub()  # older versions have left deleted rows in the file
             version = VERSION
         if version > VERSION:
             raise AgentError(
@@ -130,16 +104,16 @@ class Store(Closable):
         """Create triggers that update the digest for every row inserted, changed or deleted by this connection."""
         database = self._database
         database.create_function("manela_tally", -1, self._count_row)
-        for table, columns in _COLUMNS.items():
+        for table, columns in COLUMNS.items():
             for event, row, sign in (("INSERT", "NEW", 1), ("DELETE", "OLD", -1)):
                 values = ", ".join(f"{row}.{column}" for column in columns)
-                condition = f"WHEN {row}.{_FACTS}" if table == "meta" else ""
+                condition = f"WHEN {row}.{FACTS}" if table == "meta" else ""
                 database.execute(
                     f"CREATE TEMP TRIGGER {table}_{event} AFTER {event} ON main.{table} {condition} "
                     f"BEGIN SELECT manela_tally({sign}, '{table}', {values}); END"
                 )
             before, after = (", ".join(f"{row}.{column}" for column in columns) for row in ("OLD", "NEW"))
-            condition = f"WHEN NEW.{_FACTS}" if table == "meta" else ""
+            condition = f"WHEN NEW.{FACTS}" if table == "meta" else ""
             database.execute(
                 f"CREATE TEMP TRIGGER {table}_UPDATE AFTER UPDATE ON main.{table} {condition} BEGIN "
                 f"SELECT manela_tally(-1, '{table}', {before}); SELECT manela_tally(1, '{table}', {after}); END"
@@ -153,7 +127,7 @@ class Store(Closable):
         """Upgrade a store of an older version; a copy of the old one is kept beside it."""
         tables = {name for (name,) in self._database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         columns = {row[1] for row in self._database.execute("PRAGMA table_info(peers)")}
-        if "nodes" in tables or ("nodes" in columns) != (version > 1):
+        if ("nodes" in columns, "nodes" in tables, "erased" in tables) != (version > 1, version > 2, False):
             raise AgentError(
                 f"{self.file}: is damaged: it claims version {version}, but has the tables of another; "
                 f"{name_backup(self.home)}"
@@ -163,10 +137,10 @@ class Store(Closable):
         create_private(path)
         with closing(sqlite3.connect(path)) as copy:
             self._database.backup(copy)
-        with self._write() as database:
+        with self.write() as database:
             database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (HOST, host))
             for step in range(version, VERSION):
-                for statement in filter(str.strip, _UPGRADES[step].split(";")):
+                for statement in filter(str.strip, UPGRADES[step].split(";")):
                     database.execute(statement)
             database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_DIGEST, f"{self._find_digest():x}"))
 
@@ -177,7 +151,7 @@ class Store(Closable):
     @property
     def changes(self) -> int:
         """A number that changes when another connection has written."""
-        return int(self._read("PRAGMA data_version")[0][0])
+        return int(self.read("PRAGMA data_version")[0][0])
 
     @property
     def digest(self) -> str:
@@ -208,11 +182,20 @@ class Store(Closable):
     def _find_digest(self) -> int:
         """Return the digest over all edges, peers and values, from the rows themselves."""
         total = 0
-        for table, columns in _COLUMNS.items():
-            rows = f"SELECT '{table}', {', '.join(columns)} FROM {table}" + f" WHERE {_FACTS}" * (table == "meta")
+        for table, columns in COLUMNS.items():
+            rows = f"SELECT '{table}', {', '.join(columns)} FROM {table}" + f" WHERE {FACTS}" * (table == "meta")
             for row in self._database.execute(rows):
                 total += _hash(row)
         return total % 2**128
+
+    def scrub(self) -> None:
+        """Write the file anew, so that it holds nothing but the rows that are there."""
+        try:
+            with self._lock:
+                self._database.execute("VACUUM")
+                self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except _DAMAGE as error:
+            raise OutputError(f"{self.file}: cannot be written: {error}") from error
 
     def copy_to(self, path: Path) -> None:
         """Write a consistent copy, even while others write to the store."""
@@ -228,13 +211,27 @@ class Store(Closable):
 
     def get(self, name: str) -> str | None:
         """Return a value, or None if it is not set."""
-        rows = self._read("SELECT value FROM meta WHERE name = ?", name)
+        rows = self.read("SELECT value FROM meta WHERE name = ?", name)
         return str(rows[0][0]) if rows else None
 
     def put(self, name: str, value: str) -> None:
         """Set a value."""
-        with self._write() as database:
+        with self.write() as database:
             database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
+    # hashed names
+
+    def hasher(self) -> Hasher:
+        """Return what hashes names with the key of this store, which is made when it is first needed."""
+        if self.get(HASH_KEY) is None:
+            with self.write() as database:
+                database.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (HASH_KEY, secrets.token_hex(32)))
+        return Hasher((self.get(HASH_KEY) or "").encode(), self.get(HOST) or "")
+
+    def tombstones(self) -> Tombstones:
+        """Return the nodes that were erased here."""
+        hashes = [value for (value,) in self.read("SELECT hash FROM erased")]
+        return Tombstones(self.hasher() if hashes else Hasher(b"", ""), hashes)
 
     # peers
 
@@ -244,7 +241,7 @@ class Store(Closable):
         `nodes` is the number of nodes for which the peer counts at most; None leaves it unchanged.
         """
         check_host_name(name)
-        with self._write() as database:
+        with self.write() as database:
             owner = database.execute("SELECT peer FROM certificates WHERE pem = ?", (certificate,)).fetchone()
             if owner and owner[0] != name:
                 raise AgentError(f"this certificate already belongs to {owner[0]}; a host has one name")
@@ -257,7 +254,7 @@ class Store(Closable):
 
     def change_peer(self, name: str, address: str | None, nodes: int | None) -> None:
         """Change the address of a known peer, or for how many nodes it counts; None leaves either unchanged."""
-        with self._write() as database:
+        with self.write() as database:
             changed = database.execute(
                 "UPDATE peers SET address = coalesce(?, address), nodes = coalesce(?, nodes) WHERE name = ?",
                 (address, nodes, name),
@@ -268,17 +265,23 @@ class Store(Closable):
                     "or with NAME ADDRESS CERT"
                 )
 
-    def remove_peer(self, name: str) -> tuple[int, int]:
-        """Delete a peer with its certificates, edges and refusals; return how many edges and refusals there were."""
-        with self._write() as database:
+    def remove_peer(self, name: str) -> int:
+        """Delete a peer with its certificates and edges; return how many edges there were.
+
+        Its refusals stay, as evidence. Nodes that it was to forget are no longer named.
+        """
+        with self.write() as database:
             if database.execute("DELETE FROM peers WHERE name = ?", (name,)).rowcount == 0:
                 raise AgentError(f"{name}: is not a peer; see `manela agent peer list`")
+            unnamed = database.execute("UPDATE erasures SET name = '' WHERE peer = ? AND name != ''", (name,)).rowcount
             edges = database.execute("DELETE FROM edges WHERE host = ?", (name,)).rowcount
-            return edges, database.execute("DELETE FROM audit WHERE peer = ?", (name,)).rowcount
+        if unnamed:
+            self.scrub()
+        return edges
 
     def remove_certificate(self, name: str, certificate: str) -> None:
         """Delete one of a peer's certificates."""
-        with self._write() as database:
+        with self.write() as database:
             cursor = database.execute("DELETE FROM certificates WHERE peer = ? AND pem = ?", (name, certificate))
             if cursor.rowcount == 0:
                 raise AgentError(f"{name}: has no such certificate; see `manela agent peer list`")
@@ -286,40 +289,42 @@ class Store(Closable):
     def peers(self) -> dict[str, tuple[str, tuple[str, ...]]]:
         """Return the address and certificates of each peer."""
         peers: dict[str, tuple[str, tuple[str, ...]]] = {
-            name: (address, ()) for name, address in self._read("SELECT name, address FROM peers ORDER BY name")
+            name: (address, ()) for name, address in self.read("SELECT name, address FROM peers ORDER BY name")
         }
-        for name, pem in self._read("SELECT peer, pem FROM certificates ORDER BY rowid"):
+        for name, pem in self.read("SELECT peer, pem FROM certificates ORDER BY rowid"):
             if name in peers:  # another process may have changed the peers between the two queries
                 peers[name] = (peers[name][0], (*peers[name][1], pem))
         return peers
 
     def sizes(self) -> dict[str, int]:
         """Return the number of nodes of each peer for which the operator has entered it."""
-        return dict(self._read("SELECT name, nodes FROM peers WHERE nodes IS NOT NULL"))
+        return dict(self.read("SELECT name, nodes FROM peers WHERE nodes IS NOT NULL"))
 
     # nodes and edges
 
-    def add_edges(self, edges: Iterable[Edge]) -> int:
-        """Add edges with their nodes, all or none, and return their number; an existing edge gets the new weight.
+    def add_edges(self, edges: Iterable[Edge]) -> Added:
+        """Add edges with their nodes, all or none; an existing edge gets the new weight.
 
-        An edge without other end adds a single node.
+        An edge without other end adds a single node. Edges of nodes that were erased are left out.
         """
-        new, host = list(edges), self.get(HOST)
-        names = {edge.own for edge in new} | {edge.other[0] for edge in new if edge.other and edge.other[1] == host}
-        rows = [(edge.own, *edge.other, edge.weight) for edge in new if edge.other is not None]
-        with self._write() as database:
-            database.executemany("INSERT OR IGNORE INTO nodes VALUES (?)", ((name,) for name in sorted(names)))
+        given, host = list(edges), self.get(HOST) or ""
+        with self.write() as database:
+            erased = self.tombstones()
+            new = [edge for edge in given if not (erased and is_erased(edge, erased, host))]
+            names = {edge.own for edge in new} | {edge.other[0] for edge in new if edge.other and edge.other[1] == host}
+            rows = [(edge.own, *edge.other, edge.weight) for edge in new if edge.other is not None]
+            database.executemany("INSERT OR IGNORE INTO nodes (name) VALUES (?)", ((name,) for name in sorted(names)))
             database.executemany("INSERT OR REPLACE INTO edges VALUES (?, ?, ?, ?)", rows)
-        return len(new)
+        return Added(len(new), len(given) - len(new))
 
     def remove_edge(self, edge: Edge) -> int:
         """Delete an edge, or all edges of a node if the edge has no other end; return how many there were.
 
         Nodes stay.
         """
-        with self._write() as database:
+        with self.write() as database:
             if edge.other is None:
-                return self._remove_edges_of(database, edge.own)
+                return self.remove_edges_of(database, edge.own)
             ends = [(edge.own, *edge.other)]
             if edge.other[1] == self.get(HOST):
                 ends.append((edge.other[0], edge.own, edge.other[1]))
@@ -327,13 +332,13 @@ class Store(Closable):
 
     def remove_node(self, name: str) -> int:
         """Delete a node with all its edges; return how many edges there were."""
-        with self._write() as database:
+        with self.write() as database:
             if database.execute("DELETE FROM nodes WHERE name = ?", (name,)).rowcount == 0:
                 raise AgentError(f"{name}: is not a node of this host")
-            return self._remove_edges_of(database, name)
+            return self.remove_edges_of(database, name)
 
-    def _remove_edges_of(self, database: sqlite3.Connection, name: str) -> int:
-        """Remove all edges of an own node; return how many there were."""
+    def remove_edges_of(self, database: sqlite3.Connection, name: str) -> int:
+        """Remove all edges of an own node within a transaction; return how many there were."""
         cursor = database.execute(
             "DELETE FROM edges WHERE own = ? OR (other = ? AND host = ?)", (name, name, self.get(HOST))
         )
@@ -341,7 +346,11 @@ class Store(Closable):
 
     def nodes(self) -> set[str]:
         """Return the names of all own nodes."""
-        return {name for (name,) in self._read("SELECT name FROM nodes")}
+        return {name for (name,) in self.read("SELECT name FROM nodes")}
+
+    def private(self) -> set[str]:
+        """Return the names of own nodes that are never shown to peers."""
+        return {name for (name,) in self.read("SELECT name FROM nodes WHERE private")}
 
     def edges(self, peer: str | None = None) -> Iterator[Edge]:
         """Yield the edges with a peer, or by default all edges, with nodes without edges as edges without other end."""
@@ -377,7 +386,7 @@ class Store(Closable):
         """
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         rows = [(now, *refusal) for refusal in refusals]
-        with self._write() as database:
+        with self.write() as database:
             database.executemany("INSERT INTO audit (time, peer, reason, detail) VALUES (?, ?, ?, ?)", rows)
             for peer in {row[1] for row in rows}:
                 database.execute(
@@ -392,9 +401,10 @@ class Store(Closable):
 
     def audited(self, most: int = 100) -> list[tuple[str, str, str, str]]:
         """Return the latest refusals: time, peer, reason, detail."""
-        return self._read("SELECT time, peer, reason, detail FROM audit ORDER BY id DESC LIMIT ?", most)
+        return self.read("SELECT time, peer, reason, detail FROM audit ORDER BY id DESC LIMIT ?", most)
 
-    def _read(self, statement: str, *values: Any) -> list[Any]:
+    def read(self, statement: str, *values: Any) -> list[Any]:
+        """Return the rows that a statement selects."""
         try:
             with self._lock:
                 return self._database.execute(statement, values).fetchall()
@@ -402,7 +412,7 @@ class Store(Closable):
             raise AgentError(f"{self.file}: cannot be read: {error}; {name_backup(self.home)}") from error
 
     @contextmanager
-    def _write(self) -> Iterator[sqlite3.Connection]:
+    def write(self) -> Iterator[sqlite3.Connection]:
         """Run a block as one transaction that also updates the digest; threads take turns on the connection."""
         with self._lock:
             yield from self._write_alone()
@@ -424,6 +434,11 @@ class Store(Closable):
                 raise
         except _DAMAGE as error:
             raise OutputError(f"{self.file}: cannot be written: {error}") from error
+
+
+def is_erased(edge: Edge, erased: Tombstones, host: str) -> bool:
+    """Return whether an end of an edge was erased."""
+    return erased.cover(edge.own, host) or (edge.other is not None and erased.cover(*edge.other))
 
 
 def name_backup(home: Path) -> str:

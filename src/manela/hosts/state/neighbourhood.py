@@ -13,21 +13,24 @@ h ≤ s − 1 (`check_steps`). So the walk ends within 1 + h ≤ s hops of v, an
 from w to a node x of a third host, the host of w asks there: *for my node w, through your node x, h − 1 more steps*.
 The same checks apply again, so each edge of a walk is checked by a host that owns it, and each host asks only for its
 own nodes. The reply is a vector without an id.
+
+Private nodes learn inside their host only: their edges with nodes of other hosts are left out here, so that such an
+edge is neither introduced to a peer nor admitted from one.
 """
 
 from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from manela.errors import AgentError, ClaimError, MalformedError, NotAdjacentError, RefusedError, TooFarError
+from manela.errors import AgentError, ClaimError, MalformedError, NodeName, NotAdjacentError, RefusedError, TooFarError
 from manela.hosts.state.messages import Integers
 from manela.hosts.state.names import Node, number_of, parse_node
 from manela.kernels.randomness import derive
@@ -58,18 +61,28 @@ class Neighbourhood:
     indptr: Integers
     indices: Integers
     weights: npt.NDArray[np.float64]  # shape (arcs,)
+    private: frozenset[str] = field(default_factory=frozenset)  # names of own nodes that are never shown to peers
 
     @classmethod
-    def build(cls, host: str, edges: Iterable[Edge], numbers: Mapping[Node, int] | None = None) -> Neighbourhood:
+    def build(
+        cls,
+        host: str,
+        edges: Iterable[Edge],
+        numbers: Mapping[Node, int] | None = None,
+        private: Collection[str] = (),
+    ) -> Neighbourhood:
         """Build the neighbourhood of these edges, with nodes sorted by `numbers`, or by name if there are none.
 
-        An edge between two own nodes may be given once or in both directions; the last weight counts.
+        An edge between two own nodes may be given once or in both directions; the last weight counts. Edges of
+        `private` nodes with nodes of other hosts are left out.
         """
         ids: dict[Node, int] = {}
         ends, weights = (array("q"), array("q")), array("d")
         for edge in edges:
             own = ids.setdefault((edge.own, host), len(ids))
             if edge.other is None or edge.other == (edge.own, host):
+                continue
+            if edge.other[1] != host and edge.own in private:
                 continue
             other = ids.setdefault(edge.other, len(ids))
             for source, target in ((own, other), (other, own))[: 1 + (edge.other[1] == host)]:
@@ -95,6 +108,7 @@ class Neighbourhood:
             np.concatenate(([0], np.cumsum(np.bincount(sources[kept], minlength=len(nodes))))).astype(np.int64),
             targets[kept],
             np.array(weights, dtype=np.float64)[kept],
+            frozenset(name for name, _ in nodes if name in private),
         )
 
     @cached_property
@@ -108,6 +122,11 @@ class Neighbourhood:
         return {name: row for row, name in enumerate(self.nodes)}
 
     @cached_property
+    def is_private(self) -> npt.NDArray[np.bool_]:
+        """Which own nodes are never shown to peers, (n,)."""
+        return np.array([name in self.private for name in self.nodes], dtype=np.bool_)
+
+    @cached_property
     def peers(self) -> list[str]:
         """The other hosts that have neighbours of own nodes."""
         return sorted({host for _, host in self.remotes})
@@ -118,6 +137,8 @@ class Neighbourhood:
         sha = hashlib.sha256(repr((self.host, self.nodes, self.remotes)).encode())
         for part in (self.indptr, self.indices, self.weights):
             sha.update(part.tobytes())
+        if self.private:
+            sha.update(repr(sorted(self.private)).encode())
         return sha.hexdigest()
 
     @cached_property
@@ -177,16 +198,16 @@ class Neighbourhood:
 
         There is one refusal for each type. It does not disclose whether a node that is not adjacent exists here.
         """
-        refused: dict[type[RefusedError], list[str]] = {}
+        refused: dict[type[RefusedError], list[tuple[str | NodeName, ...]]] = {}
         pairs = np.full((2, len(askers)), -1, np.int64)
         for i, (asker, through) in enumerate(zip(askers, throughs, strict=True)):
             try:
                 node = parse_node(asker)
             except MalformedError as refusal:
-                refused.setdefault(MalformedError, []).append(str(refusal))
+                refused.setdefault(MalformedError, []).append((str(refusal),))
                 continue
             if node[1] != peer:
-                refused.setdefault(ClaimError, []).append(f"{asker} is not a node of {peer}")
+                refused.setdefault(ClaimError, []).append((NodeName(asker, asker), f" is not a node of {peer}"))
                 continue
             pairs[:, i] = self.rows.get(through, -2), self._remote_rows.get(node, -2)
         keys, order = self._keys
@@ -197,11 +218,12 @@ class Neighbourhood:
             is_edge &= keys[positions] == wanted
         not_adjacent = np.flatnonzero(~is_edge & (pairs != -1).all(axis=0)).tolist()
         if not_adjacent:
-            first = f"{askers[not_adjacent[0]]} and {throughs[not_adjacent[0]]} are not adjacent by this host's list"
-            refused[NotAdjacentError] = [first, *([""] * (len(not_adjacent) - 1))]
+            asker, through = askers[not_adjacent[0]], throughs[not_adjacent[0]]
+            ends = NodeName(asker, asker), " and ", NodeName(through, f"{through}@{self.host}")
+            refused[NotAdjacentError] = [(*ends, " are not adjacent by this host's list")] * len(not_adjacent)
         return np.where(is_edge, order[positions] if len(keys) else -1, -1), [
-            kind(f"{len(texts):,} edges, such as: {texts[0]}" if len(texts) > 1 else texts[0], times=len(texts))
-            for kind, texts in refused.items()
+            kind(*[f"{len(messages):,} edges, such as: "] * (len(messages) > 1), *messages[0], times=len(messages))
+            for kind, messages in refused.items()
         ]
 
     def admit_edges(

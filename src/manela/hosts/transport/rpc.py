@@ -29,7 +29,7 @@ from manela.errors import (
     import_extra,
 )
 from manela.hosts.folder.identity import expiry_of, fetch_certificate, fingerprint, name_of
-from manela.hosts.wire.calls import GREET, INTRODUCE, SHOW, WALK
+from manela.hosts.wire.calls import FORGET, GREET, INTRODUCE, SHOW, WALK
 from manela.hosts.wire.frames import LARGEST, PIECE, Joiner, cut
 
 # Force TLS 1.3: below it only this RSA suite is allowed, and hosts have elliptic-curve certificates.
@@ -41,7 +41,7 @@ grpc: Any = import_extra("grpc", "agents", "a host")
 SERVICE = "manela.v1.Host"
 _REASON = "manela-reason"
 _UNKNOWN = "unknown"
-_KINDS_OF_CALLS = (GREET, INTRODUCE, SHOW, WALK)
+_KINDS_OF_CALLS = (GREET, INTRODUCE, SHOW, WALK, FORGET)
 _MOST_OPEN = 48
 """Requests that one peer may have open; more would let it take more memory."""
 _HANDSHAKE = 3.0

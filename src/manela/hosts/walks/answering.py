@@ -59,9 +59,10 @@ def answer(host: WalkHost, peer: str, request: WalkRequest) -> WalkReply | Pendi
     index[steps_left > 0] = NOTHING
     away = np.flatnonzero(steps_left > 0)
     steps_done = firsts[away] + request.steps[away] - steps_left[away]
+    index = hide_private(host, np.concatenate((index, random)))
     requests, chosen = host.ask_on(arcs[away], steps_left[away], request.round, steps_done, keys[away])
     pending = Pending(
-        request=request, index=np.concatenate((index, random)), changed=changed, neighbours=neighbours, tables=tables,
+        request=request, index=index, changed=changed, neighbours=neighbours, tables=tables,
         requests=requests, links={other: link for other, link in host.peers.links.items() if other in requests},
         walkers={other: away[positions] for other, positions in chosen.items()}
     )  # fmt: skip
@@ -101,6 +102,15 @@ def resume(
     shuffled[order] = vectors
     version = pending.request.round if host.terms.lock_step else host.version
     return WalkReply(version, pending.changed, pending.neighbours, index, shuffled), refused
+
+
+def hide_private(host: WalkHost, rows: Integers) -> Integers:
+    """Return the rows of walks and random nodes, without those of private nodes, which no peer sees."""
+    if not host.neighbourhood.private:
+        return rows
+    is_own = (rows >= 0) & (rows < host.own)
+    is_hidden = is_own & host.neighbourhood.is_private[np.where(is_own, rows, 0)]
+    return np.where(is_hidden, NOTHING, rows)
 
 
 def locate(host: WalkHost, link: Link, index: Integers, base: int) -> Integers:

@@ -23,7 +23,7 @@ from manela.hosts.wire.frames import LARGEST
 
 _SMALL, _WALKS = 1 << 12, 1 << 26
 """Most bytes of a request by messages, and of one by walks; more would let a peer take more memory."""
-GREET, INTRODUCE, SHOW, WALK = "Greet", "Introduce", "Show", "Walk"
+GREET, INTRODUCE, SHOW, WALK, FORGET = "Greet", "Introduce", "Show", "Walk", "Forget"
 
 
 class Cost(NamedTuple):

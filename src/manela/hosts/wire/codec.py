@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.errors import MalformedError, TermsError, TooLargeError, import_extra
+from manela.hosts.state.erasure import MOST_ERASED, Erasure, Receipt
 from manela.hosts.state.messages import (
     JOIN,
     NOTHING,
@@ -31,6 +32,7 @@ from manela.hosts.state.messages import (
     WalkReply,
     WalkRequest,
 )
+from manela.hosts.state.names import LONGEST_NAME, is_name
 from manela.hosts.wire import host_pb2 as wire
 from manela.kernels.cpu.half import from_half, to_half
 from manela.kernels.moments import LARGEST, UNIT, Moments
@@ -49,7 +51,13 @@ _LONGEST_PROGRAM = 32
 _LAST = 2**62
 """Larger versions and rounds are clamped to this, so that they fit into int64."""
 
-Message = Hello | Introduction | Acceptance | Pull | Shown | WalkRequest | WalkReply
+LARGEST_ERASURE = MOST_ERASED * (LONGEST_NAME + 4)
+"""Most bytes of a request to forget nodes; each name adds up to three bytes of encoding."""
+_LONGEST_RECEIPT = 64
+_LAST_TIME = 253_402_300_799
+"""Later times, in seconds since 1970, are clamped to this, the end of the year 9999."""
+
+Message = Hello | Introduction | Acceptance | Pull | Shown | WalkRequest | WalkReply | Erasure | Receipt
 
 
 def encode(message: Message, half: bool = False) -> bytes:
@@ -143,6 +151,8 @@ _ENCODERS: dict[type, Callable[[Any], Any]] = {
     Pull: _encode_pull,
     Shown: _encode_shown,
     WalkRequest: _encode_walk_request,
+    Erasure: lambda message: wire.Erasure(nodes=message.nodes),
+    Receipt: lambda message: wire.Receipt(id=message.id, time=message.time),
 }
 
 
@@ -193,6 +203,24 @@ def decode_acceptance(content: bytes) -> Acceptance:
     if len(accepted) and accepted.max() > 1:
         raise MalformedError("acceptances must be 0 or 1")
     return Acceptance(parsed.session, accepted.astype(bool))
+
+
+def decode_erasure(content: bytes) -> Erasure:
+    """Decode a peer's request to forget nodes."""
+    parsed = _parse(wire.Erasure, content)
+    if not 0 < len(parsed.nodes) <= MOST_ERASED:
+        raise TooLargeError(f"1 to {MOST_ERASED:,} nodes may be erased at once, got {len(parsed.nodes):,}")
+    if not all(is_name(name) for name in parsed.nodes):
+        raise MalformedError(f"a node's name must be 1 to {LONGEST_NAME} bytes of printable text")
+    return Erasure(tuple(sorted(set(parsed.nodes))))
+
+
+def decode_receipt(content: bytes) -> Receipt:
+    """Decode a peer's receipt."""
+    parsed = _parse(wire.Receipt, content)
+    if not (0 < len(parsed.id) <= _LONGEST_RECEIPT and parsed.id.isascii() and parsed.id.isalnum()):
+        raise MalformedError(f"a receipt must have 1 to {_LONGEST_RECEIPT} letters and digits")
+    return Receipt(parsed.id, min(parsed.time, _LAST_TIME))
 
 
 def decode_pull(content: bytes) -> Pull:

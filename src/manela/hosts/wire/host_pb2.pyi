@@ -82,6 +82,20 @@ class Acceptance(_message.Message):
     accepted: bytes
     def __init__(self, session: _Optional[int] = ..., accepted: _Optional[bytes] = ...) -> None: ...
 
+class Erasure(_message.Message):
+    __slots__ = ("nodes",)
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, nodes: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Receipt(_message.Message):
+    __slots__ = ("id", "time")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    time: int
+    def __init__(self, id: _Optional[str] = ..., time: _Optional[int] = ...) -> None: ...
+
 class Pull(_message.Message):
     __slots__ = ("session", "phase", "number", "level", "since", "frame")
     SESSION_FIELD_NUMBER: _ClassVar[int]
