@@ -31,6 +31,7 @@ NAMES = (
     "frames",
     "soak",
     "privacy",
+    "sybils",
     "gpu",
     "cluster",
 )

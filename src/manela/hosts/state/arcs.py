@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.rounds.neighbours import Neighbours
+from manela.hosts.state.influence import Influence
 from manela.hosts.state.messages import Integers
 from manela.hosts.state.neighbourhood import Neighbourhood
 from manela.hosts.state.peers import Link
@@ -22,10 +23,15 @@ Doubles = npt.NDArray[np.float64]
 
 
 class UsedArcs:
-    """The arcs that can be used: to own nodes, and to nodes of trusted peers with known vectors."""
+    """The arcs that can be used: to own nodes, and to nodes of trusted peers with known vectors.
 
-    def __init__(self, near: Neighbourhood, own: int, known: int, weighted: bool) -> None:
-        self._near, self._weighted, self._threads = near, weighted, Threads(1)
+    An `influence`, if there is one, bounds those to each peer.
+    """
+
+    def __init__(
+        self, near: Neighbourhood, own: int, known: int, weighted: bool, influence: Influence | None = None
+    ) -> None:
+        self._near, self._weighted, self._threads, self._influence = near, weighted, Threads(1), influence
         # own, known: the number of own nodes, which have the first rows, and of all known nodes
         self.own, self.known = own, known
         weights = near.weights if weighted else np.ones(len(near.indices))
@@ -71,12 +77,17 @@ class UsedArcs:
         usable: Mask = indices < self.own
         for peer, link in list(links.items()):
             usable[link.arcs] = peer not in distrusted
+        if self._influence is not None:
+            usable = self._influence.limit(usable)
         return usable if seen is None else usable & seen[indices]
 
     def have_all(self, used: Mask) -> Mask:
-        """Return which own nodes have all their arcs among the used ones."""
-        counts = np.bincount(self._near.sources[used], minlength=self.own)
-        mask: Mask = counts == np.diff(self._near.indptr)
+        """Return which own nodes have all their arcs, but for those that are never used, among the used ones."""
+        every = np.ones(len(self._near.indices), bool)
+        if self._influence is not None:
+            every = self._influence.limit(every)
+        counts, all_counts = (np.bincount(self._near.sources[arcs], minlength=self.own) for arcs in (used, every))
+        mask: Mask = counts == all_counts
         return mask
 
     def build(self, used: Mask) -> Neighbours:

@@ -20,7 +20,8 @@ from manela.engines.state import State
 from manela.errors import BadVectorError, DivergenceError, MalformedError, RefusedError
 from manela.hosts.state.arcs import UsedArcs, read_rows, write_rows
 from manela.hosts.state.frames import Frames, find_line
-from manela.hosts.state.host import FRAMES, NOISE, SAMPLES, Host, Saved
+from manela.hosts.state.host import FRAMES, INFLUENCES, NOISE, SAMPLES, Host, Saved
+from manela.hosts.state.influence import Influence
 from manela.hosts.state.instructions import Ask, Commit, Instruction, NotReadyError
 from manela.hosts.state.messages import (
     AFFINITY,
@@ -80,7 +81,11 @@ class MessageHost(Host):
         self._smoothed_at, self.smoothed_frame = -1, NO_FRAME
         self._falls_at: int | None = None
         self.judge = Judge(near, self.trust, derive_key(settings.seed, SAMPLES))
-        self.arcs = UsedArcs(near, self.own, self.known, terms.weighted)  # the edges that are used now
+        self.influence: Influence | None = None  # what bounds that of peers; in lock-step all edges are used
+        if not terms.lock_step:
+            weights = near.weights if terms.weighted else np.ones(len(near.weights))
+            self.influence = Influence(near, self.peers, weights, derive_key(settings.seed, INFLUENCES))
+        self.arcs = UsedArcs(near, self.own, self.known, terms.weighted, self.influence)  # the edges that are used now
         self._state = State(self.tables, settings.dimensions)
         self._rounds = MessageRounds(
             self.arcs.neighbours, settings, self._state, slice(0, self.own), np.arange(self.own), self.numbers
@@ -410,6 +415,10 @@ class MessageHost(Host):
                 self.peers[peer].sums = reply.sums
             levels = [asked.level] if self.terms.lock_step else list(range(vectors.shape[2]))
             judged = self.trust.judge(vectors, self.read_vectors(rows, vectors.shape[3]), self.publisher.norms)
+            if self.influence is not None:
+                judged = judged._replace(
+                    rows=self.influence.shorten(rows, judged.rows, self.publisher.norms.sizes[:, levels])
+                )
             self.peers[peer].clipped = judged.clipped
             self.peers[peer].alarms.update(judged.alarms)
             for table, shown in enumerate(self._rounds.shown):
