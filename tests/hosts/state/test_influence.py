@@ -91,7 +91,7 @@ def test_long_rows_of_several_nodes_that_only_one_user_knows_are_shortened():
     vectors = np.full((len(rows), 1, 1, 4), 3.0, np.float32)
     lengths = np.linalg.norm(influence.shorten(rows, vectors, np.array([[2.0]])), axis=-1)[:, 0, 0]
     for name, length in zip(names, lengths.tolist(), strict=True):
-        assert length == pytest.approx(2.0 if name.startswith("false") else 6.0)
+        assert length <= 2.0 if name.startswith("false") else length == pytest.approx(6.0)
 
 
 def test_nodes_are_whole_when_all_arcs_that_are_ever_used_are():

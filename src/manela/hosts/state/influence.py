@@ -16,12 +16,12 @@ from manela.kernels.randomness import derive
 Mask = npt.NDArray[np.bool_]
 Doubles = npt.NDArray[np.float64]
 
-_MOST_INFLUENCE = 0.7
+_MOST_INFLUENCE = 0.9
 """How much a peer's nodes may count for a node, over what its size lets one expect of its neighbours.
 
 If larger, false nodes pull more; if smaller, honest peers lose edges of nodes that few here are tied to.
 """
-_LONGEST = 1.0
+_LONGEST = 0.7
 """Longest row of a node that may be false, over the median of own ones; if larger, false nodes pull more."""
 _ROUNDING = 1e-9
 """By how much sums may be above a bound for rounding; larger lets in arcs that are beyond it."""
