@@ -32,6 +32,7 @@ NAMES = (
     "soak",
     "privacy",
     "lies",
+    "sybils",
     "gpu",
     "cluster",
 )

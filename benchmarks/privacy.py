@@ -50,7 +50,7 @@ def main() -> None:
 
 def _try_messages(rows: Any, graph: Graph, labels: Any, where: list[str], noise: float) -> None:
     disclosures: list[dict[str, Any]] = []
-    hosts, numbers, vectors = _learn(graph, where, {}, PeerOptions(noise=noise), disclosures)
+    hosts, numbers, vectors = _learn(graph, where, {}, PeerOptions(noise=noise, share=1.0), disclosures)
     near = hosts["host1"].neighbourhood
     score = f"{classify(vectors, labels, jobs=2).micro.mean():.4f}"
     ids = np.array([numbers[node] for node in near.remotes])
@@ -88,7 +88,7 @@ def _try_walks(rows: Any, graph: Graph, labels: Any, where: list[str]) -> None:
     certain: set[tuple[int, int]] = set()
     hosts, numbers, vectors = _learn(
         graph, where, {"exchange": "walks", "rounds": 20, "pairs": 600 * graph.number_of_nodes},
-        PeerOptions(half=False), None, lambda hosts, numbers: _spy(hosts, numbers, owners, seen, certain),
+        PeerOptions(half=False, share=1.0), None, lambda hosts, numbers: _spy(hosts, numbers, owners, seen, certain),
     )  # fmt: skip
     near = hosts["host1"].neighbourhood
     score = f"{classify(vectors, labels, jobs=2).micro.mean():.4f}"

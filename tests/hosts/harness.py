@@ -29,9 +29,9 @@ def draw_graph(seed, nodes=40, edges=110, weighted=False):
 
 
 def make_terms(lock_step=False, weighted=False, **parameters):
-    """Terms by messages; `walks=True` for the paper's."""
-    names = ("half", "pool", "away", "noise", "clip", "every", "means")
-    own = {name: parameters.pop(name) for name in names if name in parameters}
+    """Terms by messages; `walks=True` for the paper's. Peers may see all nodes unless `share` says less."""
+    names = ("half", "pool", "away", "noise", "clip", "every", "means", "share")
+    own = {"share": 1.0} | {name: parameters.pop(name) for name in names if name in parameters}
     walks = parameters.pop("walks", False)
     start = parameters.pop("start", "random" if walks or lock_step else "neighbours")
     base = Manela.paper().get_params() if walks else OF_MESSAGES

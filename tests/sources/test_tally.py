@@ -46,6 +46,20 @@ def test_messages_between_two_are_counted_whoever_wrote(state):
     assert (office.tally.messages, office.tally.repeated) == (3, 0)
 
 
+def test_directions_are_kept_between_an_own_user_and_another_if_they_matter(state):
+    office = Office(state, directed=True)
+    office.mail("1", "zoe@own.org", "bob@else.org", "ann@own.org")
+    office.mail("2", "bob@else.org", "zoe@own.org")
+    office.mail("3", "bob@else.org", "zoe@own.org", "ann@own.org")
+    office.mail("4", "bob@else.org", "eve@else.org")
+    assert office.finish() == {
+        ("zoe@own.org", "bob@else.org"): 1,
+        ("bob@else.org", "zoe@own.org"): 2,
+        ("bob@else.org", "ann@own.org"): 1,
+        ("ann@own.org", "zoe@own.org"): 1,
+    }
+
+
 def test_of_two_own_ones_the_first_in_the_alphabet_stands_first(state):
     office = Office(state)
     office.mail("1", "zoe@own.org", "ann@own.org")

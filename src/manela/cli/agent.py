@@ -142,10 +142,15 @@ def status(
         if comparison := _compare(known, report.get("frame", "none")):
             print(f"vectors {name:<19}{comparison}")
         for kind, times in known.get("alarms", {}).items():
-            print(f"alarm {name:<21}its vectors are {kind}: {'once' if times == 1 else f'{times:,} times'}")
+            subject = _ALARMS.get(kind, f"its vectors are {kind}")
+            print(f"alarm {name:<21}{subject}: {'once' if times == 1 else f'{times:,} times'}")
     for name, reasons in report["refusals"].items():
         for reason, times in reasons.items():
             print(f"refused {name:<19}{reason}: {times:,}")
+
+
+_ALARMS = {"share": "it introduces more nodes than `share` in agent.toml lets it see; raise that if it should"}
+"""What alarms say that are not about vectors."""
 
 
 def _describe_state(report: dict[str, Any]) -> str:

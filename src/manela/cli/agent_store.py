@@ -135,7 +135,23 @@ def import_source(source: Source, home: Home = HOME) -> None:
     print(f"{imported}; {source.describe()}")
 
 
-add_sources(imports, import_source)
+def import_acts(
+    source: Source,
+    one_way: Annotated[
+        bool,
+        typer.Option(
+            "--one-way", help="Also take edges with users of peers who wrote or followed, but were not answered."
+        ),
+    ] = False,
+    home: Home = HOME,
+) -> None:
+    """Put the edges of a source in which users write or follow into the host's store."""
+    from manela.hosts.folder.edges import import_to_host
+
+    print(f"{import_to_host(home, source, one_way)}; {source.describe()}")
+
+
+add_sources(imports, import_source, import_acts)
 
 
 @edges.command("list")

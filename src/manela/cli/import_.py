@@ -24,13 +24,16 @@ Builder = Callable[..., "Source"]
 imports = Commands("Import edges from mail, the fediverse or a database.")
 
 
-def add_sources(group: typer.Typer, finish: Callable[..., None]) -> None:
+def add_sources(
+    group: typer.Typer, finish: Callable[..., None], finish_acts: Callable[..., None] | None = None
+) -> None:
     """Add a command for each source to a group; it builds the source from its flags, and passes it to `finish`.
 
-    The flags of a command are those of the source and those of `finish`, except for its first argument.
+    The flags of a command are those of the source and those of `finish`, except for its first argument. Sources in
+    which users write or follow are passed to `finish_acts`, if it is given.
     """
     for name, build in BUILDERS.items():
-        group.command(name)(_make_command(build, finish))
+        group.command(name)(_make_command(build, finish_acts if finish_acts and name in ACTS else finish))
 
 
 def _make_command(build: Builder, finish: Callable[..., None]) -> Callable[..., None]:
@@ -309,6 +312,9 @@ BUILDERS: dict[str, Builder] = {
     "mail": mail, "mail-log": mail_log, "sql": sql, "mastodon-archive": mastodon_archive,
     "mastodon-database": mastodon_database, "mastodon-api": mastodon_api, "gpg": gpg, "neo4j": neo4j, "rdf": rdf,
 }  # fmt: skip
+
+ACTS = ("mail", "mail-log", "mastodon-archive", "mastodon-database", "mastodon-api")
+"""The sources in which users write or follow, so that people elsewhere can add edges to own users."""
 
 
 add_sources(imports, write_file)

@@ -109,10 +109,11 @@ class Federation:
     ) -> None:
         self.graph, self.folder, self._trace = graph, folder, trace
         pieces, self.numbers = split_graph(graph, hosts)
+        # all hosts have one operator, and of a dense network every node may be a neighbour of each peer
         self.config = Config(
             name="host", listen="127.0.0.1:0", parameters=parameters, weighted=graph.is_weighted,
             start=first_vectors, seed=seed if lock_step else None,
-            peers=read_table(PeerOptions, {"start": _LONGEST_START, **options}, "peers")
+            peers=read_table(PeerOptions, {"start": _LONGEST_START, "share": 1.0, **options}, "peers")
         )  # fmt: skip
         sizes = Counter(hosts)
         warm_up(self.config.terms(0))

@@ -59,6 +59,8 @@ class MastodonApiSource(Source):
     'mastodon-api https://example.org owner 1831795a'
     """
 
+    directed = True
+
     def __init__(
         self,
         url: str,

@@ -58,6 +58,8 @@ class MastodonArchiveSource(Source):
     'mastodon-archive /home/ann/archive.zip'
     """
 
+    directed = True
+
     def __init__(self, path: Path, owner: str | None = None) -> None:
         self.path, self.owner = path, owner
         self._counts = {"follows": 0, "mentions": 0, "boosts": 0}

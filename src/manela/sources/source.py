@@ -24,6 +24,8 @@ class Source(ABC):
 
     adds = False  # whether `read` yields only edges that are new since the last reading, to be added to earlier ones
     own_hosts: frozenset[str] = frozenset()  # the hosts after the @ in names of own nodes; empty if they are not known
+    # whether each edge leads from the user who wrote or followed, so that people elsewhere can add edges to own users
+    directed = False
 
     @property
     @abstractmethod
@@ -33,6 +35,9 @@ class Source(ABC):
     @abstractmethod
     def read(self, state: ImportState) -> Iterator[Edges]:
         """Yield edges in batches; a source that can resume keeps its position in `state`."""
+
+    def keep_directions(self) -> None:  # noqa: B027
+        """Have edges lead from the user who wrote or followed, if the source has such and adds both ways up."""
 
     @abstractmethod
     def describe(self) -> str:

@@ -143,6 +143,8 @@ class MastodonDatabaseSource(SqlSource):
     'mastodon-database postgresql://mastodon@/mastodon_production example.org'
     """
 
+    directed = True
+
     def __init__(self, url: str, domain: str, secret: str | None = None) -> None:
         self.domain = check_host(domain)
         self.own_hosts = frozenset({self.domain})

@@ -39,7 +39,8 @@ class Tally:
 
     A message counts half after `half_life` days, or as much as others if it is 0. `today` is in days since 1970.
     `messages` is how many messages were counted, `repeated` how many were skipped as they had been counted before.
-    `most_waiting` pairs and messages are held in memory before they are added to the sums.
+    `most_waiting` pairs and messages are held in memory before they are added to the sums. If it is `directed`, pairs
+    with an address elsewhere lead from the sender, so that there are two of a pair that wrote both ways.
     """
 
     def __init__(
@@ -49,8 +50,10 @@ class Tally:
         half_life: float,
         today: int,
         most_waiting: int = _MOST_WAITING,
+        directed: bool = False,
     ) -> None:
         self.messages = self.repeated = 0
+        self._directed = directed
         self._addresses, self._state, self._half_life = addresses, state, half_life
         self._most_waiting = most_waiting
         self._today = max(today, state.get(_DAY, today))  # a clock that went back must not increase weights
@@ -75,7 +78,8 @@ class Tally:
             if recipient == sender:
                 continue
             recipient_is_own = addresses.is_own(recipient)
-            if sender_is_own and (not recipient_is_own or sender < recipient):
+            is_from_elsewhere = self._directed and recipient_is_own and not sender_is_own
+            if is_from_elsewhere or (sender_is_own and (not recipient_is_own or sender < recipient)):
                 self._waiting.append(sender << _BITS | recipient)
             elif recipient_is_own:
                 self._waiting.append(recipient << _BITS | sender)
@@ -121,9 +125,10 @@ class Tally:
             yield Edges(own, other, self._weights[rows])
 
     def _name_pair(self, own: int, other: int) -> tuple[str, str]:
-        """Return the names of an own address and another; two own addresses are sorted."""
+        """Return the names of two addresses; two own addresses are sorted."""
         names = self._addresses.names[own], self._addresses.names[other]
-        return (names[1], names[0]) if self._addresses.is_own(other) and names[1] < names[0] else names
+        are_own = self._addresses.is_own(own) and self._addresses.is_own(other)
+        return (names[1], names[0]) if are_own and names[1] < names[0] else names
 
 
 HALF_LIFE = 180.0
@@ -169,8 +174,12 @@ class Correspondence(Source):
         """The domains, how messages fade, and the key that users are hashed with; files may move."""
         return self._key
 
+    def keep_directions(self) -> None:
+        """Have edges with people elsewhere lead from the one who wrote."""
+        self.directed = True
+
     def _begin(self, state: ImportState) -> Tally:
-        self._tally = Tally(self.addresses, state, self._half_life, self._today)
+        self._tally = Tally(self.addresses, state, self._half_life, self._today, directed=self.directed)
         return self._tally
 
     def _describe(self, unit: str, where: str, left_out: Mapping[str, int]) -> str:

@@ -7,13 +7,22 @@ import pytest
 
 from manela.errors import AgentError, FormatError
 from manela.hosts.folder.config import Config
-from manela.hosts.folder.edges import FOLDER, import_to_host, parse_edge, read_edges, read_numbers, write_edges
+from manela.hosts.folder.edges import (
+    FEWEST_NEW,
+    FOLDER,
+    import_to_host,
+    parse_edge,
+    read_edges,
+    read_numbers,
+    write_edges,
+)
 from manela.hosts.folder.home import init
 from manela.hosts.folder.identity import make_identity, read_certificate
 from manela.hosts.folder.store import Store
 from manela.hosts.state.neighbourhood import Edge
 from manela.sources import source as writing
 from manela.sources.edges import Edges
+from manela.sources.source import Source
 
 
 def test_edges_are_read_from_a_file(tmp_path):
@@ -114,13 +123,13 @@ def test_edges_are_written_as_they_are_read(tmp_path):
     assert read_edges(tmp_path / "edges.csv", "alpha") == edges
 
 
-class Place:
-    """A source of which a test says what it holds."""
+class Place(Source):
+    """A source of which a test says what it holds; if it is `directed`, each edge leads from the user who acted."""
 
-    key, own_hosts = "place", frozenset()
+    key = "place"
 
-    def __init__(self, edges, adds=False, own_hosts=frozenset()):
-        self.edges, self.adds, self.own_hosts = edges, adds, own_hosts
+    def __init__(self, edges, adds=False, own_hosts=frozenset(), directed=False):
+        self.edges, self.adds, self.own_hosts, self.directed = edges, adds, own_hosts, directed
 
     def read(self, state):
         own, other, weights = zip(*self.edges, strict=True) if self.edges else ((), (), ())
@@ -240,6 +249,92 @@ def test_a_host_of_another_name_is_refused(home):
     assert edges_in(home) == set()
 
 
+class Acts(Place):
+    """A source in which users write or follow, of a kind that adds what is new."""
+
+    def __init__(self, *acts):
+        super().__init__([(*act, 1.0) for act in acts], adds=True, directed=True)
+
+
+def test_who_only_hears_from_a_peers_user_is_not_its_neighbour_unless_one_way_says_so(home):
+    spy, others = "spy@beta.example", [f"user{number}" for number in range(60)]
+    letters = [(spy, other) for other in others]
+    done = import_to_host(home, Acts(*letters, ("user7", spy)))
+    assert (done.edges, done.one_sided) == (1, 59)
+    assert str(done) == (
+        "1 edges imported, 59 left out, as only the user elsewhere wrote or followed (--one-way takes them)"
+    )
+    assert edges_in(home) == {("user7", ("spy", "beta.example"), 2.0)}  # both ways count, once the own user wrote
+    assert import_to_host(home, Acts(), one_way=True).edges == 60
+    assert import_to_host(home, Acts()).removed == 59
+
+
+def test_a_tie_comes_when_the_own_user_answers_in_a_later_import(home):
+    import_to_host(home, Acts(("bob@beta.example", "anna")))
+    assert edges_in(home) == set()
+    import_to_host(home, Acts(("anna", "bob@beta.example")))
+    assert edges_in(home) == {("anna", ("bob", "beta.example"), 2.0)}
+
+
+def test_ties_between_own_users_count_whoever_acted(home):
+    assert import_to_host(home, Acts(("b", "a"), ("c", "d"))).one_sided == 0
+    assert edges_in(home) == {("a", ("b", "alpha.example"), 1.0), ("c", ("d", "alpha.example"), 1.0)}
+
+
+def test_a_source_in_which_nobody_acts_is_taken_whole(home):
+    assert import_to_host(home, Place([("bob@beta.example", "anna", 1.0)])).edges == 1
+
+
+def test_an_edge_of_an_operator_stays_where_only_the_other_side_acted(home):
+    with Store(home) as store:
+        store.add_edges([Edge("anna", ("bob", "beta.example"), 5.0)])
+    for _ in range(2):
+        assert import_to_host(home, Acts(("bob@beta.example", "anna"))).removed == 0
+    assert edges_in(home) == {("anna", ("bob", "beta.example"), 5.0)}
+
+
+def test_one_sided_ties_of_a_source_do_not_add_to_those_of_another(home):
+    import_to_host(home, Acts(("bob@beta.example", "anna")))
+    other = Place([("anna", "bob@beta.example", 4.0)])
+    other.key = "elsewhere"
+    import_to_host(home, other)
+    assert edges_in(home) == {("anna", ("bob", "beta.example"), 4.0)}
+
+
+def test_new_neighbours_of_a_peer_come_at_a_bounded_rate_and_the_rest_on_later_days(home):
+    letters = [(f"user{number}", f"friend{number % 7}@beta.example") for number in range(2 * FEWEST_NEW + 30)]
+    done = import_to_host(home, Acts(*letters), today=20_000)
+    assert (done.edges, done.waiting) == (FEWEST_NEW, FEWEST_NEW + 30)
+    assert "130 left for later imports, as at most 100 nodes become neighbours of one peer in a day" in str(done)
+    first = edges_in(home)
+    for day in (20_000, 19_990):  # the same day once more, and a clock that went back
+        assert import_to_host(home, Acts(), today=day).waiting == FEWEST_NEW + 30
+    assert edges_in(home) == first
+    assert import_to_host(home, Acts(), today=20_001).waiting == 30
+    assert first < edges_in(home)
+    assert import_to_host(home, Acts(), today=20_002).waiting == 0
+    assert len(edges_in(home)) == len(letters)
+
+
+def test_a_node_that_is_a_neighbour_of_the_peer_already_gets_more_edges_at_once(home):
+    letters = [(f"user{number}", "friend@beta.example") for number in range(FEWEST_NEW)]
+    import_to_host(home, Acts(*letters), today=20_000)
+    done = import_to_host(home, Acts(("user3", "other@beta.example"), ("late", "friend@beta.example")), today=20_000)
+    assert (len(edges_in(home)), done.waiting) == (FEWEST_NEW + 1, 1)
+
+
+def test_a_large_host_lets_a_share_of_its_nodes_become_neighbours_in_a_day(home):
+    with Store(home) as store:
+        store.add_edges([Edge(f"user{number}", None) for number in range(3000)])
+    letters = [(f"user{number}", "friend@beta.example") for number in range(1000)]
+    assert import_to_host(home, Acts(*letters), today=20_000).edges == 300
+
+
+def test_edges_that_an_operator_reads_from_a_source_do_not_wait(home):
+    edges = [(f"user{number}", "friend@beta.example", 1.0) for number in range(2 * FEWEST_NEW)]
+    assert import_to_host(home, Place(edges), today=20_000).edges == 2 * FEWEST_NEW
+
+
 def test_what_is_kept_is_the_owners_alone(home):
     import_to_host(home, Place([("a", "b", 1.0)]))
     assert (home / FOLDER).stat().st_mode & 0o777 == 0o700
@@ -271,3 +366,18 @@ def test_the_command_reads_mail_into_a_host(home, tmp_path, manela_here):
         done = manela_here("agent", "edges", "import", *words, "--home", home, tmp_path / "edges.csv")
         assert done.returncode == 0, done.stderr
     assert ("c", ("d", "alpha.example"), 1.0) in edges_in(home)
+
+
+def test_the_command_leaves_out_who_only_wrote_to_own_users_until_one_way_takes_them(home, tmp_path, manela_here):
+    recipients = ", ".join(f"user{number}@alpha.example" for number in range(40))
+    (tmp_path / "box").write_text(
+        f"From x Mon Nov 16 10:00:00 2026\nMessage-ID: <1@x>\nFrom: spy@beta.example\nTo: {recipients}\n\nhello\n"
+    )
+    words = ["agent", "edges", "import", "mail", tmp_path / "box", "--domain", "alpha.example", "--home", home]
+    done = manela_here(*words)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (
+        "0 edges imported, 40 left out, as only the user elsewhere wrote or followed (--one-way takes them); "
+        "1 messages in 1 mailbox\n"
+    )
+    assert manela_here(*words, "--one-way").stdout.startswith("40 edges imported; ")

@@ -21,6 +21,7 @@ from manela.formats.datasets import stochastic_block_model
 from manela.hosts.state.driver import Driver
 from manela.hosts.state.host import Saved, exact_sum
 from manela.hosts.state.instructions import Ask, Commit, Compute
+from manela.hosts.state.messages import Introduction
 from manela.hosts.state.neighbourhood import Edge, Neighbourhood
 from manela.hosts.walks.host import make_host
 
@@ -328,3 +329,53 @@ def test_other_edges_leave_what_is_known_of_a_peer_but_its_vectors(walks):
     assert (peer.size, peer.distrust, peer.taught, peer.alarms) == (7, 3, 1, {"outliers": 2})
     assert peer.greeting == host.peers["b"].greeting
     assert peer.link is peer.session is peer.heard is None
+
+
+def make_crowd(walks, nodes=100, **options):
+    """A host whose nodes all have an edge with one of host b."""
+    near = Neighbourhood.build("a", [Edge(f"n{row:03}", ("spy", "b")) for row in range(nodes)])
+    return make_host(make_terms(walks=walks, **options), near)
+
+
+def introduce(host, rows):
+    """Introduce edges of the spy with some nodes; returns which are accepted, and the refusals."""
+    names = [f"n{row:03}" for row in rows]
+    acceptance, refusals = host.admit_edges("b", Introduction(["spy@b"] * len(names), names))
+    return {name for name, accepted in zip(names, acceptance.accepted.tolist(), strict=True) if accepted}, refusals
+
+
+def test_a_peer_sees_no_more_than_its_share_and_always_the_same_nodes(walks):
+    host = make_crowd(walks, share=0.5)
+    seen, refusals = introduce(host, range(100))
+    assert len(seen) == 50
+    assert host.sessions.count_neighbours("b") == 50
+    assert [(type(refusal), refusal.times) for refusal in refusals] == [(NotAdjacentError, 50)]
+    assert host.peers["b"].alarms == {"share": 1}
+    # neither other sets of edges, nor others in another order, nor other hosts with the same secret show others
+    parts = [introduce(host, rows)[0] for rows in (range(50), range(50, 100), range(99, -1, -1))]
+    assert set.union(*parts) == seen
+    assert introduce(make_crowd(walks, share=0.5), range(100))[0] == seen
+    assert introduce(make_crowd(walks, share=0.5, random_state=99), range(100))[0] != seen
+
+
+def test_a_refused_node_looks_to_the_peer_as_one_that_is_not_there(walks):
+    host = make_crowd(walks, share=0.5)
+    rows = [*range(100), 777]
+    acceptance, _ = host.admit_edges("b", Introduction(["spy@b"] * 101, [f"n{row:03}" for row in rows]))
+    assert not acceptance.accepted[-1]
+    assert acceptance.accepted.sum() == 50
+
+
+def test_a_small_host_and_a_share_of_all_leave_everybody_visible(walks):
+    for nodes, share in ((32, 0.0), (100, 1.0)):
+        host = make_crowd(walks, nodes, share=share)
+        seen, refusals = introduce(host, range(nodes))
+        assert (len(seen), refusals) == (nodes, [])
+        assert not host.peers["b"].alarms
+
+
+def test_in_lock_step_there_is_no_share(walks):
+    near = Neighbourhood.build("a", [Edge(f"n{row:03}", ("spy", "b")) for row in range(100)])
+    numbers = {(f"n{row:03}", "a"): row for row in range(100)} | {("spy", "b"): 100}
+    host = make_host(make_terms(lock_step=True, walks=walks, share=0.0), near, numbers)
+    assert len(introduce(host, range(100))[0]) == 100

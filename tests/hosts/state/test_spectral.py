@@ -71,7 +71,7 @@ def test_a_host_that_comes_later_is_placed_in_the_view_of_the_others(network):
 
 def test_nodes_that_come_later_are_placed_beside_their_neighbours(network):
     graph, _ = network
-    hosts, _ = split_over(graph, 4, make_terms(**TERMS))
+    hosts, _ = split_over(graph, 4, make_terms(**TERMS, noise=0.0))
     learn(hosts)
     old, row = hosts["h0"], 7
     name = old.neighbourhood.nodes[row]

@@ -60,7 +60,7 @@ def record_within(
 
 def tell_time() -> str:
     """Return the time as the audit writes it."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
 
 
 def _find_user() -> str:
@@ -123,6 +123,6 @@ def check_since(text: str) -> str:
     if time.tzinfo is None:
         time = time.replace(tzinfo=datetime.UTC)
     try:
-        return time.astimezone(datetime.UTC).isoformat(timespec="milliseconds")
+        return time.astimezone(datetime.UTC).isoformat(timespec="microseconds")
     except OverflowError:
         raise ParameterError.of("since", "must be a date or a time, for example 2026-05-31T12:00", text) from None

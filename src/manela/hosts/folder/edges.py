@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import json
 import re
+import secrets
+import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,20 +151,34 @@ FOLDER = "imports"
 """Folder in a host's home that holds the import state of each source."""
 _BY_HAND = "by hand"
 """Key in an import state: edges of the source that an operator had added before."""
+_TWO_SIDED = "two-sided"
+"""Key in an import state: whether the last import took a tie with another host only if the own user acted."""
+_WAITING = "waiting"
+"""Key in an import state: ties that are left for later imports."""
+_NEW = "new neighbours"
+"""Key in the store: the last day on which sources made own nodes neighbours of peers, and of how many for each peer."""
+FEWEST_NEW, _NEW_SHARE = 100, 0.1
+"""How many own nodes sources make neighbours of one peer in a day: this many, or this share of all if that is more.
+
+If larger, someone who makes users write back gets to see more of them before an operator notices. If smaller, the first
+import with a large peer takes more days.
+"""
+DAY = 86400
+"""Seconds of a day."""
 
 
 @dataclass(frozen=True)
 class Imported:
-    """Counts of an import: edges added or changed, removed, with hosts that are no peers, and with invalid names.
-
-    `erased` counts the edges that were left out because a node of theirs was erased.
-    """
+    """Counts of an import: edges added or changed, removed, left out for some reason, and left for later."""
 
     edges: int
     removed: int
-    with_unknown_hosts: int
-    odd: int
-    erased: int = 0
+    with_unknown_hosts: int  # with hosts that are not peers
+    odd: int  # with invalid names
+    erased: int = 0  # of nodes that were erased
+    one_sided: int = 0  # with peers' users of whom only they wrote or followed
+    waiting: int = 0  # of nodes that are to become neighbours of a peer on a later day
+    most_new: int = 0  # how many nodes become neighbours of one peer in a day
 
     def __str__(self) -> str:
         message = [f"{self.edges:,} edges imported"]
@@ -169,10 +186,19 @@ class Imported:
         message += [f"{self.with_unknown_hosts:,} ignored, to hosts that are not peers"] * bool(self.with_unknown_hosts)
         message += [f"{self.odd:,} ignored, with invalid node names"] * bool(self.odd)
         message += [f"{self.erased:,} left out, of nodes that were erased"] * bool(self.erased)
+        if self.one_sided:
+            message.append(
+                f"{self.one_sided:,} left out, as only the user elsewhere wrote or followed (--one-way takes them)"
+            )
+        if self.waiting:
+            message.append(
+                f"{self.waiting:,} left for later imports, as at most {self.most_new:,} nodes become neighbours of one "
+                "peer in a day"
+            )
         return ", ".join(message)
 
 
-def import_to_host(home: Path, source: Source) -> Imported:
+def import_to_host(home: Path, source: Source, one_way: bool = False, today: int | None = None) -> Imported:
     """Read a source, add the edges of own nodes to a host's store, and remove edges that the source no longer has.
 
     An edge of several sources has the sum of their weights, and stays while one of them has it. Edges that an operator
@@ -180,7 +206,12 @@ def import_to_host(home: Path, source: Source) -> Imported:
 
     The store gets edges to own nodes and to nodes of peers. Edges to other hosts stay in the import state; the next
     import adds them if their host has become a peer.
+
+    If people elsewhere can add edges to the source, an edge with a node of a peer counts only if the own user wrote or
+    followed, too, unless `one_way`; and the nodes that become neighbours of a peer in a day, of which `today` is the
+    number since 1970, are bounded. Edges that have to wait come with later imports.
     """
+    today = int(time.time()) // DAY if today is None else today
     host = read_config(home / FILE).name
     if source.own_hosts and host not in source.own_hosts:
         raise AgentError(
@@ -192,11 +223,13 @@ def import_to_host(home: Path, source: Source) -> Imported:
     name = re.sub(r"[^a-z0-9.]+", "-", source.key.lower())[:60].strip("-.")
     file = home / FOLDER / f"{name}-{hashlib.sha256(source.key.encode()).hexdigest()[:12]}.db"
     others = _read_others(home / FOLDER, file, host, own_hosts)
+    source.keep_directions()
     with Store(home) as store, ImportState(file, source.key) as state:
         changes, erased = store.changes, store.tombstones()
         state.leaves_out = erased.cover_text if erased else None
-        before = _sum_up(state.read_edges(), host, own_hosts)[0]
-        in_store = {(edge.own, edge.other) for edge in store.edges() if edge.other is not None}
+        before = _read_taken(state, host, own_hosts)
+        stored = [edge for edge in store.edges() if edge.other is not None]
+        in_store = {(edge.own, edge.other) for edge in stored if edge.other is not None}
         # edges that an operator added never change, whatever sources say
         by_hand = {_as_pair(row) for row in state.get(_BY_HAND, [])} & in_store
         by_hand |= in_store - before.keys() - others.keys()
@@ -206,9 +239,23 @@ def import_to_host(home: Path, source: Source) -> Imported:
                 state.leaves_out = erased.cover_text if erased else None
             state.add(batch, source.adds)
         state.remove_old(source.adds, LEAST_WEIGHT)
-        now, odd = _sum_up(state.read_edges(), host, own_hosts)
-        state.put(_BY_HAND, [[own, "@".join(other)] for own, other in sorted(by_hand & now.keys())])
+        two_sided = source.directed and not one_way
+        found = _sum_up(state.read_edges(), host, own_hosts)
+        now = found.select(two_sided, host)
         known = own_hosts | set(store.peers())
+        most_new, waiting = 0, set[Pair]()
+        if source.directed:
+            arrivals = _Arrivals(store, today)
+            most_new, waiting = (
+                arrivals.most,
+                arrivals.hold_back(
+                    [ends for ends in now if ends[1][1] in known - own_hosts and ends not in in_store], in_store
+                ),
+            )
+            now = {ends: weight for ends, weight in now.items() if ends not in waiting}
+        state.put(_TWO_SIDED, two_sided)
+        state.put(_WAITING, [[own, "@".join(other)] for own, other in sorted(waiting)])
+        state.put(_BY_HAND, [[own, "@".join(other)] for own, other in sorted(by_hand & now.keys())])
         edges = [
             Edge(*ends, min(weight + others.get(ends, 0.0), MOST_WEIGHT))
             for ends, weight in now.items()
@@ -222,7 +269,10 @@ def import_to_host(home: Path, source: Source) -> Imported:
             state.purge(store.tombstones().cover_text)
         state.commit()  # last, so that an import that fails before is repeated by the next
     unknown = sum(ends[1][1] not in known for ends in now)
-    return Imported(added.edges, removed, unknown, odd, added.erased + state.left_out)
+    one_sided = sum(ends[1][1] in known for ends in found.weights.keys() - now.keys() - waiting)
+    return Imported(
+        added.edges, removed, unknown, found.odd, added.erased + state.left_out, one_sided, len(waiting), most_new
+    )
 
 
 def purge_imports(home: Path, is_purged: Callable[[str], bool], always: bool = True, patience: float = PATIENCE) -> int:
@@ -241,6 +291,45 @@ def purge_imports(home: Path, is_purged: Callable[[str], bool], always: bool = T
     return entries
 
 
+class _Arrivals:
+    """Bounds how many own nodes become neighbours of each peer in a day, by what sources say."""
+
+    def __init__(self, store: Store, today: int) -> None:
+        self._store, self._today = store, today
+        self.most = max(FEWEST_NEW, int(_NEW_SHARE * len(store.nodes())))
+
+    def hold_back(self, pairs: Iterable[Pair], in_store: Collection[Pair]) -> set[Pair]:
+        """Return those of some new pairs that have to wait, and count the own nodes of the others.
+
+        Which nodes wait is drawn by a key of this host, so that no peer chooses.
+        """
+        day, counts = json.loads(self._store.get(_NEW) or "[0, {}]")
+        counts = counts if day >= self._today else {}  # a clock that went back allows no more
+        key = self._store.get(_DRAW) or secrets.token_hex(16)
+        neighbours = {(own, other[1]) for own, other in in_store}
+        wanted: dict[tuple[str, str], list[Pair]] = {}
+        for ends in pairs:
+            if (ends[0], ends[1][1]) not in neighbours:
+                wanted.setdefault((ends[0], ends[1][1]), []).append(ends)
+        waiting: set[Pair] = set()
+        for own, peer in sorted(wanted, key=lambda arrival: _draw(key, *arrival)):
+            if counts.get(peer, 0) < self.most:
+                counts[peer] = counts.get(peer, 0) + 1
+            else:
+                waiting.update(wanted[own, peer])
+        self._store.put(_NEW, json.dumps([max(day, self._today), counts]))
+        self._store.put(_DRAW, key)
+        return waiting
+
+
+_DRAW = "draw of new neighbours"
+"""Key in the store: the secret that draws which nodes wait."""
+
+
+def _draw(key: str, own: str, peer: str) -> bytes:
+    return hashlib.blake2b(f"{own}@{peer}".encode(), key=key.encode(), digest_size=16).digest()
+
+
 Pair = tuple[str, Node]
 """An own node and the other end of an edge."""
 
@@ -251,19 +340,45 @@ def _as_pair(row: list[str]) -> Pair:
     return row[0], (name, host)
 
 
-def _sum_up(batches: Iterable[Edges], host: str, own_hosts: set[str]) -> tuple[dict[Pair, float], int]:
-    """Return the weight of each edge of the host, with both directions added up, and how many pairs are not edges."""
+@dataclass(frozen=True)
+class _Found:
+    """The edges of a host in a source: the weight of each, with both directions added up."""
+
+    weights: dict[Pair, float]
+    acted: set[Pair]  # the edges of which some lead from the own node
+    odd: int  # how many pairs are not edges
+
+    def select(self, two_sided: bool, host: str) -> dict[Pair, float]:
+        """Return all edges or, if `two_sided`, those between own nodes and those that lead from an own node."""
+        if not two_sided:
+            return self.weights
+        return {ends: weight for ends, weight in self.weights.items() if ends[1][1] == host or ends in self.acted}
+
+
+def _sum_up(batches: Iterable[Edges], host: str, own_hosts: set[str]) -> _Found:
+    """Return the edges of the host."""
     weights: dict[Pair, float] = {}
+    acted: set[Pair] = set()
     odd = 0
     for batch in batches:
         batch_weights = [1.0] * len(batch.own) if batch.weights is None else batch.weights.tolist()
         for own, other, weight in zip(batch.own, batch.other, batch_weights, strict=True):
-            ends = _as_ends(own, other, host, own_hosts)
+            first, second = _as_node(own, host, own_hosts), _as_node(other, host, own_hosts)
+            ends = _as_ends(first, second, host)
             if ends is None:
                 odd += 1
-            else:
-                weights[ends] = weights.get(ends, 0.0) + weight
-    return weights, odd
+                continue
+            weights[ends] = weights.get(ends, 0.0) + weight
+            if first is not None and first[1] == host:
+                acted.add(ends)
+    return _Found(weights, acted, odd)
+
+
+def _read_taken(state: ImportState, host: str, own_hosts: set[str]) -> dict[Pair, float]:
+    """Return the edges that the last import with this state took."""
+    waiting = {_as_pair(row) for row in state.get(_WAITING, [])}
+    found = _sum_up(state.read_edges(), host, own_hosts).select(state.get(_TWO_SIDED, False), host)
+    return {ends: weight for ends, weight in found.items() if ends not in waiting}
 
 
 def _read_others(home: Path, file: Path, host: str, own_hosts: set[str]) -> dict[Pair, float]:
@@ -272,13 +387,12 @@ def _read_others(home: Path, file: Path, host: str, own_hosts: set[str]) -> dict
     for path in sorted(home.glob("*.db")):
         if path != file:
             with ImportState(path, None) as state:
-                for ends, weight in _sum_up(state.read_edges(), host, own_hosts)[0].items():
+                for ends, weight in _read_taken(state, host, own_hosts).items():
                     weights[ends] = weights.get(ends, 0.0) + weight
     return weights
 
 
-def _as_ends(own: str, other: str, host: str, own_hosts: set[str]) -> Pair | None:
-    first, second = _as_node(own, host, own_hosts), _as_node(other, host, own_hosts)
+def _as_ends(first: Node | None, second: Node | None, host: str) -> Pair | None:
     if first is None or second is None or first == second:
         return None
     if first[1] != host or (second[1] == host and second < first):

@@ -384,7 +384,7 @@ class Store(Closable):
 
         Each peer has a separate limit, so that none can push out the refusals of others.
         """
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
         rows = [(now, *refusal) for refusal in refusals]
         with self.write() as database:
             database.executemany("INSERT INTO audit (time, peer, reason, detail) VALUES (?, ?, ?, ?)", rows)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela.engines.rounds.neighbours import Neighbours
+from manela.hosts.state.influence import Influence
 from manela.hosts.state.messages import Integers
 from manela.hosts.state.neighbourhood import Neighbourhood
 from manela.hosts.state.peers import Link
@@ -22,10 +23,15 @@ Doubles = npt.NDArray[np.float64]
 
 
 class UsedArcs:
-    """The arcs that can be used: to own nodes, and to nodes of trusted peers with known vectors."""
+    """The arcs that can be used: to own nodes, and to nodes of trusted peers with known vectors.
 
-    def __init__(self, near: Neighbourhood, own: int, known: int, weighted: bool) -> None:
-        self._near, self._weighted, self._threads = near, weighted, Threads(1)
+    An `influence`, if there is one, bounds those to each peer.
+    """
+
+    def __init__(
+        self, near: Neighbourhood, own: int, known: int, weighted: bool, influence: Influence | None = None
+    ) -> None:
+        self._near, self._weighted, self._threads, self._influence = near, weighted, Threads(1), influence
         # own, known: the number of own nodes, which have the first rows, and of all known nodes
         self.own, self.known = own, known
         weights = near.weights if weighted else np.ones(len(near.indices))
@@ -71,17 +77,23 @@ class UsedArcs:
         usable: Mask = indices < self.own
         for peer, link in list(links.items()):
             usable[link.arcs] = peer not in distrusted
+        if self._influence is not None:
+            usable = self._influence.limit(usable)
         return usable if seen is None else usable & seen[indices]
 
     def have_all(self, used: Mask) -> Mask:
-        """Return which own nodes have all their arcs among the used ones."""
-        mask: Mask = self._count(used) == np.diff(self._near.indptr)
+        """Return which own nodes have all their arcs, but for those that are never used, among the used ones."""
+        mask: Mask = self._count(used) == self._count(self._find_every())
         return mask
 
     def have_most(self, used: Mask) -> Mask:
         """Return which own nodes have more than half of their arcs among the used ones."""
-        mask: Mask = 2 * self._count(used) > np.diff(self._near.indptr)
+        mask: Mask = 2 * self._count(used) > self._count(self._find_every())
         return mask
+
+    def _find_every(self) -> Mask:
+        every = np.ones(len(self._near.indices), bool)
+        return every if self._influence is None else self._influence.limit(every)
 
     def _count(self, used: Mask) -> npt.NDArray[np.int64]:
         return np.bincount(self._near.sources[used], minlength=self.own)

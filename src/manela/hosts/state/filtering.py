@@ -98,5 +98,8 @@ class Filtering:
             return
         dimensions = vectors.shape[3]
         before = self._source[rows, :dimensions]
-        self._source[rows, :dimensions] = self._host.trust.judge(vectors, before, self._norms).rows[:, 0, 0]
+        judged = self._host.trust.judge(vectors, before, self._norms).rows
+        if self._host.influence is not None:
+            judged = self._host.influence.shorten(rows, judged, self._norms.sizes)
+        self._source[rows, :dimensions] = judged[:, 0, 0]
         self._seen[rows] = True

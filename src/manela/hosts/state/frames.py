@@ -14,10 +14,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from manela.hosts.state.messages import BY_SWEEPS, Frame
-from manela.hosts.state.peers import Link, Peer
 from manela.kernels.randomness import derive
+
+if TYPE_CHECKING:
+    from manela.hosts.state.peers import Link, Peer
 
 _LONGEST_LEAP = 2**40
 """Generations that a peer may be ahead; more let a liar use them up."""

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manela import __version__
-from manela.errors import AgentError, RefusedError
+from manela.errors import AgentError, NotAdjacentError, RefusedError
 from manela.hosts.state.instructions import Compute, Instruction
 from manela.hosts.state.messages import (
     NO_FRAME,
@@ -37,8 +37,13 @@ from manela.kernels.randomness import CONTEXTS, VECTORS, derive_key, draw_vector
 from manela.kernels.reference import POWER
 from manela.settings.schedule import Schedule, weigh
 
-SESSIONS, ANSWERS, POOLS, NOISE, SAMPLES, FRAMES = range(101, 107)
+SESSIONS, ANSWERS, POOLS, NOISE, SAMPLES, FRAMES, VISIBLE, INFLUENCES = range(101, 109)
 """Purposes of random draws that only hosts make; numbered apart from those in `manela.kernels.randomness`."""
+_FEWEST_VISIBLE = 32
+"""How many own nodes a peer may see whatever their share; if larger, more of a small host can be seen.
+
+If smaller, small hosts, most of whose nodes have edges with one peer, learn less.
+"""
 
 
 @dataclass(frozen=True)
@@ -153,12 +158,32 @@ class Host:
         `admitted` is the result of `neighbourhood.admit_edges`, if the caller has it already.
         """
         admitted = admitted or self.neighbourhood.admit_edges(peer, introduction.askers, introduction.others)
-        acceptance, refusals = self.sessions.open(peer, *admitted)
+        acceptance, refusals = self.sessions.open(peer, *self._bound_share(peer, *admitted))
         if self.on_disclosure:
             for arc in self.sessions.find(peer, acceptance.session).arcs.tolist():
                 own, other_node = self.neighbourhood.name_arc(arc)
                 self.on_disclosure(kind="edge", peer=peer, own=own, other=other_node[0])
         return acceptance, refusals
+
+    def _bound_share(
+        self, peer: str, admitted: Admitted, refusals: list[RefusedError]
+    ) -> tuple[Admitted, list[RefusedError]]:
+        """Refuse a peer's edges beyond the share of own nodes that it may see, and raise an alarm.
+
+        The peer cannot tell them from edges that are not in this host's list.
+        """
+        near = self.neighbourhood
+        most = max(_FEWEST_VISIBLE, math.ceil(self.terms.peers.share * self.own))
+        if self.terms.lock_step or most >= self.own:
+            return admitted, refusals
+        visible = near.choose_visible(peer, most, derive_key(self.terms.settings.seed, VISIBLE))
+        kept = admitted.keep(near, visible)
+        left_out = len(admitted.arcs) - len(kept.arcs)
+        if not left_out:
+            return admitted, refusals
+        self.peers[peer].alarms["share"] += 1
+        message = f"{left_out:,} edges, as {peer} may see {most:,} of {self.own:,} nodes (share in agent.toml)"
+        return kept, [*refusals, NotAdjacentError(message, times=left_out)]
 
     def record_acceptance(self, peer: str, acceptance: Acceptance) -> int:
         """Record a peer's answer to our introduction; return how many of our edges it does not have."""

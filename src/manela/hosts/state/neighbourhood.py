@@ -236,10 +236,19 @@ class Neighbourhood:
         if len(distinct) < np.count_nonzero(accepted):
             raise MalformedError("an edge is introduced twice")
         arcs = distinct[np.argsort(first)]
-        edge_of_arc = np.full(len(self.indices), -1, np.int64)
-        edge_of_arc[arcs] = np.arange(len(arcs))
-        rows = self.sources[arcs]
-        return Admitted(accepted, arcs, rows, find_distinct(rows), edge_of_arc), refusals
+        return Admitted.of(self, accepted, arcs), refusals
+
+    def choose_visible(self, peer: str, most: int, key: int) -> npt.NDArray[np.bool_]:
+        """Return which own nodes a peer may see: its neighbours by this host's list, and of these so many at most.
+
+        Which these are depends on their names and the host's `key`, so that no peer can choose, or see others when it
+        introduces its edges again.
+        """
+        rows = np.unique(self.sources[self.arcs_to(peer)])
+        draws = derive(key, np.array([number_of(self.nodes[row]) for row in rows.tolist()], np.uint64))
+        visible = np.zeros(len(self.nodes), bool)
+        visible[rows[np.argsort(draws)[:most]]] = True
+        return visible
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,6 +261,20 @@ class Admitted:
     rows: Integers
     neighbours: Integers  # the distinct rows in order of first appearance: the peer's neighbours here, by number
     edge_of_arc: Integers  # the edge number of each arc of this host, −1 for arcs that are not among these edges
+
+    @classmethod
+    def of(cls, near: Neighbourhood, accepted: npt.NDArray[np.bool_], arcs: Integers) -> Admitted:
+        """Number these arcs; `accepted` says which of the edges that the peer introduced they are."""
+        edge_of_arc = np.full(len(near.indices), -1, np.int64)
+        edge_of_arc[arcs] = np.arange(len(arcs))
+        rows = near.sources[arcs]
+        return cls(accepted, arcs, rows, find_distinct(rows), edge_of_arc)
+
+    def keep(self, near: Neighbourhood, visible: npt.NDArray[np.bool_]) -> Admitted:
+        """Return those of the edges whose nodes here are visible."""
+        accepted, kept = self.accepted.copy(), visible[self.rows]
+        accepted[np.flatnonzero(accepted)[~kept]] = False
+        return Admitted.of(near, accepted, self.arcs[kept])
 
     def find_rows(self, edges: Integers) -> Integers:
         """Return the rows of the nodes here that belong to these edge numbers; refuse unknown numbers."""

@@ -20,7 +20,8 @@ from manela.engines.state import State
 from manela.errors import BadVectorError, DivergenceError, MalformedError, RefusedError
 from manela.hosts.state.arcs import UsedArcs, read_rows, write_rows
 from manela.hosts.state.frames import Frames, find_line
-from manela.hosts.state.host import FRAMES, NOISE, SAMPLES, Host, Saved
+from manela.hosts.state.host import FRAMES, INFLUENCES, NOISE, SAMPLES, Host, Saved
+from manela.hosts.state.influence import Influence
 from manela.hosts.state.instructions import Ask, Commit, Instruction, NotReadyError
 from manela.hosts.state.messages import (
     AFFINITY,
@@ -83,7 +84,11 @@ class MessageHost(Host):
         self._smoothed_at, self.smoothed_frame = -1, NO_FRAME
         self._falls_at: int | None = None
         self.judge = Judge(near, self.trust, derive_key(settings.seed, SAMPLES))
-        self.arcs = UsedArcs(near, self.own, self.known, terms.weighted)  # the edges that are used now
+        self.influence: Influence | None = None  # what bounds that of peers; in lock-step all edges are used
+        if not terms.lock_step:
+            weights = near.weights if terms.weighted else np.ones(len(near.weights))
+            self.influence = Influence(near, self.peers, weights, derive_key(settings.seed, INFLUENCES))
+        self.arcs = UsedArcs(near, self.own, self.known, terms.weighted, self.influence)  # the edges that are used now
         self._state = State(self.tables, settings.dimensions)
         self._rounds = MessageRounds(
             self.arcs.neighbours, settings, self._state, slice(0, self.own), np.arange(self.own), self.numbers
@@ -186,14 +191,7 @@ class MessageHost(Host):
         if not keeps:
             self.old = None
         elif not self._starting and self.frames.now != NO_FRAME:
-            own = np.arange(self.own)
-            rows = self.vectors[:, 0] if self.view is None else read_rows(self.view, own, settings.dimensions)
-            settled = self.arcs.have_most(self.arcs.used)
-            if self.whole is not None:
-                settled |= self.whole
-            self.old = OldVectors(
-                self.neighbourhood.nodes, rows, self.frames.now, self._learned, self.smoothed, settled
-            )
+            self.old = self._remember()
             turn_to_larger(self)
         draw_vectors(settings.seed, self.numbers, self.tables[0][: self.own, : settings.dimensions], VECTORS)
         self.view = self.stretch = None
@@ -210,6 +208,16 @@ class MessageHost(Host):
         self._starting, self.can_be_saved = True, False
         self.step = Step(AFFINITY if self._sweeps else START, 0)
         self._smoothed_at = -1
+
+    def _remember(self) -> OldVectors:
+        """Return what the host has learned, for a new start or other edges."""
+        own = np.arange(self.own)
+        rows = self.vectors[:, 0] if self.view is None else read_rows(self.view, own, self.terms.settings.dimensions)
+        settled = self.arcs.have_most(self.arcs.used)
+        if self.whole is not None:
+            settled |= self.whole
+        now = OldVectors(self.neighbourhood.nodes, rows, self.frames.now, self._learned, self.smoothed, settled)
+        return now if self.old is None else now.keep_settled(self.old, self.neighbourhood.rows)
 
     def find_old(self) -> tuple[Integers, npt.NDArray[np.float32]]:
         """Return the own nodes that have rows of the line that the start continues, and these, of norm 1."""
@@ -416,6 +424,10 @@ class MessageHost(Host):
                 self.peers[peer].sums = reply.sums
             levels = [asked.level] if self.terms.lock_step else list(range(vectors.shape[2]))
             judged = self.trust.judge(vectors, self.read_vectors(rows, vectors.shape[3]), self.publisher.norms)
+            if self.influence is not None:
+                judged = judged._replace(
+                    rows=self.influence.shorten(rows, judged.rows, self.publisher.norms.sizes[:, levels])
+                )
             self.peers[peer].clipped = judged.clipped
             self.peers[peer].alarms.update(judged.alarms)
             for table, shown in enumerate(self._rounds.shown):
@@ -721,6 +733,8 @@ class MessageHost(Host):
         """Return the same host with other edges, which goes on with the start that it is in or has heard of."""
         new = super().renew(neighbourhood)
         new.frames.wanted, new.old = self.frames.wanted, self.old
+        if not self._starting and self.smoothed is not None:
+            new.old = self._remember()  # exports stay near it where edges are the same, also while peers are away
         new.noise.ledger, new.publisher.sums = self.noise.ledger, self.publisher.sums
         if self._starting:  # what was saved is of a start that is not over
             new.frames.now = self.frames.now

@@ -408,6 +408,8 @@ class SpectralPhase:
             if asked.number == 0 and asked.phase == SWEEP:  # some hosts have old rows, some have not
                 own = np.ones((1, self._m), np.float32)
             bounded = host.trust.bound_rows(vectors[:, 0, 0], own)
+            if host.influence is not None:
+                bounded = host.influence.shorten(rows, bounded, np.median(np.linalg.norm(own, axis=1)))
             write_rows(self._shown, rows, bounded)
             self._seen[rows] = True
 

@@ -31,6 +31,9 @@ class PeerOptions:
         2, "rounds from one exchange with peers to the next; more are faster, and learn from older vectors", 1, 1000
     )
     means: int = option(4, "rounds for which peers are shown the same means; more tell them less", 1, 10**6)
+    share: float = option(
+        0.5, "share of this host's nodes that one peer may see, or 32 nodes if that is more", 0.0, 1.0
+    )
     pool: int = option(2048, "by walks, random vectors fetched for a round's negatives", 1, 2**24)
     away: int = option(30, "rounds for which the vectors of a peer that is away are used", 0, 2**31)
     start: float = option(30.0, "seconds to wait for all peers before the first round", 0.0, 1e6)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from manela.hosts.state.frames import find_line
 from manela.hosts.state.messages import NO_FRAME, Frame, Integers
 from manela.kernels.layout import normalise_rows
 
@@ -51,6 +52,17 @@ class OldVectors:
         pairs = [(names[name], position) for position, name in enumerate(self.names) if name in names]
         rows, positions = np.array(pairs, np.int64).reshape(-1, 2).T
         return rows, positions
+
+    def keep_settled(self, earlier: OldVectors, names: Mapping[str, int]) -> OldVectors:
+        """Return these vectors, with the earlier ones of nodes that were settled then, and are not now."""
+        if self.smoothed is None or earlier.smoothed is None or find_line(self.frame) != find_line(earlier.frame):
+            return self
+        rows, positions = earlier.find_rows(names)
+        lost = earlier.settled[positions] & ~self.settled[rows]
+        lost &= self.signatures[rows] == earlier.signatures[positions]
+        smoothed, settled = self.smoothed.copy(), self.settled.copy()
+        smoothed[rows[lost]], settled[rows[lost]] = earlier.smoothed[positions[lost]], True
+        return replace(self, smoothed=smoothed, settled=settled)
 
     def steady(self, new: Floats, names: Mapping[str, int], signatures: npt.NDArray[np.uint64]) -> None:
         """Let new vectors to export keep most of their old direction, if the node's edges are the same as then.
