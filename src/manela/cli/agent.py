@@ -119,6 +119,8 @@ def status(
         "sent, MB": round(report["sent"] / 1e6, 2),
         "received, MB": round(report["received"] / 1e6, 2),
     }
+    if report.get("epsilon"):
+        facts["epsilon spent"] = _describe_epsilon(report["epsilon"])
     if report.get("frame", "none") != "none":
         facts["frame"] = report["frame"]
     if report.get("provisional"):
@@ -139,6 +141,9 @@ def status(
         state = known["state"] if report["running"] else "was " + known["state"]
         message = f"{state}, {known['sent'] / 1e6:.2f} MB sent, {known['received'] / 1e6:.2f} MB received"
         print(f"peer {name:<22}{message}{', ' + known['trouble'] if known['trouble'] else ''}")
+        spent = (report.get("epsilon") or {}).get("peers", {}).get(name)
+        if spent:
+            print(f"epsilon {name:<19}{spent:g} shown to it")
         if comparison := _compare(known, report.get("frame", "none")):
             print(f"vectors {name:<19}{comparison}")
         for kind, times in known.get("alarms", {}).items():
@@ -151,6 +156,13 @@ def status(
 
 _ALARMS = {"share": "it introduces more nodes than `share` in agent.toml lets it see; raise that if it should"}
 """What alarms say that are not about vectors."""
+
+
+def _describe_epsilon(epsilon: dict[str, Any]) -> str:
+    """Return what means and sums have disclosed so far, against the bound if there is one."""
+    spent = "without bound, as noise = 0" if epsilon["spent"] is None else f"{epsilon['spent']:g}"
+    limit = f" of {epsilon['limit']:g}" if epsilon["limit"] else ""
+    return f"{spent}{limit}, by means and sums, in {epsilon['days']} days (delta {epsilon['delta']:g})"
 
 
 def _describe_state(report: dict[str, Any]) -> str:

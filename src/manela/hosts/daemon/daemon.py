@@ -15,6 +15,7 @@ from typing import Any
 
 from manela import __version__
 from manela.errors import AgentError, ManelaError, OutputError
+from manela.hosts.daemon.account import Account
 from manela.hosts.daemon.contacts import Contacts
 from manela.hosts.daemon.erasing import Eraser
 from manela.hosts.daemon.learner import Learner
@@ -35,6 +36,7 @@ from manela.hosts.folder.identity import CERTIFICATE, KEY, check_key, read_certi
 from manela.hosts.folder.store import HOST, NAME, SECRET, Store, name_backup
 from manela.hosts.state.host import Host
 from manela.hosts.state.neighbourhood import Neighbourhood
+from manela.hosts.state.rounds import MessageHost
 from manela.hosts.walks.host import make_host
 from manela.system.files import check_private, remove_unfinished
 
@@ -97,6 +99,7 @@ class Daemon:
         self.terms = self.config.terms((int(secret) + starts) % 2**63)
         record_settings(store, self.config.list_settings())
         self._changes = self._edges_seen = store.changes
+        self._account = Account(store, self.config.peers)
         host = self._build()
         saved = self._saver.load()
         if saved is not None and saved.exchange != self.terms.settings.exchange:
@@ -233,12 +236,17 @@ class Daemon:
 
     async def _run_rounds(self) -> None:
         self.state = "learning"
+        if isinstance(self.service.host, MessageHost):
+            self._account.turn(self.service.host.noise.ledger)
+            self._account.reserve(self.service.host.noise)
         log("learning", round=self.service.host.round, rounds=self.service.host.expected_rounds)
         await self.learner.run(self._renew)
         if self.learner.stop.is_set():
             return
         await self._saver.save(self.service.host)
         self.state = "done"
+        if isinstance(self.service.host, MessageHost):
+            self._account.keep(self.service.host.noise)
         self._write_status()
         log("done", round=self.service.host.round, pairs=self.service.host.pairs)
         if self.terms.lock_step:
@@ -415,6 +423,7 @@ class Daemon:
             "nodes": host.own,
             "arcs": len(host.neighbourhood.indices),
             "noise": self.terms.peers.noise if self.terms.settings.exchange == "messages" else 0.0,
+            "epsilon": self._account.describe(host.noise) if isinstance(host, MessageHost) else None,
             "frame": str(host.frame),
             "provisional": host.is_provisional,
             "traced": self._tracer is not None and self._tracer.is_open,
@@ -445,7 +454,10 @@ class Daemon:
         if near.private and self.terms.lock_step:
             raise AgentError("hosts in lock-step show all nodes: make private nodes public, or remove [lock_step]")
         self._digest = near.digest
-        return make_host(self.terms, near, numbers, self.store.sizes())
+        host = make_host(self.terms, near, numbers, self.store.sizes())
+        if isinstance(host, MessageHost):
+            self._account.load(host.noise.ledger)
+        return host
 
     def _keys(self) -> Any:
         """Read the key and the certificate, and check that they belong together."""

@@ -73,8 +73,16 @@ def _metrics(status: Status) -> Iterator[str]:
     yield from _family(
         "start_time_seconds", "gauge", "Start of the daemon, in seconds since 1970.", {(): status["began"]}
     )
-    yield from _family("noise", "gauge", "Noise on the means shown to peers, relative to their size.",
+    yield from _family("noise", "gauge", "Factor on the noise of what peers are shown.",
                        {(): status["noise"]})  # fmt: skip
+    epsilon = status.get("epsilon") or {}
+    if epsilon.get("limit"):
+        yield from _family("epsilon_limit", "gauge", "Bound on what means and sums disclose in a period.",
+                           {(): epsilon["limit"]})  # fmt: skip
+    if epsilon.get("spent") is not None:
+        spent = {(("peer", peer),): value for peer, value in epsilon["peers"].items() if value is not None}
+        yield from _family("epsilon_spent", "gauge", "What they have disclosed in it; without a peer, to all together.",
+                           {(("peer", ""),): epsilon["spent"], **spent})  # fmt: skip
     peers = status["peers"]
     expiries = {(("peer", peer),): entry["expires"] for peer, entry in peers.items() if entry["expires"] is not None}
     own = {(("peer", ""),): status["expires"]} if status["expires"] is not None else {}

@@ -1,10 +1,11 @@
-"""Noise: what a host adds to all that it shows beyond the vectors of its nodes, and the account of what that discloses.
+"""Noise: what a host adds to what it shows, and the account of what means and sums disclose.
 
 A sum or mean over neighbours moves by a bounded amount if one edge more or less goes into it: the *reach* of an edge.
 Gaussian noise in proportion to the reach hides the edge, and releases add up: k releases whose noise is z times the
 reach disclose no more than one whose noise is z/√k times the reach. So the account is one number, μ² = Σ 1/z², from
-which `find_epsilon` has ε for any δ, exactly ("Gaussian differential privacy"). It holds for anyone who knows all
-vectors, and all other edges; it does not cover the vectors themselves, which neighbours must be shown.
+which `find_epsilon` has ε for any δ, exactly ("Gaussian differential privacy"). It holds against anyone who knows all
+vectors and all other edges. It covers means and sums. It does not cover the vectors of nodes, nor the rows that stand
+for them in a start, which their neighbours at peers must be shown: these have noise, but no bound.
 """
 
 from __future__ import annotations
@@ -156,6 +157,11 @@ class Noise:
         return self.amount == 0.0 and not math.isfinite(self.budget)
 
     @property
+    def planned(self) -> float:
+        """What one start and its rounds may cost."""
+        return self.budget * _SHARE
+
+    @property
     def _least_amount(self) -> float:
         """The factor on noise that hides vectors in sums, which a budget does not replace."""
         return max(self.amount, 1.0) if math.isfinite(self.budget) else self.amount
@@ -168,11 +174,14 @@ class Noise:
         `reach`, (n,), is how far one edge can move each row. The noise is another for each step and version.
         """
         if self.is_off:
+            self.ledger.charge(math.inf)
             return rows, math.inf
         cost = self._find_cost(kind, mean_degree)
         multiplier = math.sqrt(_ENDS / cost)
         copies = int(np.prod(rows.shape[1:-1], dtype=int))  # each table and level is a release
-        if kind is not Kind.ROWS and not self.ledger.charge(cost * copies):
+        if kind is Kind.ROWS:  # they are vectors of neighbours, which the account does not cover
+            copies = 0
+        elif not self.ledger.charge(cost * copies):
             return None
         random = self._draw(64 * step.phase + step.number % 64, version)
         scale = (multiplier * reach).reshape(-1, *(1,) * (rows.ndim - 1)).astype(np.float32)
@@ -185,6 +194,7 @@ class Noise:
         No two rows have a larger product than `square`, and one edge moves a row by at most `reach` of its length.
         """
         if self.is_off:
+            self.ledger.charge(math.inf)
             return sums, math.inf
         multiplier = self._least_amount * _OF_PRODUCTS / math.sqrt(len(sums))
         cost = (2.0 * _ENDS * reach / multiplier) ** 2
