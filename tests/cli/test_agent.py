@@ -216,7 +216,12 @@ def test_the_table_of_exposure_has_two_columns_and_says_where_it_is_of_a_sample(
     assert done.returncode == 0, done.stderr
     says_sample = "a sample is attacked: 1 of these and 3 of 5 own nodes; the numbers are estimates" in done.stdout
     assert says_sample == (most == 2)
-    table = done.stdout.splitlines()[1 + says_sample :]
+    *table, verdict = done.stdout.splitlines()[1 + says_sample :]
+    assert verdict.startswith("verdict: this host can tell edges of others")
+    assert manela_here("agent", "exposure", "--limit", "1", "--home", home).returncode == 0
+    above = manela_here("agent", "exposure", "--limit", "0", "--home", home)
+    assert above.returncode == 1
+    assert above.stdout.splitlines()[-1].endswith("and the limit is 0")
     rows = dict(re.split("  +", line) for line in table)
     assert {"chance", "regression by 0.001, changes of sweeps of the start"} < set(rows)
     assert len({line.index(rows[name]) for name, line in zip(rows, table, strict=True)}) == 1

@@ -154,7 +154,10 @@ def status(
             print(f"refused {name:<19}{reason}: {times:,}")
 
 
-_ALARMS = {"share": "it introduces more nodes than `share` in agent.toml lets it see; raise that if it should"}
+_ALARMS = {
+    "sums": "the sums over its nodes are far from those over yours, and count for less",
+    "share": "it introduces more nodes than `share` in agent.toml lets it see; raise that if it should",
+}
 """What alarms say that are not about vectors."""
 
 
@@ -249,14 +252,21 @@ def audit(
 
 
 @agent.command()
-def exposure(home: Home = HOME) -> None:
+def exposure(
+    limit: Annotated[
+        float | None,
+        typer.Option(metavar="P", min=0.0, max=1.0, help="Exit with status 1 if an attack has a larger precision."),
+    ] = None,
+    home: Home = HOME,
+) -> None:
     """Estimate how many edges of others this host can infer.
 
     Runs known attacks on the host's own trace; run the daemon with --trace first. Each attack is tested on edges that
     this host knows: those between its own nodes and nodes of other hosts. It would infer about as many of the edges
-    between the nodes of others that it sees. A large host attacks a sample of its nodes.
+    between the nodes of others that it sees. All that was ever shown is used, so that attacks by repetition are among
+    them. The last attack looks for single vectors in the changes of sums. A large host attacks a sample of its nodes.
     """
-    from manela.hosts.exposure import read_record, run_attacks, take_sample, try_on_known_edges
+    from manela.hosts.exposure import read_record, run_attacks, take_sample, try_on_known_edges, try_sums
     from manela.hosts.folder.config import FILE, read_config
     from manela.hosts.folder.home import TRACE
     from manela.hosts.folder.store import Store
@@ -279,12 +289,29 @@ def exposure(home: Home = HOME) -> None:
             f"a sample is attacked: {record.seen:,} of these and {len(sample.near.nodes):,} of {own:,} own nodes; the "
             "numbers are estimates"
         )
-    chance = 0.0
+    chance, found = 0.0, {}
     print(f"{'attack':<{_WIDTH}}  average precision on known edges", flush=True)
     for name, scores in run_attacks(record, sample.near):
-        precision, chance = try_on_known_edges(scores, sample.near, sample.weights)
-        print(f"{name:<{_WIDTH}}  {precision:.3f}", flush=True)
+        found[name], chance = try_on_known_edges(scores, sample.near, sample.weights)
+        print(f"{name:<{_WIDTH}}  {found[name]:.3f}", flush=True)
     print(f"{'chance':<{_WIDTH}}  {chance:.3f}")
+    sums = try_sums(read_disclosures(home / TRACE), record)
+    if sums is not None:
+        print(f"{'changes of sums: nearest vector, cosine':<{_WIDTH}}  {sums[0]:.3f} (chance {sums[1]:.3f})")
+    _conclude(found, chance, limit)
+
+
+def _conclude(found: dict[str, float], chance: float, limit: float | None) -> None:
+    """Print a verdict in one sentence, and exit with status 1 if an attack is above the limit."""
+    own = next(iter(found))  # what the host's own edges tell comes first
+    best = max(list(found)[1:], key=lambda name: found[name], default=own)
+    compared = "no more than its own edges tell" if found[best] <= found[own] else "more than its own edges tell"
+    sentence = (
+        f"this host can tell edges of others {found[best] / max(chance, 1e-12):.0f} times better than chance by {best}"
+    )
+    print(f"verdict: {sentence}, {compared}{'' if limit is None else ', and the limit is ' + format(limit, 'g')}")
+    if limit is not None and found[best] > limit:
+        raise typer.Exit(1)
 
 
 @agent.command()

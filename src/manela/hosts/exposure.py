@@ -155,6 +155,28 @@ def run_attacks(record: Record, near: Neighbourhood) -> Iterator[tuple[str, Scor
             yield f"regression by {ridge:g}, changes of {name}", scores
 
 
+def try_sums(disclosures: Iterable[Mapping[str, Any]], record: Record) -> tuple[float, float] | None:
+    """Return how near a change of a peer's sums came to the vector of a node that was seen there, and chance did.
+
+    Both are the largest cosine with any vector; None if no sums have changed. A node that came or went, or learned by
+    itself, would show its vector.
+    """
+    rounds = [view for (phase, _), view in record.views.items() if phase == ROUND]
+    if not rounds:
+        return None
+    vectors, random = normalise_rows(np.nan_to_num(rounds[-1][: record.seen, 0])), np.random.default_rng(0)
+    found = chance = 0.0
+    for disclosure in disclosures:
+        if disclosure["kind"] == "sums":
+            there = [row for row, (_, host) in enumerate(record.nodes[: record.seen]) if host == disclosure["peer"]]
+            directions = disclosure["rows"]
+            others = normalise_rows(random.standard_normal(directions.shape)).astype(np.float32)
+            if there:
+                found = max(found, float(np.abs(directions @ vectors[there].T).max()))
+                chance = max(chance, float(np.abs(others @ vectors[there].T).max()))
+    return (found, chance) if found > 0.0 else None
+
+
 def try_on_known_edges(
     scores: Scores, near: Neighbourhood, weights: npt.NDArray[np.float64] | None = None
 ) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from manela.hosts.state.noise import (
     find_epsilon,
     find_longest,
     find_mu,
+    make_positive,
     round_strengths,
 )
 from manela.hosts.state.terms import PeerOptions
@@ -166,6 +167,18 @@ def test_moments_with_noise_are_those_of_some_vectors_and_near():
     true = np.cov(vectors.T, bias=True)
     assert np.abs(covariance * UNIT**2 - true).max() < 0.5
     assert np.abs(mean * UNIT - vectors.mean(axis=0)).max() < 0.5
+
+
+def test_a_matrix_is_made_positive_without_adding_to_its_trace():
+    random = np.random.default_rng(0)
+    noise = random.normal(size=(40, 40))
+    true = np.diag(np.concatenate(([60.0, 40.0], np.zeros(38))))
+    positive = make_positive(true + (noise + noise.T) / 2)
+    assert np.linalg.eigvalsh(positive).min() > -1e-9
+    assert np.trace(positive) == pytest.approx(np.trace(true + noise))
+    assert np.linalg.norm(positive - true) < np.linalg.norm((noise + noise.T) / 2) / 2
+    np.testing.assert_allclose(make_positive(true), true, atol=1e-9)
+    np.testing.assert_allclose(make_positive(-true), 0.0, atol=1e-9)
 
 
 def test_sums_of_numbers_stay_above_zero_and_near():

@@ -193,7 +193,7 @@ def test_means_are_shown_with_noise_in_inverse_proportion_to_neighbours():
     shares = other.arcs.find_largest_shares()[nodes]
     added = (noisy - plain)[:, 0, 1] / shares[:, None]
     longest = find_longest(other.vectors[:, 0], 2.0)
-    assert added.std() == pytest.approx(2.0 * 2.0 * 2.0 * longest, rel=0.15)
+    assert added.std() == pytest.approx(2.0 * 3.0 * 2.0 * longest, rel=0.15)
 
 
 def test_means_are_shown_anew_only_now_and_then():

@@ -22,7 +22,7 @@ from scipy.special import log_ndtr, ndtr
 from manela.hosts.state.messages import Step, Sum, Sums
 from manela.hosts.state.terms import PeerOptions
 from manela.kernels.layout import normalise_rows
-from manela.kernels.moments import UNIT, Moments
+from manela.kernels.moments import LARGEST, UNIT, Moments
 from manela.kernels.randomness import derive
 
 Floats = npt.NDArray[np.float32]
@@ -38,7 +38,7 @@ class Kind(Enum):
 
 
 _USUAL = {Kind.ROWS: 0.5, Kind.MEANS: 1.0}
-_SPARSE = {Kind.ROWS: 1.0, Kind.MEANS: 2.0}
+_SPARSE = {Kind.ROWS: 1.0, Kind.MEANS: 3.0}
 """Noise over the reach of an edge, on dense and on sparse networks, where an edge tells more; larger discloses less."""
 _OF_PRODUCTS, _OF_MOMENTS, _OF_TOTALS = 1.0, 4.2, 19.0
 """Noise on sums of products of rows, on the products and the totals of moments; larger hides a single vector better.
@@ -58,7 +58,7 @@ _DENSE = 48.0
 """Mean degree from which vectors are shown as they are; on sparser networks they would tell more of single edges."""
 _DIRECTIONS = 32
 """Directions in which vectors are shown there; more tell more of single edges, fewer less of communities."""
-_VECTOR_NOISE = 0.7
+_VECTOR_NOISE = 0.75
 """Size of the noise on these vectors, over their median size; larger tells less of edges, and of all else."""
 _LEAST_EPSILON, _MOST_EPSILON = 1e-6, 1e9
 
@@ -215,9 +215,10 @@ class Noise:
         scale = self._least_amount * longest / UNIT / math.sqrt(len(moments.total))
         total = random.standard_normal(moments.total.shape) * (_OF_TOTALS * scale)
         noise = random.standard_normal(moments.products.shape) * (_OF_MOMENTS * scale * longest / UNIT)
-        return _make_possible(
-            moments.size, moments.total + total, moments.products + (noise + noise.T) / math.sqrt(2.0)
-        )
+        # no coordinate of a mean may be larger than one of a vector may be
+        largest = moments.size * LARGEST / UNIT
+        total = np.clip(moments.total + total, -largest, largest)
+        return _make_possible(moments.size, total, moments.products + (noise + noise.T) / math.sqrt(2.0))
 
     def blur_sums(self, sums: Sums, draw: int) -> Sums:
         """Return the sum of vectors of norm 1 with noise that hides any one of them."""
@@ -314,10 +315,24 @@ def find_longest(vectors: Floats, times: float) -> float:
     return min(times * float(np.median(lengths)), float(lengths.max())) if len(lengths) else 0.0
 
 
+def make_positive(matrix: Doubles) -> Doubles:
+    """Return the symmetric matrix without negative directions, and with the same trace, that is nearest.
+
+    Noise adds as much to some directions as it takes from others; what it adds is taken back.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    trace = max(float(values.sum()), 0.0)
+    falling = values[::-1]
+    surplus = (np.cumsum(falling) - trace) / np.arange(1, len(values) + 1)
+    kept = int(np.count_nonzero(falling > surplus))
+    lowered = np.maximum(values - (surplus[kept - 1] if kept else 0.0), 0.0)
+    positive: Doubles = (vectors * lowered) @ vectors.T
+    return (positive + positive.T) / 2.0
+
+
 def _make_possible(size: int, total: Doubles, products: Doubles) -> Moments:
     """Return moments near these that some vectors have: noise can leave directions with a negative variance."""
     mean = total / size
-    values, vectors = np.linalg.eigh(products / size - mean[:, None] * mean[None, :])
-    covariance = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    covariance = make_positive(products / size - mean[:, None] * mean[None, :])
     products = size * (covariance + mean[:, None] * mean[None, :])
     return Moments(size, np.rint(total).astype(np.int64), np.rint((products + products.T) / 2).astype(np.int64))

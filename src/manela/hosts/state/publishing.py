@@ -124,7 +124,7 @@ class ShownSums:
     def find_cohort(self, near: Neighbourhood) -> Integers | None:
         """Return the rows of the nodes that sums are of; None if some of them are gone."""
         if self.cohort is None:
-            self.cohort = frozenset(near.nodes)
+            self.cohort = frozenset(near.nodes) - near.private
         if not self.cohort <= near.rows.keys():
             return None
         return np.flatnonzero([name in self.cohort for name in near.nodes])

@@ -50,6 +50,7 @@ from manela.hosts.state.trust import Bounded, Judge, Read, Trust, pool_moments
 from manela.hosts.state.turning import Apart, OldVectors, is_new_apart, turn_to_larger
 from manela.kernels.layout import Shown as ShownRows
 from manela.kernels.layout import normalise_rows
+from manela.kernels.moments import Moments
 from manela.kernels.randomness import VECTORS, derive, derive_key, draw_vectors
 from manela.settings.budget import Sizes, resolve
 from manela.settings.schedule import GROWN, Schedule, plan, weigh
@@ -74,7 +75,7 @@ class MessageHost(Host):
         terms, near, settings = self.terms, self.neighbourhood, self.terms.settings
         self.trust: Trust = Trust()  # how far peers are believed
         if not terms.lock_step:
-            self.trust = Bounded(terms.peers.clip)
+            self.trust = Bounded(terms.peers.clip, terms.peers.noise > 0.0 or terms.peers.epsilon > 0.0)
         options = replace(terms.peers, noise=0.0, epsilon=0.0) if terms.lock_step else terms.peers
         self.noise = Noise(options, derive_key(settings.seed, NOISE))  # on what is shown beyond vectors
         self._learned = near.signatures  # of the edges that the last phase of learning began with
@@ -339,7 +340,10 @@ class MessageHost(Host):
             try:
                 for moments in reply.moments:
                     self.trust.check_moments(moments)
+                self._trace_sums(self.peers[peer], reply.moments)
                 self.peers[peer].moments = reply.moments
+                if any(map(self.trust.doubts_moments, self.publisher.moments, reply.moments)):
+                    self.peers[peer].alarms["sums"] += 1
             except MalformedError as refusal:
                 refusals.append(refusal)
         if reply.products is not None:
@@ -446,6 +450,17 @@ class MessageHost(Host):
                 kind="shown", peer=peer, phase=reply.step.phase, number=reply.step.number, level=asked.level,
                 nodes=names, rows=vectors
             )  # fmt: skip
+
+    def _trace_sums(self, peer: Peer, moments: list[Moments]) -> None:
+        """Trace in which direction a peer's sums have changed, in which a vector that came or went would lie."""
+        if self.on_disclosure and peer.moments:
+            before, now = peer.moments[0], moments[0]
+            change = (now.total - before.total).astype(np.float64)
+            products = (now.products - before.products).astype(np.float64)
+            if change.any() or products.any():
+                values, directions = np.linalg.eigh(products)
+                rows = np.stack((change, directions[:, np.argmax(np.abs(values))]))
+                self.on_disclosure(kind="sums", peer=peer.name, rows=normalise_rows(rows).astype(np.float32))
 
     def read_vectors(self, rows: Integers, columns: int) -> npt.NDArray[np.float32]:
         """Return the first columns of the vectors that the given nodes show, also nodes of peers."""

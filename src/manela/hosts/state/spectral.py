@@ -19,7 +19,7 @@ from manela.hosts.state.frames import find_majority
 from manela.hosts.state.host import exact_sum
 from manela.hosts.state.instructions import Ask, Instruction
 from manela.hosts.state.messages import AFFINITY, JOIN, PLACE, SWEEP, VIEW, Frame, Integers, Products, Shown, Step, Sum
-from manela.hosts.state.noise import Kind, clip_lengths, find_longest
+from manela.hosts.state.noise import Kind, clip_lengths, find_longest, make_positive
 from manela.hosts.state.publishing import Published
 from manela.hosts.state.trust import round_products
 from manela.kernels.cpu import spectral as kernels
@@ -189,6 +189,8 @@ class SpectralPhase:
         if self._is_over():
             return
         host.stretch = second[: self._m, : self._m] if may_be_shown and second.any() else None
+        if not host.peers.links and not host.terms.lock_step:
+            host.stretch = self._blur_stretch(second[: self._m, : self._m])
         kept = count_directions(self._size, self._m)
         root = host.trust.find_root(second, kept, number)
         spectral.widen(self._shown, table, self._neighbours)
@@ -364,6 +366,18 @@ class SpectralPhase:
         blurred = host.noise.blur(rows, reach[host.edge_rows], Kind.ROWS, step, host.version, host.find_degree())
         self._edge, self._cost = (None, 0.0) if blurred is None else blurred
 
+    def _blur_stretch(self, second: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
+        """Return what a host that was alone may show to those that come later of its H; None if it has few nodes."""
+        host, own = self._host, slice(0, self._host.own)
+        joined = int(np.count_nonzero(self._neighbours.joined[own]))
+        if not host.trust.show_products(joined) or not second.any():
+            return None
+        longest = find_longest(self._table[own], _LONGEST) * find_longest(
+            read_rows(self._shown, np.arange(host.own), self._m), _LONGEST
+        )
+        blurred = host.noise.blur_products(second * joined, longest, self._reach, _name_draw(host, Step(VIEW, 0, 1)))
+        return None if blurred is None else blurred[0] / joined
+
     def _pool(
         self, step: Step, apart: bool = False
     ) -> Generator[Instruction, None, tuple[npt.NDArray[np.float64], bool]]:
@@ -443,18 +457,25 @@ def pool(
     m, width = host.terms.settings.dimensions, host.tables[0].shape[1]
     used = np.flatnonzero(np.arange(len(own.sums)) % width < m)
     trimmed, cost = _trim(host, own), 0.0
-    shows_own = host.trust.show_products(trimmed.size)
-    if not host.peers.links and not host.terms.lock_step:  # a host that nobody sees needs no noise
-        shows_own = False
-    if shows_own and not host.terms.lock_step:
+    # a host that nobody sees needs no noise, and may show nothing of it later
+    shows_own = host.trust.show_products(trimmed.size) and (bool(host.peers.links) or host.terms.lock_step)
+    sums = host.publisher.sums
+    if shows_own and step.phase == JOIN and sums.joined is not None and sums.find_cohort(host.neighbourhood) is None:
+        trimmed = sums.joined  # a node is gone: no difference is to show its vector
+    elif shows_own and not host.terms.lock_step:
         blurred = _blur_products(host, step, trimmed, square, reach)
         shows_own, (trimmed, cost) = blurred is not None, blurred or (trimmed, 0.0)
+        if step.phase == JOIN and shows_own:
+            sums.joined = trimmed
     host.peers.clear_sums()
     published = Published(step, host.version, host.find_strengths(), products=trimmed if shows_own else None, cost=cost)
     host.publisher.publish(published)
     yield Ask(step, patient=True)
     parts = _find_parts(host, len(used))
-    parts = host.trust.choose_products(parts, trimmed)
+    chosen = host.trust.choose_products(parts, trimmed)
+    for name in parts.keys() - chosen.keys():
+        host.peers[name].alarms["sums"] += 1
+    parts = chosen
     if not parts or shows_own:
         parts[host.name] = trimmed
     pooled, may_be_shown = host.trust.pool_products(parts), shows_own or host.name not in parts
@@ -478,8 +499,7 @@ def _blur_products(
         return None
     sums, cost = blurred
     if step.phase != VIEW:  # noise can leave negative directions, which no rows have
-        values, vectors = np.linalg.eigh(sums)
-        sums = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        sums = make_positive(sums)
     return round_products(own.size, (sums + sums.T) / 2.0), cost
 
 

@@ -30,7 +30,7 @@ class PeerOptions:
     every: int = option(
         2, "rounds from one exchange with peers to the next; more are faster, and learn from older vectors", 1, 1000
     )
-    means: int = option(4, "rounds for which peers are shown the same means; more tell them less", 1, 10**6)
+    means: int = option(8, "rounds for which peers are shown the same means; more tell them less", 1, 10**6)
     share: float = option(
         0.5, "share of this host's nodes that one peer may see, or 32 nodes if that is more", 0.0, 1.0
     )

@@ -119,6 +119,10 @@ class Trust:
     def check_moments(self, moments: Moments) -> None:
         """Refuse moments that no set of vectors has."""
 
+    def doubts_moments(self, own: Moments, theirs: Moments) -> bool:
+        """Return whether a peer's moments, which some vectors have, are far from those of own vectors."""
+        return False
+
     def pool_moments(self, own: Moments, others: Mapping[str, Moments], sizes: Mapping[str, int]) -> Moments:
         """Return the moments of own and peers' vectors together."""
         return add([own, *others.values()])
@@ -182,13 +186,14 @@ class Trust:
 class Bounded(Trust):
     """Bounds the harm that a peer can do.
 
-    `clip` is the largest norm of a peer's row, over the median norm of the host's own rows.
+    `clip` is the largest norm of a peer's row, over the median norm of the host's own rows. With `noise`, sums say
+    little of weak directions.
     """
 
     view_weight = 0.5  # less than on one machine, as the view has more noise
 
-    def __init__(self, clip: float) -> None:
-        self._clip = clip
+    def __init__(self, clip: float, noise: bool = True) -> None:
+        self._clip, self._least = clip, _LEAST_DIRECTION if noise else LEAST_DIRECTION
 
     def judge(self, rows: Floats, before: Floats, norms: Norms) -> Judgement:
         """Return the rows, clipped to `clip` times the median norm of the host's own rows."""
@@ -255,6 +260,15 @@ class Bounded(Trust):
             np.linalg.cholesky(covariance + rounding * np.eye(len(covariance)))
         except np.linalg.LinAlgError:
             raise MalformedError("moments must have a positive covariance") from None
+
+    def doubts_moments(self, own: Moments, theirs: Moments) -> bool:
+        """Return True if most of their mean, or of their variance, will not be used."""
+        if min(own.size, theirs.size) < _FEWEST_DOUBTED:
+            return False
+        square = _find_square(own)
+        mean, covariance = center(theirs)
+        used = _shrink(float(mean @ mean), _MOST_COMMON**2 * square)
+        return min(used, _shrink(float(np.trace(covariance)), self._clip**2 * square)) < 0.5
 
     def pool_moments(self, own: Moments, others: Mapping[str, Moments], sizes: Mapping[str, int]) -> Moments:
         """Return the sum; each peer counts for at most its known size, and with a bounded mean and variance."""
@@ -355,7 +369,7 @@ class Bounded(Trust):
     def orthogonalise(self, second: Doubles) -> Doubles:
         """Return the symmetric matrix that does it, which turns rows least."""
         values, vectors = np.linalg.eigh(second)
-        least = LEAST_DIRECTION * max(float(np.trace(second)) / len(second), 1e-300)
+        least = self._least * max(float(np.trace(second)) / len(second), 1e-300)
         turned: Doubles = (vectors / np.sqrt(np.maximum(values, least))) @ vectors.T
         return turned
 
@@ -402,6 +416,11 @@ def round_products(size: int, sums: Doubles) -> Products:
     return Products(max(1, size), np.rint(sums / unit).astype(np.int64), unit)
 
 
+_LEAST_DIRECTION = 0.05
+"""Least share of a direction in the second moment of rows, over the mean share, where sums have noise.
+
+If smaller, rows are scaled up in directions of which noise hides how strong they are.
+"""
 _LONGEST_SUMMED = 2.0
 """Length of a row in sums of products, over the median one, at most; larger needs more noise to hide a row."""
 _DIGITS = 52
@@ -417,6 +436,8 @@ _MOST_UNLIKE = 4.0
 
 If smaller, honest hosts of another size count less.
 """
+_FEWEST_DOUBTED = 512
+"""Fewest nodes whose moments can raise an alarm; those of fewer are mostly noise."""
 _MOST_COMMON = 0.6
 """Largest norm of the mean of a peer's vectors, over the size of own ones; if larger, a liar could shift them all."""
 _MANY_OUTLIERS = 0.25
