@@ -188,7 +188,7 @@ def learn(
     sizes = {name: len({edge.own for edge in edges}) for name, edges in pieces.items()}
     hosts = {}
     for number, (name, edges) in enumerate(pieces.items()):
-        config = Config(name, "a:1", {"dimensions": dimensions}, peers=PeerOptions())
+        config = Config(name, "a:1", {"dimensions": dimensions}, peers=PeerOptions(share=1.0))
         hosts[name] = make_host(config.terms(100 * seed + number), Neighbourhood.build(name, edges), sizes=sizes)
     random = np.random.default_rng(seed)
 

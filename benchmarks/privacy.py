@@ -1,5 +1,6 @@
 """What hosts could find out of other hosts' edges: attacks on what one host of four sees, by exchange and noise."""
 
+import math
 import warnings
 from typing import Any
 
@@ -17,12 +18,15 @@ from manela.hosts.federation import assign, split_graph
 from manela.hosts.folder.config import Config
 from manela.hosts.state.driver import drive
 from manela.hosts.state.host import Host
-from manela.hosts.state.neighbourhood import Neighbourhood
+from manela.hosts.state.neighbourhood import Edge, Neighbourhood
+from manela.hosts.state.noise import find_epsilon
 from manela.hosts.state.terms import PeerOptions
 from manela.hosts.walks.host import make_host
 from manela.hosts.wire.calls import decode_reply, encode_reply
 
-NOISES = (0.0, PeerOptions().noise, 3.0)
+NOISES = (0.0, PeerOptions().noise)
+EPSILONS = (1.0, 3.0, 10.0, 30.0, 0.0)
+"""Bounds on what means and sums disclose; 0 for none."""
 MOST_SEEN = 2000
 """Nodes whose pairs are scored; with more, the table of pairs does not fit."""
 
@@ -46,6 +50,79 @@ def main() -> None:
             _try_walks(rows, graph, labels, where)
         print()
     print("Edges between nodes of other hosts that one host has seen. By messages no vector of any other node travels.")
+    print()
+    with table(
+        "epsilon of means and sums (delta 1e-5)", "what a start and its rounds spent", *(name for name, *_ in networks)
+    ) as rows:
+        for epsilon in EPSILONS:
+            found = [_try_epsilon(graph, labels, epsilon) for _, graph, labels, _ in networks]
+            spent = max(spent for _, spent in found)
+            rows.row(f"{epsilon:g}" if epsilon else "no bound", f"{spent:.3g}", *(f"{score:.4f}" for score, _ in found))
+    print()
+    differences()
+
+
+def _try_epsilon(graph: Graph, labels: Any, epsilon: float) -> tuple[float, float]:
+    """Micro-F1 of four hosts of random nodes, and the largest epsilon that one of them spent."""
+    hosts, _, vectors = _learn(graph, assign(graph, 4, "random", 0), {}, PeerOptions(epsilon=epsilon, share=1.0), None)
+    spent = max(host.noise.ledger.spent for host in hosts.values())
+    return float(classify(vectors, labels, jobs=2).micro.mean()), find_epsilon(math.sqrt(spent), PeerOptions().delta)
+
+
+def differences() -> None:
+    """What two sums of which only one holds a vector tell of it; the attacker knows all other vectors."""
+    with table(
+        "the vector of a node that no peer sees, by differences of moments", "shown", "cosine: total", "products"
+    ) as rows:
+        for name, hidden, act in (
+            ("one hidden: a peer shows its edges in two steps, or two peers pool", 1, None),
+            ("20 hidden: two peers pool", 20, None),
+            ("60 hidden: one of them is removed, in the same frame", 60, "remove"),
+            ("60 hidden: one of them is removed, and the host starts again", 60, "restart"),
+            ("60 hidden: both, in 16 releases each", 60, "releases"),
+        ):
+            found = np.array([_subtract(seed, hidden, act) for seed in range(9)])
+            shown = "moments" if found.any() else "none"
+            cosines = (f"{value:.3f}" for value in np.median(found, axis=0))
+            rows.row(name, shown, *(cosines if found.any() else ("", "", "")))
+
+
+def _subtract(seed: int, hidden: int, act: str | None) -> tuple[float, float, float]:
+    """The cosines of two guesses of a hidden node's vector with what it is, and of the second with another's."""
+    random = np.random.default_rng(seed)
+    names = [f"n{row}" for row in range(hidden + 64)]
+    edges = [Edge(name, ("x", "b")) for name in names[hidden:]]
+    edges += [Edge(names[row], (names[int(random.integers(0, row))], "a")) for row in range(1, len(names))]
+    host: Any = make_host(
+        Config("a", "a:1", {"start": "random"}, peers=PeerOptions()).terms(seed), Neighbourhood.build("a", edges)
+    )
+    drive({"a": host})
+    target, other = (row / np.linalg.norm(row) for row in (host.vectors[0, 0], host.vectors[hidden // 2, 0]))
+    sums = []
+    for step in range(2):
+        if step == 1 and act in ("remove", "restart", "releases"):
+            kept = [edge for edge in edges if names[0] not in (edge.own, edge.other[0] if edge.other else "")]
+            kept += [Edge(name, None) for name in names[1:]]
+            host = host.renew(Neighbourhood.build("a", kept))
+            if act != "remove":
+                host.publisher.sums = type(host.publisher.sums)()
+        total, products = 0.0, 0.0
+        for _ in range(16 if act == "releases" else 1):
+            host.version += 1
+            host.publisher._means_due = 0
+            host.publisher.show()
+            published = list(host.publisher._published.steps.values())[-1]
+            if not host.trust.show_totals(host.own, host.own - len(host.edge_rows)) or not published.moments:
+                return 0.0, 0.0, 0.0
+            total = total + published.moments[0].total.astype(float)
+            products = products + published.moments[0].products.astype(float)
+        sums.append((total, products))
+    total, products = (before - after for before, after in zip(*sums, strict=True))
+    if not np.any(total):
+        return 1e-9, 1e-9, 1e-9  # nothing has changed
+    values, directions = np.linalg.eigh(products)
+    guess = directions[:, np.argmax(np.abs(values))]
+    return abs(float(total @ target) / np.linalg.norm(total)), abs(float(guess @ target)), abs(float(guess @ other))
 
 
 def _try_messages(rows: Any, graph: Graph, labels: Any, where: list[str], noise: float) -> None:

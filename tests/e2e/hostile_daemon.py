@@ -14,11 +14,14 @@ import numpy as np
 from manela.hosts.daemon.daemon import run
 from manela.hosts.daemon.warming import warm_up
 from manela.hosts.folder.config import FILE, read_config
+from manela.hosts.state.messages import SMOOTH, SWEEP
 from manela.hosts.state.rounds import MessageHost
 from manela.hosts.transport import rpc  # noqa: F401
 from manela.kernels.moments import Moments, measure
 
-ATTACKS = ("norm 3", "norm 10", "norm 999", "constant", "differing", "claims", "mid-run", "equivocation")
+ATTACKS = (
+    "norm 3", "norm 10", "norm 999", "constant", "differing", "claims", "mid-run", "equivocation", "smoothing", "sweeps"
+)  # fmt: skip
 
 
 def draw(rows, norm, seed):
@@ -44,6 +47,8 @@ def lie(attack, host, peer, shown, count):
     if attack == "mid-run" and host.round > 8:
         lies = [measure(draw(np.zeros((1000, len(of.total))), 20, 2)) for of in shown.moments]
         return replace(shown, rows=draw(rows, 10, 1), moments=lies, strengths=np.full(len(rows), 1e-5))
+    if attack in ("smoothing", "sweeps") and shown.step.phase == {"smoothing": SMOOTH, "sweeps": SWEEP}[attack]:
+        return replace(shown, rows=(-2 * rows.astype(np.float32)).astype(rows.dtype))
     if attack == "equivocation":
         return replace(shown, rows=draw(rows, 3, sum(peer.encode())))
     return shown

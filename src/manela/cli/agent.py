@@ -155,6 +155,7 @@ def status(
 
 
 _ALARMS = {
+    "contradicting": "it shows other vectors while they are smoothed than in rounds",
     "sums": "the sums over its nodes are far from those over yours, and count for less",
     "share": "it introduces more nodes than `share` in agent.toml lets it see; raise that if it should",
 }

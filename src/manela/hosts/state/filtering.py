@@ -92,10 +92,15 @@ class Filtering:
         factor = float((before * now).sum()) / max(float(np.square(before).sum()), 1e-300)
         source[own:] = np.float32(factor) * first[own:]
 
-    def store(self, reply: Shown, rows: Integers, vectors: npt.NDArray[np.float32]) -> None:
-        """Store the rows that a peer shows at the current step."""
+    def store(self, peer: str, reply: Shown, rows: Integers, vectors: npt.NDArray[np.float32]) -> None:
+        """Store the rows that a peer shows at the current step, but those that contradict what it showed in rounds."""
         if self._source is None or reply.step.phase != self._phase:
             return
+        if self._known is not None:
+            kept = self._host.trust.find_consistent(vectors[:, 0, 0], self._known[rows, : vectors.shape[3]])
+            if not kept.all():
+                self._host.doubt(self._host.peers[peer], float(1.0 - kept.mean()))
+            rows, vectors = rows[kept], vectors[kept]
         dimensions = vectors.shape[3]
         before = self._source[rows, :dimensions]
         judged = self._host.trust.judge(vectors, before, self._norms).rows

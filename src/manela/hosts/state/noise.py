@@ -40,7 +40,7 @@ class Kind(Enum):
 _USUAL = {Kind.ROWS: 0.5, Kind.MEANS: 1.0}
 _SPARSE = {Kind.ROWS: 1.0, Kind.MEANS: 3.0}
 """Noise over the reach of an edge, on dense and on sparse networks, where an edge tells more; larger discloses less."""
-_OF_PRODUCTS, _OF_MOMENTS, _OF_TOTALS = 1.0, 4.2, 19.0
+_OF_PRODUCTS, _OF_MOMENTS, _OF_TOTALS = 1.0, 16.0, 19.0
 """Noise on sums of products of rows, on the products and the totals of moments; larger hides a single vector better.
 
 Over the square of the longest vector, or its length, and the square root of the number of columns. A vector that only

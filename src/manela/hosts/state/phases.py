@@ -233,7 +233,7 @@ class SmoothingPhase:
         if asked.phase == JOIN:
             self._host.peers[peer].products = reply.products if reply.step == asked else None
         elif self._filtering is not None:
-            self._filtering.store(reply, rows, vectors)
+            self._filtering.store(peer, reply, rows, vectors)
 
     def _resize(self, table: Table) -> None:
         """Give rows norms in proportion to degree^0.2, with a mean over this host's nodes, or all in lock-step."""

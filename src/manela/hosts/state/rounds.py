@@ -61,6 +61,11 @@ _MOST_ATTEMPTS = 4
 """Starts after each other; if larger, a peer that lies keeps others from learning for longer."""
 _MOST_RETRIES = 2
 """Starts that are done again without a peer that spoilt them; if larger, hosts that suspect each other go on longer."""
+_MANY_CONTRADICTIONS = 0.5
+"""Share of nodes of which a peer shows other vectors in smoothing than in rounds, above which it is not believed.
+
+If larger, fewer liars are reported; a few nodes of honest peers may still move.
+"""
 _MOST_TOUCHED = 0.5
 """Share of nodes near a change from which all nodes learn on; larger saves more, and moves the others less."""
 _NEVER = 2**62
@@ -669,6 +674,12 @@ class MessageHost(Host):
             self._shown_strengths, self.arcs.is_stale = None, True
         for peer in alarms:
             self.peers[peer].alarms["disagreeing"] += 1
+
+    def doubt(self, peer: Peer, share: float) -> None:
+        """Raise an alarm if a peer contradicts itself about this share of its nodes, and do not believe it for now."""
+        if share > _MANY_CONTRADICTIONS:
+            peer.alarms["contradicting"] += 1
+            peer.distrust = max(1, peer.distrust)
 
     def read_as_peers(self) -> Read:
         """Return what reads own vectors as peers would see them."""

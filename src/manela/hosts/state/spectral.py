@@ -414,7 +414,7 @@ class SpectralPhase:
             self._seen[rows] = True
         elif asked.phase == VIEW and 0 < asked.number <= STEPS:
             if self._filtering is not None:
-                self._filtering.store(reply, rows, vectors)
+                self._filtering.store(peer, reply, rows, vectors)
         elif asked.level == 1:
             record.products = reply.products
         else:

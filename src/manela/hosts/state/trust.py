@@ -182,6 +182,10 @@ class Trust:
         """Return a peer's rows of a sweep, (rows, m), as they are used, given the own ones that are shown."""
         return rows
 
+    def find_consistent(self, rows: Floats, known: Floats) -> npt.NDArray[np.bool_]:
+        """Return which rows of a peer, (rows, m), are like those of the same nodes that it showed before."""
+        return np.ones(len(rows), bool)
+
 
 class Bounded(Trust):
     """Bounds the harm that a peer can do.
@@ -384,6 +388,12 @@ class Bounded(Trust):
         root: Doubles = (vectors * (np.sqrt(np.abs(values)) * np.sign(values) ** (sweeps % 2))) @ vectors.T
         return root
 
+    def find_consistent(self, rows: Floats, known: Floats) -> npt.NDArray[np.bool_]:
+        """Return which rows point where those of the same nodes pointed that it showed before, if it showed any."""
+        lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(known, axis=1)
+        consistent: npt.NDArray[np.bool_] = (rows * known).sum(axis=1) >= _CONSISTENT * lengths
+        return consistent
+
     def bound_rows(self, rows: Floats, own: Floats) -> Floats:
         """Return the rows, clipped to `clip` times the median norm of the own ones."""
         lengths = np.sqrt(np.square(rows, dtype=np.float64).sum(axis=1, keepdims=True))
@@ -440,6 +450,8 @@ _FEWEST_DOUBTED = 512
 """Fewest nodes whose moments can raise an alarm; those of fewer are mostly noise."""
 _MOST_COMMON = 0.6
 """Largest norm of the mean of a peer's vectors, over the size of own ones; if larger, a liar could shift them all."""
+_CONSISTENT = 0.5
+"""Least cosine of a vector in smoothing with the last in rounds; if larger, vectors that still move are not used."""
 _MANY_OUTLIERS = 0.25
 """Share of clipped vectors that raises an alarm; if larger, fewer liars are reported; honest peers have some."""
 _FEWEST_FOR_ALARMS = 8
