@@ -39,7 +39,8 @@ def federate(
     trace: Annotated[bool, typer.Option("--trace", help="Log what is disclosed to each host.")] = False,
     float32: Annotated[bool, typer.Option("--float32", help="Send vectors as float32.")] = False,
     noise: Annotated[
-        float | None, typer.Option(metavar="SIZE", help="Noise on the means that hosts send, relative to their size.")
+        float | None,
+        typer.Option(metavar="SIZE", help="Factor on the noise of what hosts show beyond vectors; 0 for none."),
     ] = None,
     start: Annotated[
         str | None,

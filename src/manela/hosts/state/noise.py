@@ -69,7 +69,7 @@ def find_delta(mu: float, epsilon: float) -> float:
     Examples
     --------
     >>> round(find_delta(1.0, 1.0), 6)
-    0.126936
+    0.126937
     """
     if mu <= 0.0:
         return 0.0
