@@ -72,7 +72,11 @@ def _try_epsilon(graph: Graph, labels: Any, epsilon: float) -> tuple[float, floa
 def differences() -> None:
     """What two sums of which only one holds a vector tell of it; the attacker knows all other vectors."""
     with table(
-        "the vector of a node that no peer sees, by differences of moments", "shown", "cosine: total", "products"
+        "the vector of a node that no peer sees, by differences of moments",
+        "shown",
+        "cosine: total",
+        "products",
+        "products: with another node",
     ) as rows:
         for name, hidden, act in (
             ("one hidden: a peer shows its edges in two steps, or two peers pool", 1, None),

@@ -130,3 +130,13 @@ def test_a_log_that_cannot_be_meant_is_refused(tmp_path, line, words):
     (tmp_path / "agent.toml").write_text(f"{text}[log]\n{line}\n")
     with pytest.raises(AgentError, match=words):
         read_config(tmp_path / "agent.toml")
+
+
+@pytest.mark.parametrize("learning", ["ratios = [0.4, 0.3, 0.3]", 'start = "neighbours"', 'exchange = "walks"'])
+def test_a_bound_on_disclosure_that_cannot_be_kept_is_refused(tmp_path, learning):
+    path = tmp_path / "agent.toml"
+    path.write_text(f'name = "a"\nlisten = "a:1"\n[learning]\n{learning}\n[peers]\nepsilon = 10.0\n')
+    with pytest.raises(AgentError, match=r"epsilon needs messages, at most two ratios"):
+        read_config(path)
+    path.write_text('name = "a"\nlisten = "a:1"\n[peers]\nepsilon = 10.0\n')
+    assert read_config(path).peers.epsilon == 10.0

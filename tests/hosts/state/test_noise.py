@@ -76,9 +76,9 @@ def test_a_ledger_refuses_what_is_beyond_its_limit_until_the_next_period():
     ledger.show("b", Kind.MEANS, 1, 0.6)  # the same release again
     ledger.show("c", Kind.MEANS, 1, 0.6)
     assert ledger.by_peer == {"b": 0.6, "c": 0.6}
-    ledger.turn(0)
+    ledger.turn(29, 30)
     assert ledger.spent == 1.0
-    ledger.turn(1)
+    ledger.turn(30, 30)
     assert (ledger.spent, ledger.by_peer) == (0.0, {})
     assert ledger.charge(1.0)
 
@@ -208,3 +208,25 @@ def test_strengths_are_rounded_to_a_factor():
     assert (rounded[:3] == strengths[:3]).all()
     np.testing.assert_allclose(rounded[3:] / strengths[3:], 1.0, atol=0.1)
     assert (np.log2(rounded[1:]) * 4 % 1 == 0).all()
+
+
+def test_a_budget_also_works_without_an_amount():
+    noise = make_noise(noise=0.0, epsilon=5.0)
+    rows = draw(20, 1, 1, 8)
+    for kind in (Kind.ROWS, Kind.MEANS):
+        blurred, _ = noise.blur(rows, np.ones(20), kind, STEP, 1, 10.0)
+        assert not np.array_equal(blurred, rows)
+
+
+def test_the_vector_of_a_host_of_one_node_is_not_shown_as_it_is():
+    vector = draw(1, 64)
+    coarse = make_noise().coarsen(vector, np.arange(1), 2.0)
+    assert float((coarse * vector).sum() / np.linalg.norm(coarse) / np.linalg.norm(vector)) < 0.9
+
+
+def test_moments_stay_within_what_a_message_may_hold_however_much_noise():
+    vectors = draw(33, 16)
+    moments = make_noise(noise=100.0).blur_moments(measure(vectors), find_longest(vectors, 2.0), 1)
+    largest = 33 * 8.0 / UNIT
+    assert np.abs(moments.total).max() <= largest
+    assert np.abs(moments.products.astype(float)).max() <= largest * 8.0 / UNIT

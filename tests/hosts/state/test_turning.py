@@ -56,7 +56,7 @@ def test_only_vectors_of_nodes_with_the_same_edges_keep_their_direction():
     kept.steady(found, {"a": 0, "b": 1, "c": 2}, np.array([1, 9, 3], np.uint64))
     np.testing.assert_array_equal(found[1:], new[1:])  # other edges; learned from few of its neighbours
     units = [one / np.linalg.norm(one) for one in (new[0], old[0])]
-    wanted = units[0] + 2.0 * units[1]
+    wanted = units[0] + 3.0 * units[1]
     np.testing.assert_allclose(found[0] / np.linalg.norm(found[0]), wanted / np.linalg.norm(wanted), atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(found[0]), np.linalg.norm(new[0]), rtol=1e-5)
 

@@ -19,8 +19,8 @@ _DAY = 86_400.0
 class Account:
     """The account of a host, which outlives its daemon.
 
-    Before the host learns, what that will cost is written as spent; when it has learned, what it did cost. A daemon
-    that is killed in between has spent all of it.
+    Before the host learns, the whole budget is written as spent; when it has learned or is stopped, what it did cost. A
+    daemon that is killed in between has spent all of it.
     """
 
     def __init__(self, store: Store, options: PeerOptions) -> None:
@@ -35,13 +35,12 @@ class Account:
 
     def turn(self, ledger: Ledger) -> None:
         """Begin a new period if it is time."""
-        ledger.turn(int(time.time() / _DAY / self._options.period))
+        ledger.turn(int(time.time() / _DAY), self._options.period)
 
     def reserve(self, noise: Noise) -> None:
-        """Write that the host has spent what it may spend before the next time."""
+        """Write that the host has spent all that it may spend before the next time."""
         ledger = noise.ledger
-        ahead = min(noise.planned, max(0.0, ledger.limit - ledger.spent)) if math.isfinite(ledger.limit) else 0.0
-        self._write(ledger, ahead)
+        self._write(ledger, max(0.0, ledger.limit - ledger.spent) if math.isfinite(ledger.limit) else 0.0)
 
     def keep(self, noise: Noise) -> None:
         """Write what the host has spent."""

@@ -241,12 +241,12 @@ class Daemon:
             self._account.reserve(self.service.host.noise)
         log("learning", round=self.service.host.round, rounds=self.service.host.expected_rounds)
         await self.learner.run(self._renew)
+        if isinstance(self.service.host, MessageHost):
+            self._account.keep(self.service.host.noise)
         if self.learner.stop.is_set():
             return
         await self._saver.save(self.service.host)
         self.state = "done"
-        if isinstance(self.service.host, MessageHost):
-            self._account.keep(self.service.host.noise)
         self._write_status()
         log("done", round=self.service.host.round, pairs=self.service.host.pairs)
         if self.terms.lock_step:

@@ -252,7 +252,9 @@ def _check(tables: dict[str, Any]) -> Config:
         watch=check_watch(_text(tables, "watch")) if "watch" in tables else "",
         log=LogOptions(check_syslog(log.get("syslog", "")), log.get("hash_names", False)),
     )
-    config.terms(0)
+    terms = config.terms(0)
+    if config.peers.epsilon > 0.0 and (terms.hops > 2 or start == "neighbours" or terms.settings.exchange == "walks"):
+        raise AgentError("peers.epsilon needs messages, at most two ratios, and a start by spectral or random")
     return config
 
 

@@ -3,9 +3,10 @@
 A sum or mean over neighbours moves by a bounded amount if one edge more or less goes into it: the *reach* of an edge.
 Gaussian noise in proportion to the reach hides the edge, and releases add up: k releases whose noise is z times the
 reach disclose no more than one whose noise is z/√k times the reach. So the account is one number, μ² = Σ 1/z², from
-which `find_epsilon` has ε for any δ, exactly ("Gaussian differential privacy"). It holds against anyone who knows all
-vectors and all other edges. It covers means and sums. It does not cover the vectors of nodes, nor the rows that stand
-for them in a start, which their neighbours at peers must be shown: these have noise, but no bound.
+which `find_epsilon` has ε for any δ, exactly ("Gaussian differential privacy"). It tells apart two networks in which
+one edge leads elsewhere and all degrees are the same: strengths are shown, and noise goes with them. It holds against
+anyone who knows all vectors and all other edges. It covers means and sums. It does not cover the vectors of nodes, nor
+the rows that stand for them in a start, which neighbours at peers must be shown: these have noise, but no bound.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Kind(Enum):
 
 
 _USUAL = {Kind.ROWS: 0.5, Kind.MEANS: 1.0}
-_SPARSE = {Kind.ROWS: 1.0, Kind.MEANS: 3.0}
+_SPARSE = {Kind.ROWS: 0.8, Kind.MEANS: 3.0}
 """Noise over the reach of an edge, on dense and on sparse networks, where an edge tells more; larger discloses less."""
 _OF_PRODUCTS, _OF_MOMENTS, _OF_TOTALS = 1.0, 16.0, 19.0
 """Noise on sums of products of rows, on the products and the totals of moments; larger hides a single vector better.
@@ -117,7 +118,7 @@ class Ledger:
     limit: float = math.inf
     spent: float = 0.0
     by_peer: dict[str, float] = field(default_factory=dict)
-    period: int = 0
+    period: int = 0  # the day on which the period began
     # by peer and kind, the last release that the peer was shown
     _last: dict[tuple[str, Kind], Any] = field(default_factory=dict)
 
@@ -134,10 +135,10 @@ class Ledger:
             self._last[peer, kind] = release
             self.by_peer[peer] = self.by_peer.get(peer, 0.0) + cost
 
-    def turn(self, period: int) -> None:
-        """Begin a new period with nothing spent, if it is another one."""
-        if period > self.period:
-            self.period, self.spent, self.by_peer, self._last = period, 0.0, {}, {}
+    def turn(self, today: int, days: int) -> None:
+        """Begin a new period with nothing spent, if so many days have passed since this one began."""
+        if today >= self.period + days:
+            self.period, self.spent, self.by_peer, self._last = today, 0.0, {}, {}
 
 
 class Noise:
@@ -157,9 +158,9 @@ class Noise:
         return self.amount == 0.0 and not math.isfinite(self.budget)
 
     @property
-    def planned(self) -> float:
-        """What one start and its rounds may cost."""
-        return self.budget * _SHARE
+    def has_budget(self) -> bool:
+        """Whether there is a bound on what may be disclosed."""
+        return math.isfinite(self.budget)
 
     @property
     def _least_amount(self) -> float:
@@ -247,9 +248,11 @@ class Noise:
             return rows
         mean, strongest = _find_directions(vectors)
         parts = (rows - mean) @ strongest
-        size = float(np.median(np.linalg.norm(parts, axis=1))) / math.sqrt(_DIRECTIONS)
+        # of few nodes, next to nothing is left when their mean is subtracted
+        lengths = np.linalg.norm(parts if len(vectors) > _DIRECTIONS else rows, axis=1)
+        size = float(np.median(lengths)) / math.sqrt(_DIRECTIONS)
         noise = self._draw(_DRAW_OF_VECTORS, 0).standard_normal(rows.shape, dtype=np.float32) @ strongest
-        coarse = mean + (parts + np.float32(_VECTOR_NOISE * self.amount * size) * noise) @ strongest.T
+        coarse = mean + (parts + np.float32(_VECTOR_NOISE * self._least_amount * size) * noise) @ strongest.T
         return coarse.astype(np.float32)
 
     def flatten(self, means: Floats, vectors: Floats, mean_degree: float) -> Floats:
@@ -261,13 +264,13 @@ class Noise:
         return flat.astype(np.float32)
 
     def _coarsens(self, vectors: Floats, mean_degree: float) -> bool:
-        return self.amount > 0.0 and mean_degree < _DENSE and vectors.shape[1] > _DIRECTIONS
+        return self._least_amount > 0.0 and mean_degree < _DENSE and vectors.shape[1] > _DIRECTIONS
 
     def _find_cost(self, kind: Kind, mean_degree: float = math.inf) -> float:
         """Return the cost of a release with the noise that is added to this kind, where an edge moves two rows."""
         if kind is Kind.ROWS or not math.isfinite(self.budget):
             usual = _USUAL if mean_degree >= _DENSE else _SPARSE
-            return _ENDS / (usual[kind] * self.amount) ** 2
+            return _ENDS / (usual[kind] * self._least_amount) ** 2
         share, releases = _PARTS[kind]
         return self.budget * _SHARE * share / releases
 
@@ -335,4 +338,6 @@ def _make_possible(size: int, total: Doubles, products: Doubles) -> Moments:
     mean = total / size
     covariance = make_positive(products / size - mean[:, None] * mean[None, :])
     products = size * (covariance + mean[:, None] * mean[None, :])
-    return Moments(size, np.rint(total).astype(np.int64), np.rint((products + products.T) / 2).astype(np.int64))
+    largest = size * (LARGEST / UNIT) ** 2
+    products = np.clip((products + products.T) / 2, -largest, largest)
+    return Moments(size, np.rint(total).astype(np.int64), np.rint(products).astype(np.int64))

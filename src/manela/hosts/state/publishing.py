@@ -120,6 +120,11 @@ class ShownSums:
     releases: int = 0
     moments: list[Moments] = field(default_factory=list)
     joined: Products | None = None  # of the last join
+    joins: int = 0  # how often they were shown
+
+    def is_closed(self, near: Neighbourhood) -> bool:
+        """Return whether the products of the join stay as they are: a node is gone, or they were shown too often."""
+        return self.joins >= _MOST_RELEASES or self.find_cohort(near) is None
 
     def find_cohort(self, near: Neighbourhood) -> Integers | None:
         """Return the rows of the nodes that sums are of; None if some of them are gone."""

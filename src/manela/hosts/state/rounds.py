@@ -222,7 +222,9 @@ class MessageHost(Host):
         settled = self.arcs.have_most(self.arcs.used)
         if self.whole is not None:
             settled |= self.whole
-        now = OldVectors(self.neighbourhood.nodes, rows, self.frames.now, self._learned, self.smoothed, settled)
+        is_same = find_line(self.smoothed_frame) == find_line(self.frames.now)
+        smoothed = self.smoothed if is_same else None  # exports of another line are of no use for this one
+        now = OldVectors(self.neighbourhood.nodes, rows, self.frames.now, self._learned, smoothed, settled)
         return now if self.old is None else now.keep_settled(self.old, self.neighbourhood.rows)
 
     def find_old(self) -> tuple[Integers, npt.NDArray[np.float32]]:

@@ -55,6 +55,11 @@ _NEW_ROWS = 0.1
 """Size of random rows in a start that continues an older one, over that of old rows; larger turns the old ones more."""
 _FEWEST_AGAIN = 2
 """Sweeps of such a start that does not change much; more replace more of the old rows by new noise."""
+_EARLY_SWEEPS, _EARLY_NOISE = 6, 1.6
+"""Sweeps with more noise, and how much more; larger discloses less and learns worse.
+
+Early sweeps begin with random rows, so that they disclose most of single edges, and later ones replace their noise.
+"""
 _MOST_SWEEPS = 8
 """Sweeps with noise; more disclose more, and find hardly anything that the noise does not hide."""
 _LONGEST = 2.0
@@ -279,13 +284,21 @@ class SpectralPhase:
             self._publish(Step(AFFINITY, 0, _OF_SHARES), of_nodes=own_sum)
             self._guess_shares()
         yield Ask(host.step, patient=True)
-        self._size, self._total = host.trust.pool_sum(own_sum, host.peers.sums_of_nodes)
+        self._size, self._total = self._pool_sum(own_sum)
         self._measure()
         own_sum = self._sum(self._squares)
         self._publish(Step(AFFINITY, 0, _SQUARES), of_nodes=own_sum)
         yield Ask(host.step, patient=True)
-        size, squares = host.trust.pool_sum(own_sum, host.peers.sums_of_nodes)
+        size, squares = self._pool_sum(own_sum)
         self._energy = squares / size
+
+    def _pool_sum(self, own: Sum) -> tuple[int, float]:
+        """Return how many nodes all hosts have, and the sum of a number of each; with a budget, by own nodes alone."""
+        host = self._host
+        if host.noise.has_budget:
+            size = max(1, host.count_network())
+            return size, size * math.fsum(own.parts) / max(1, own.count)
+        return host.trust.pool_sum(own, host.peers.sums_of_nodes)
 
     def _guess_shares(self) -> None:
         """Take remote nodes to have as much of their neighbours' strength, over their own, as own nodes have.
@@ -309,6 +322,7 @@ class SpectralPhase:
         shown = host.find_strengths() if strengths is None else strengths
         has_rows = step.level == 0 or (step.level == _OF_SHARES and host.terms.lock_step)
         rows = np.zeros((len(host.edge_rows), 1, 1, 0), np.float32) if has_rows else None
+        of_nodes = None if host.noise.has_budget else of_nodes  # what edges move, and no account covers
         host.publisher.publish(Published(step, host.version, shown, rows, sum=of_nodes))
 
     def _use_neighbours(self) -> None:
@@ -363,7 +377,10 @@ class SpectralPhase:
         moved = reach[lengths > 0] / max(longest, 1e-300)
         self._reach = min(1.0, float(moved.max())) if len(moved) else 1.0
         rows = self._table[host.edge_rows, :m]
-        blurred = host.noise.blur(rows, reach[host.edge_rows], Kind.ROWS, step, host.version, host.find_degree())
+        times = _EARLY_NOISE if step.number < _EARLY_SWEEPS else 1.0
+        blurred = host.noise.blur(
+            rows, times * reach[host.edge_rows], Kind.ROWS, step, host.version, host.find_degree()
+        )
         self._edge, self._cost = (None, 0.0) if blurred is None else blurred
 
     def _blur_stretch(self, second: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
@@ -460,13 +477,13 @@ def pool(
     # a host that nobody sees needs no noise, and may show nothing of it later
     shows_own = host.trust.show_products(trimmed.size) and (bool(host.peers.links) or host.terms.lock_step)
     sums = host.publisher.sums
-    if shows_own and step.phase == JOIN and sums.joined is not None and sums.find_cohort(host.neighbourhood) is None:
-        trimmed = sums.joined  # a node is gone: no difference is to show its vector
+    if shows_own and step.phase == JOIN and sums.joined is not None and sums.is_closed(host.neighbourhood):
+        trimmed = sums.joined  # no difference is to show the vector of a node that is gone
     elif shows_own and not host.terms.lock_step:
         blurred = _blur_products(host, step, trimmed, square, reach)
         shows_own, (trimmed, cost) = blurred is not None, blurred or (trimmed, 0.0)
         if step.phase == JOIN and shows_own:
-            sums.joined = trimmed
+            sums.joined, sums.joins = trimmed, sums.joins + 1
     host.peers.clear_sums()
     published = Published(step, host.version, host.find_strengths(), products=trimmed if shows_own else None, cost=cost)
     host.publisher.publish(published)
@@ -474,7 +491,8 @@ def pool(
     parts = _find_parts(host, len(used))
     chosen = host.trust.choose_products(parts, trimmed)
     for name in parts.keys() - chosen.keys():
-        host.peers[name].alarms["sums"] += 1
+        if host.trust.tells_of_sums(trimmed.size, parts[name].size):
+            host.peers[name].alarms["sums"] += 1
     parts = chosen
     if not parts or shows_own:
         parts[host.name] = trimmed
@@ -518,7 +536,16 @@ def join(host: MessageHost, table: Table, view: ShownRows, neighbours: Neighbour
     ones = joined.astype(np.float64)
     resize(table, neighbours, ones)
     views = [(view, host.trust.view_weight)]
-    own, square = host.trust.sum_products(table, views, int(np.count_nonzero(joined)), UNIT, LARGEST, neighbours)
+    counted, summed = joined, table
+    cohort = None if host.terms.lock_step else host.publisher.sums.find_cohort(host.neighbourhood)
+    if cohort is not None and len(cohort) < host.own:  # nodes that have come since are in no sum of this frame
+        counted, summed = np.zeros_like(joined), np.zeros_like(table)
+        counted[cohort], summed[cohort] = joined[cohort], table[cohort]
+        aside = np.zeros_like(view)
+        aside[cohort] = view[cohort]
+        views = [(aside, host.trust.view_weight)]
+    own, square = host.trust.sum_products(summed, views, int(np.count_nonzero(counted)), UNIT, LARGEST, neighbours)
+    views = [(view, host.trust.view_weight)]
     second, _ = yield from pool(host, Step(JOIN, 0), own, square)
     matrix, common = spectral.find_joint(second, 1 + len(views), settings.dimensions)
     spectral.multiply(table, views, matrix, neighbours)

@@ -119,6 +119,10 @@ class Trust:
     def check_moments(self, moments: Moments) -> None:
         """Refuse moments that no set of vectors has."""
 
+    def tells_of_sums(self, own: int, theirs: int) -> bool:
+        """Return whether sums over so many nodes here and at a peer are enough to raise an alarm."""
+        return min(own, theirs) >= _FEWEST_DOUBTED
+
     def doubts_moments(self, own: Moments, theirs: Moments) -> bool:
         """Return whether a peer's moments, which some vectors have, are far from those of own vectors."""
         return False
@@ -267,7 +271,7 @@ class Bounded(Trust):
 
     def doubts_moments(self, own: Moments, theirs: Moments) -> bool:
         """Return True if most of their mean, or of their variance, will not be used."""
-        if min(own.size, theirs.size) < _FEWEST_DOUBTED:
+        if not self.tells_of_sums(own.size, theirs.size):
             return False
         square = _find_square(own)
         mean, covariance = center(theirs)
@@ -372,6 +376,8 @@ class Bounded(Trust):
 
     def orthogonalise(self, second: Doubles) -> Doubles:
         """Return the symmetric matrix that does it, which turns rows least."""
+        if not second.any():
+            return np.eye(len(second))
         values, vectors = np.linalg.eigh(second)
         least = self._least * max(float(np.trace(second)) / len(second), 1e-300)
         turned: Doubles = (vectors / np.sqrt(np.maximum(values, least))) @ vectors.T

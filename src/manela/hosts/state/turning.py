@@ -22,7 +22,7 @@ _LARGEST = 1e4
 """Largest coordinate of a vector in another frame; larger ones could overflow."""
 _MOST_EDGES = 20_000
 """Edges from which a turn is found; more take longer, and find hardly a better one."""
-_KEPT = np.float32(2.0)
+_KEPT = np.float32(3.0)
 """Weight of an old direction beside the new one; larger lets exports jump less, and learn less from far changes."""
 _LEAST_LIKENESS = 0.5
 """Least likeness over edges that a turn was not found from, over that of neighbours here; less takes worse turns."""
